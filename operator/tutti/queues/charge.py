@@ -54,6 +54,9 @@ def gang_charge(
     charged. ``others`` are pods with a node that are charged to the gang and are no members of it,
     as those of older runs: they count as terminating.
     """
+    has_node = any(member.node is not None for member in gang.members)
+    if not (reservation is not None or others or has_node):
+        return GangCharge()
     promised = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     holders = [
         member

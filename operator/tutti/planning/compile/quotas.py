@@ -102,6 +102,23 @@ class Quotas:
                 return True
         return False
 
+    def exceeded_by_equal(self, want: PlacementRequest) -> Sequence[tuple[QueueLimit, int]] | None:
+        """The limits that equal members exceed, with what they use; None if counting is not enough.
+
+        It is not for unequal members, for repairs, and for amounts that a program would round.
+        """
+        if len(want.alike) > 1 or want.is_repair:
+            return None
+        requests, exceeded = charged(want.members[0].shape.requests), []
+        for index in self.of_gang.get(want.gang.key, ()):
+            limit = self.limits[index]
+            amount = requests[limit.resource]
+            if amount >= AMOUNT_LIMIT // 2:
+                return None
+            if amount * want.need > limit.room:
+                exceeded.append((limit, amount * want.need))
+        return exceeded
+
     def caps(self, base: Grid, wants: Sequence[PlacementRequest]) -> Iterator["LimitCap"]:
         """The limits that these requests could exceed, each as a cap over them."""
         requests: dict[int, list[int]] = {}

@@ -37,6 +37,7 @@ class QueueLedger:
     records: Mapping[Uid, QueueRecord]
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
     minimums: dict[GangKey, Resources]  # of gangs that wait, once they are known
+    growing: dict[GangKey, bool]  # whether gangs that have not started may grow, once it is known
     # What gangs are charged with their members on these nodes, once it is known.
     starts: dict[tuple[GangKey, tuple[tuple[Uid, NodeName], ...]], GangCharge]
 
@@ -57,6 +58,7 @@ class QueueLedger:
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
             frozenset(key for key, members in by_gang.items() if members.is_committed),
+            {},
             {},
             {},
         )
@@ -85,6 +87,13 @@ class QueueLedger:
                 gangs[key] = self._queued_gang(numbered, charges[key])
                 begun.add(key)
         return replace(self, gangs=gangs, charges=charges, begun=frozenset(begun))
+
+    def may_grow(self, counts: MemberCounts) -> bool:
+        """Whether members beyond those needed could join a gang that has not started."""
+        key = counts.gang.key
+        if key not in self.growing:
+            self.growing[key] = demand.may_grow(counts)
+        return self.growing[key]
 
     def gang(self, key: GangKey) -> QueuedGang:
         """A gang that runs; nothing is charged for one of which no member holds room."""
@@ -121,23 +130,36 @@ class QueueLedger:
 
     def _minimum(self, want: PlacementRequest) -> Resources:
         """What the gang is charged at its start if its oldest members start."""
-        if (known := self.minimums.get(want.gang.key)) is None:
-            starts = charge.start_charge(want.gang, want.members)
-            known = Resources.total(start.requests for start in starts)
-            self.minimums[want.gang.key] = known
+        gang = want.gang
+        if (known := self.minimums.get(gang.key)) is None:
+            if len(want.alike) == 1 and len(want.members) == len(gang.members):
+                known = charge.requests_of(want.members[0]).scaled(want.need)
+            else:
+                starts = charge.start_charge(gang, want.members)
+                known = Resources.total(start.requests for start in starts)
+            self.minimums[gang.key] = known
         return known
 
     def _charge(
         self, members: MemberCounts, placed: Sequence[Member], assigned: Assigned
     ) -> GangCharge:
         gang = members.gang
+        reservation, record = self.reservations.get(gang.uid), self.records.get(gang.uid)
+        others = self.queued.pods.others.get(gang.key, ())
+        is_first = reservation is None and record is None and not (others or gang.finished)
+        all_wait = len(members.ready) == len(gang.members) and not members.absent
+        if is_first and all_wait and len(placed) == demand.min_members(gang):
+            amounts = (
+                charge.requests_of(group[0]).scaled(len(group))
+                for group in demand.by_shape(tuple(placed))
+            )
+            minimum = Resources.total(amounts)
+            return GangCharge(minimum, held_minimum=minimum)
         new = {m.uid: replace(m, node=assigned[m.uid].node) for m in placed}
-        pods = self.queued.pods
-        elsewhere = new.keys() | pods.strangers
+        elsewhere = new.keys() | self.queued.pods.strangers
         there = (member for member in gang.members if member.uid not in elsewhere)
         with_nodes = replace(gang, members=(*there, *new.values()))
-        reservation, record = self.reservations.get(gang.uid), self.records.get(gang.uid)
-        return charge.gang_charge(with_nodes, reservation, record, pods.others.get(gang.key, ()))
+        return charge.gang_charge(with_nodes, reservation, record, others)
 
     def _queued_gang(self, members: MemberCounts, own: GangCharge) -> QueuedGang:
         gang = members.gang

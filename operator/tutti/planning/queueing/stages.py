@@ -296,7 +296,7 @@ class _Stage:
         """Whether members beyond those needed wait; one that replaces a lost member is needed."""
         if counts.is_committed:
             return bool(demand.growth_requests(counts, self.plan.assigned))
-        return demand.may_grow(counts)
+        return self.ledger.may_grow(counts)
 
     def _extras(self, growing: Iterable[MemberCounts]) -> Wants:
         return [

@@ -55,7 +55,7 @@ class PartialPlan:
 
     def has_placed(self, want: PlacementRequest) -> bool:
         """Whether the gang starts, or has begun to be repaired or to grow."""
-        return any(member.uid in self.assigned for member in want.members)
+        return not self.assigned.keys().isdisjoint([member.uid for member in want.members])
 
     def with_moved_members(
         self, gangs: Sequence[MemberCounts], assigned: Mapping[Uid, Assignment]
