@@ -131,6 +131,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     charged = ChargedGangs(tree, dict(totals.amounts), running, charges)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
+    draining_since = {name: tree.draining_since(name) for name in tree.queues}
     counts: list[MemberCounts] = []
     for members in observed.gangs:
         gang = members.gang
@@ -142,7 +143,8 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         elif admitted.is_committed:
             admitted = replace(admitted, gang=charge.without_minimum(gang))
         else:
-            before, admitted = admitted, _undrained(tree, admitted, queues.get(gang.key, ROOT))
+            since = draining_since[queues.get(gang.key, ROOT)]
+            before, admitted = admitted, _undrained(admitted, since)
             created = inf if _is_kept_out(before, admitted) else gang.created
         counts.append(admitted)
         rejection = _rejection(
@@ -242,9 +244,10 @@ def _as_started(members: MemberCounts, record: QueueRecord | None) -> MemberCoun
     return members if gang is members.gang else replace(members, gang=gang)
 
 
-def _undrained(tree: QueueTree, members: MemberCounts, queue: str) -> MemberCounts:
+def _undrained(members: MemberCounts, since: float) -> MemberCounts:
     """The members of a gang that waits, without the pods that are newer than a drain."""
-    since = tree.draining_since(queue)
+    if since == inf:
+        return members
     ready = tuple(member for member in members.ready if member.created < since)
     return members if len(ready) == len(members.ready) else replace(members, ready=ready)
 

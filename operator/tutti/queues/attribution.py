@@ -33,7 +33,11 @@ class ChargedPods:
         others: dict[GangKey, list[Member]] = defaultdict(list)
         strangers: list[Member] = []
         for gang in snapshot.gangs:
-            leaving = [pod for pod in gang.members if recorded.gang_of(pod, gang.key) != gang.key]
+            leaving = [
+                pod
+                for pod in gang.members
+                if recorded.has_room(pod) and recorded.gang_of(pod, gang.key) != gang.key
+            ]
             if leaving:
                 uids = {pod.uid for pod in leaving}
                 own = tuple(pod for pod in gang.members if pod.uid not in uids)
@@ -83,7 +87,7 @@ class _RecordedPods:
 
     def has_room(self, pod: Member) -> bool:
         """Whether a pod has a node, or room in a Reservation."""
-        return not pod.is_over and (pod.node is not None or pod.uid in self.promised)
+        return (pod.node is not None or pod.uid in self.promised) and not pod.is_over
 
     def gang_of(self, pod: Member, own: GangKey) -> GangKey:
         """The gang that a pod is charged to; its ``own``, by its label, if it has no room."""

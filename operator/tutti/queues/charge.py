@@ -38,6 +38,8 @@ class GangCharge:
     @property
     def total(self) -> Resources:
         """All of it."""
+        if not (self.extras or self.leaving.amounts):
+            return self.minimum
         return Resources.total((self.minimum, self.leaving, *(one for _, one in self.extras)))
 
 
