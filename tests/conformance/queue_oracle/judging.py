@@ -230,7 +230,8 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
                 open_ones = [*open_ones, *more]
                 joined = [x for x in extras if x[1] in reading.placed.get(x[0], ())]
                 reading = replace(reading, joined=(*reading.joined, *joined))
-                if more or len(mine) < len(level) or len(joined) < len(extras):
+                waits = len(mine) < len(level) or len(joined) < len(extras)
+                if more or waits or not all(_takes_a_turn(reading, g) for g in gangs):
                     break
         yield reading
 

@@ -66,7 +66,7 @@ class Quotas:
             for index in self.of_gang.get(start.gang, ()):
                 added[index] += requests[self.limits[index].resource]
         limits = (
-            replace(limit, in_use=limit.in_use + amount)
+            replace(limit, in_use=limit.in_use + amount) if amount else limit
             for limit, amount in zip(self.limits, added, strict=True)
         )
         return replace(self, limits=tuple(limits), credit_of=credit_of)
