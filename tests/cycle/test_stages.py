@@ -233,9 +233,9 @@ async def test_steps_are_worked_out_once_before_the_bindings_and_once_after(
     bound: list[int] = []
     next_steps = progress.next_steps
 
-    def counted(*arguments: object) -> Steps:
+    def counted(*arguments: object, **options: object) -> Steps:
         bound.append(cluster.calls.count("bind"))
-        return next_steps(*arguments)  # type: ignore[arg-type]
+        return next_steps(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(progress, "next_steps", counted)
     await life.turn()
@@ -253,9 +253,9 @@ async def test_steps_of_an_eviction_are_worked_out_as_often(
     evicted: list[int] = []
     next_steps = progress.next_steps
 
-    def counted(*arguments: object) -> Steps:
+    def counted(*arguments: object, **options: object) -> Steps:
         evicted.append(cluster.calls.count("evict"))
-        return next_steps(*arguments)  # type: ignore[arg-type]
+        return next_steps(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(progress, "next_steps", counted)
     await life.turn()

@@ -29,11 +29,11 @@ from tutti.model.cluster import (
     Role,
     ScheduledCondition,
 )
-from tutti.model.decisions import Assignment, RolloutLimits
+from tutti.model.decisions import Assignment, Policy, RolloutLimits
 from tutti.model.inter_pod import Topology
 from tutti.model.keys import GangKey, LeaderTerm, Lease, NodeName, PodKey, Uid
 from tutti.model.owners import Job
-from tutti.model.queues import Queue
+from tutti.model.queues import Preemption, Queue
 from tutti.model.resources import Resources
 from tutti.model.spark import ConfigMapKey
 from tutti.operator.cycle import Cycle
@@ -343,7 +343,7 @@ class FakeCluster:
             if pod.key.name in self.protected:
                 raise errors.Refused("it would violate the pod's disruption budget", status=429)
             _demand(encode.eviction(member)["deleteOptions"]["preconditions"], pod)
-            if not any(pod.uid in reservation.evict for reservation in self.reservations.values()):
+            if not any(pod.uid in _ending(held) for held in self.reservations.values()):
                 self.broken.append(f"{pod.key} is evicted without a Reservation")
             self._put_pod(replace(pod, terminating=True))
 
@@ -653,6 +653,12 @@ class FakeCluster:
         return Uid(f"uid-{self._next()}")
 
 
+def _ending(reservation: Reservation) -> set[Uid]:
+    """The pods that a Reservation ends."""
+    victims = reservation.victims or ()
+    return {*reservation.evict, *(pod for victim in victims for pod in victim.pods)}
+
+
 def _demand(preconditions: Mapping[str, Any], pod: Member) -> None:
     """Refuse a write to a pod that is no longer as its author saw it, as far as that is said."""
     is_same = preconditions.get("uid", pod.uid) == pod.uid
@@ -712,6 +718,7 @@ class Life:
         *,
         is_declaring: bool = False,
         metrics: Metrics | None = None,
+        preemption: Preemption = Preemption.OFF,
     ) -> None:
         cluster.is_dead = False
         self.cluster = cluster
@@ -733,6 +740,7 @@ class Life:
             fallback=BestFit(),
             budget=Budget(),
             clock=clock,
+            policy=Policy(preemption=preemption),
             limits=restraint,
             metrics=metrics,
             predecessor_resigned=lambda: self.follows_resignation,

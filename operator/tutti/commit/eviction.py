@@ -8,7 +8,7 @@ would refuse for ever.
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial as bind
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import TOO_MANY, ConcurrencyLimit, is_away
-from ..model.cluster import Member, Reservation, Snapshot
-from ..model.decisions import Plan
+from ..model.cluster import Member, Reservation, ReservedVictim, Snapshot
+from ..model.decisions import Claim, Plan
 from ..model.keys import GangKey, Uid
 from ..model.owners import Job
 from ..planning import partial_release
@@ -57,6 +57,13 @@ class _JobRead:
     until: float
 
 
+class _Answer(NamedTuple):
+    """Why a member stays; a budget's answer is final, others may be another the next time."""
+
+    sentence: str
+    is_final: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _EvictionRefusal:
     """Why members of a gang stay, and until when their eviction is not tried again."""
@@ -88,6 +95,7 @@ class Evictor:
         self._jobs: dict[JobKey, _JobRead] = {}
         self._announced: dict[Uid, float] = {}  # when the Event of an eviction was created
         self._refusals: dict[Uid, _EvictionRefusal] = {}  # by gang, until it is whole
+        self._stuck: dict[Uid, _EvictionRefusal] = {}  # by victim, of which some have gone
         self._checked_at = 0.0  # when this cycle's plan was checked
 
     async def without_unsafe(self, plan: Plan) -> Plan:
@@ -99,9 +107,25 @@ class Evictor:
         self._checked_at = self._clock()
         plan = self.annotated(plan)
         members = [member for eviction in plan.evictions for member in eviction.members]
-        keys = _job_keys(members)
+        victims = [victim for claim in plan.claims for victim in claim.victims]
+        everyone = [*members, *(member for victim in victims for member in victim.members)]
+        keys = _job_keys(everyone)
         self._jobs = {key: read for key, read in self._jobs.items() if key in keys}
-        return partial_release.spared(plan, await self._read_jobs(members, is_fresh=False))
+        jobs = await self._read_jobs(everyone, is_fresh=False)
+        return replace(partial_release.spared(plan, jobs), claims=self._safe_claims(plan, jobs))
+
+    def _safe_claims(self, plan: Plan, jobs: Mapping[JobKey, Job]) -> tuple[Claim, ...]:
+        """The claims before the first one with a victim that a Job would not survive.
+
+        Those after it count on it. The next plan chooses other victims.
+        """
+        for number, claim in enumerate(plan.claims):
+            for victim in claim.victims:
+                obstacle = partial_release.job_obstacle(victim.members, jobs)
+                if obstacle is not None:
+                    self._protect(victim.uid, victim.gang, finding_text.text(obstacle))
+                    return plan.claims[:number]
+        return plan.claims
 
     def annotated(self, plan: Plan) -> Plan:
         """The plan without evictions that were refused, and with the reason of each."""
@@ -124,6 +148,8 @@ class Evictor:
         retries = (
             *(read.until for read in self._jobs.values()),
             *(refusal.until for refusal in self._current_refusals.values()),
+            *(refusal.until for refusal in self._stuck.values()),
+            *self._state.protected.values(),
         )
         return min((max(0.0, at - now) for at in retries), default=None)
 
@@ -142,6 +168,11 @@ class Evictor:
             if gang.uid in self._refusals and partial_release.is_given_up(gang)
         }
         uids_in_use = {eviction.reservation.uid for eviction in evictions} | self._refusals.keys()
+        uids_in_use |= {
+            victim.uid
+            for reservation in snapshot.reservations
+            for victim in reservation.victims or ()
+        }
         self._announced = {uid: at for uid, at in self._announced.items() if uid in uids_in_use}
         for reservation, members in evictions:
             refusal = self._current_refusals.get(reservation.uid)
@@ -154,6 +185,85 @@ class Evictor:
             ):
                 await self._abandon(reservation, refusal)
 
+    async def preempt(self, claims: Sequence[PendingEviction]) -> None:
+        """Evict members of the victims of claims, one victim after the other.
+
+        If a budget refuses the first member of a victim, the claim is given up, and the next plan
+        chooses others. Of one that has lost members the others are tried once more before that;
+        so is one that was refused for another reason.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        uids = {v.uid for reservation, _ in claims for v in reservation.victims or ()}
+        self._stuck = {uid: refusal for uid, refusal in self._stuck.items() if uid in uids}
+        for reservation, members in claims:
+            if not self._state.refusals.holds_off(reservation.uid, self._clock()):
+                jobs = await self._read_jobs(members, is_fresh=True) if members else {}
+                for victim in reservation.victims or ():
+                    own = [member for member in members if _is_of(member, victim)]
+                    if own and not await self._end(reservation, victim, own, jobs):
+                        break
+
+    async def _end(
+        self,
+        reservation: Reservation,
+        victim: ReservedVictim,
+        members: Sequence[Member],
+        jobs: Mapping[JobKey, Job],
+    ) -> bool:
+        """Evict these members of a victim; answers whether the claim goes on."""
+        staying = {member.uid for member in members}
+        is_begun = not staying.issuperset(victim.pods)
+        if not is_begun and (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
+            await self._spare(reservation, victim, finding_text.text(obstacle))
+            return False
+        earlier = self._stuck.get(victim.uid)
+        if earlier is not None and self._clock() < earlier.until:
+            return True
+        await self._announce_end(reservation, victim)
+        answers: list[_Answer] = []
+        first, *others = members
+        await self._evict(victim.gang, first, answers)
+        if not answers:
+            is_begun = True
+            await self._limit.all(
+                bind(self._evict, victim.gang, member, answers) for member in others
+            )
+        if not answers:
+            return True
+        sentence = min(answer.sentence for answer in answers)
+        is_final = any(answer.is_final for answer in answers)
+        if (is_begun or not is_final) and earlier is None:
+            until = self._clock() + AGAIN_SECONDS
+            refused = EvictionRefused(sentence)
+            self._stuck[victim.uid] = _EvictionRefusal(refused, until, is_partial=True)
+            return True
+        await self._spare(reservation, victim, sentence)
+        return False
+
+    async def _spare(self, reservation: Reservation, victim: ReservedVictim, why: str) -> None:
+        """Give up a claim, and do not choose this victim again for a while."""
+        self._protect(victim.uid, victim.gang, why)
+        await self._give_up(reservation, f"its victim {victim.gang} stays: {why}")
+
+    def _protect(self, uid: Uid, gang: GangKey, why: str) -> None:
+        logger.warning("gang %s: ends for no other gang: %s", gang, why)
+        self._state.protect(uid, self._clock() + IN_VAIN_SECONDS)
+
+    async def _announce_end(self, reservation: Reservation, victim: ReservedVictim) -> None:
+        """Create the Event on the victim before its first eviction."""
+        now = self._clock()
+        announced_at = self._announced.get(victim.uid)
+        if announced_at is not None and now < announced_at + EVENT_SECONDS:
+            return
+        self._announced[victim.uid] = now
+        pods = count(len(victim.pods), "pod" if victim.is_whole else "extra pod")
+        sentence = f"{pods} to evict, so that gang {reservation.gang} starts"
+        logger.warning("gang %s: %s", victim.gang, sentence)
+        about = encode.Regarding.gang(victim.gang, victim.uid)
+        await create_event(self._api, encode.Event(about, "Preempted", sentence, now, warning=True))
+
     async def _evict_all(self, reservation: Reservation, members: Sequence[Member]) -> None:
         jobs = await self._read_jobs(members, is_fresh=True)
         if (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
@@ -161,12 +271,13 @@ class Evictor:
             await self._abandon(reservation, _EvictionRefusal(obstacle, until))
             return
         await self._announce(reservation, members)
-        sentences: list[str] = []
+        answers: list[_Answer] = []
         await self._limit.all(
-            bind(self._evict, reservation.gang, member, sentences) for member in members
+            bind(self._evict, reservation.gang, member, answers) for member in members
         )
-        if sentences:
-            await self._refuse(reservation, len(reservation.evict) - len(sentences), min(sentences))
+        if answers:
+            sentence = min(answer.sentence for answer in answers)
+            await self._refuse(reservation, len(reservation.evict) - len(answers), sentence)
 
     async def _refuse(self, reservation: Reservation, gone: int, message: str) -> None:
         """Some members have to stay, for the API server said so; so many have gone."""
@@ -208,8 +319,8 @@ class Evictor:
         event = encode.Event(about, "Released", sentence, now, warning=True)
         await create_event(self._api, event)
 
-    async def _evict(self, gang: GangKey, member: Member, sentences: list[str]) -> None:
-        """Evict one, or add to ``refused`` why it has to stay."""
+    async def _evict(self, gang: GangKey, member: Member, answers: list[_Answer]) -> None:
+        """Evict one member, or add to ``answers`` why it has to stay."""
         try:
             await self._api.evict(member)
         except (errors.Gone, errors.Conflict):
@@ -219,7 +330,8 @@ class Evictor:
             if is_away(refusal) and refusal.status != TOO_MANY:
                 raise
             logger.warning("gang %s: pod %s: not evicted: %s", gang, member.key, refusal)
-            sentences.append(f"pod {member.key}: {refusal}")
+            is_final = isinstance(refusal, errors.Refused)
+            answers.append(_Answer(f"pod {member.key}: {refusal}", is_final))
 
     async def _read_jobs(
         self, members: Sequence[Member], *, is_fresh: bool
@@ -244,6 +356,10 @@ class Evictor:
                 raise
             logger.warning("Job %s/%s cannot be read: %s", namespace, name, problem)
             return None
+
+
+def _is_of(member: Member, victim: ReservedVictim) -> bool:
+    return member.uid in victim.pods or (victim.is_whole and member.gang == victim.gang)
 
 
 def _job_keys(members: Sequence[Member]) -> Collection[JobKey]:

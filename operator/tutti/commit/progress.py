@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 
 from ..gang import demand, health, slots
 from ..gang.slots import Places
-from ..model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
+from ..model.cluster import (
+    Gang,
+    Member,
+    PodReservation,
+    Reservation,
+    ReservedVictim,
+    Snapshot,
+)
 from ..model.decisions import Assignment
 from ..model.keys import LeaderTerm, Uid
 from ..planning import partial_release
@@ -75,7 +82,14 @@ class Evict:
     members: tuple[Member, ...]
 
 
-Step = Bind | Release | Finish | Clear | Trim | Await | Discard | Evict
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """Evict these: they are the victims of a claim, and its placement waits for their room."""
+
+    members: tuple[Member, ...]
+
+
+Step = Bind | Release | Finish | Clear | Trim | Await | Discard | Evict | Preempt
 Steps = tuple[tuple[Reservation, Step], ...]
 
 
@@ -87,9 +101,15 @@ def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
 
 
 def next_steps(
-    snapshot: Snapshot, term: LeaderTerm, inherited: Collection[Uid | None] = ()
+    snapshot: Snapshot,
+    term: LeaderTerm,
+    inherited: Collection[Uid | None] = (),
+    *,
+    preempts: bool = True,
 ) -> Steps:
     """What to do about every standing Reservation, the oldest first.
+
+    Unless Tutti ``preempts``, a claim of which nobody is bound is given up: nobody ends for it.
 
     The ``inherited`` ones, by the uid of the object, stood when ``term`` began: one that does not
     bear its signature keeps its room and is left alone. A Reservation of another term that turns up
@@ -103,22 +123,24 @@ def next_steps(
         for reservation in snapshot.reservations
         if reservation.term == term or reservation.self_uid in inherited
     )
-    steps = _steps(replace(snapshot, reservations=standing))
+    steps = _steps(replace(snapshot, reservations=standing), preempts=preempts)
     own = ((reservation, step) for reservation, step in steps if reservation.term == term)
     return (*((reservation, Discard()) for reservation in strangers), *own)
 
 
-def _steps(snapshot: Snapshot) -> Steps:
+def _steps(snapshot: Snapshot, *, preempts: bool) -> Steps:
     unkeepable = reservation_checks.lost(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     ordered = sorted(
         snapshot.reservations, key=lambda reservation: (reservation.reserved_at, reservation.gang)
     )
+    claims = _claim_steps(snapshot, gangs, members, unkeepable) if preempts else {}
     return tuple(
         (
             reservation,
-            _next_step(
+            claims.get(reservation.uid)
+            or _next_step(
                 reservation,
                 gangs.get(reservation.uid),
                 members,
@@ -145,8 +167,7 @@ def _next_step(
     is_open = slots.are_open(reservation, gang, now)
     here = [(entry, members.get(entry.uid)) for entry in reservation.entries]
     reserved = [member for _, member in here if member is not None]
-    bound_members = demand.count_members(gang).bound if gang is not None else ()
-    bound = next((member for member in (*bound_members, *reserved) if member.counts_as_bound), None)
+    bound = _bound_member(gang, reserved)
     if bound is None and (why := _why_not_begin(reservation, gang, reserved, unkeepable, snapshot)):
         return Release(why)
     open_entries = tuple(
@@ -164,6 +185,12 @@ def _next_step(
     return Finish(slots.timeout_message(reservation, gang, now))
 
 
+def _bound_member(gang: Gang | None, reserved: Sequence[Member]) -> Member | None:
+    """A member on which the gang, or its Reservation, may rely; None if nothing is bound."""
+    bound = demand.count_members(gang).bound if gang is not None else ()
+    return next((member for member in (*bound, *reserved) if member.counts_as_bound), None)
+
+
 def _is_plain(
     reservation: Reservation, gang: Gang, reserved: Sequence[Member], snapshot: Snapshot
 ) -> bool:
@@ -173,6 +200,7 @@ def _is_plain(
     """
     if (
         reservation.slots
+        or reservation.victims
         or reservation.uid in snapshot.api_refusals
         or len(reserved) < len(reservation.entries)
     ):
@@ -227,6 +255,90 @@ def _next_wait(
         if member is not None and member.node is not None and entry not in lost_entries
     )
     return Await() if rest == reservation.entries else Trim(rest)
+
+
+def _claim_steps(
+    snapshot: Snapshot,
+    gangs: Mapping[Uid, Gang],
+    members: Mapping[Uid, Member],
+    unkeepable: Mapping[Uid, Unkeepable],
+) -> Mapping[Uid, Step]:
+    """What claims wait for of which nobody is bound, by the uid of the gang.
+
+    The others can be carried out as any Reservation.
+    """
+    claims = [held for held in snapshot.reservations if held.victims is not None]
+    lost_for_good = reservation_checks.lost_for_good(snapshot) if claims else {}
+    steps = {}
+    for claim in claims:
+        gang = gangs.get(claim.uid)
+        reserved = [members[entry.uid] for entry in claim.entries if entry.uid in members]
+        if _bound_member(gang, reserved) is None:
+            gone = lost_for_good.get(claim.uid, Unkeepable())
+            why = _why_not_begin(claim, gang, reserved, gone, snapshot)
+            has_room = claim.uid not in unkeepable
+            if (step := _next_claim(claim, why, snapshot, has_room=has_room)) is not None:
+                steps[claim.uid] = step
+    return steps
+
+
+def _next_claim(claim: Reservation, why: str, snapshot: Snapshot, *, has_room: bool) -> Step | None:
+    """What a claim waits for; None once it can be carried out.
+
+    ``why`` it cannot be, even once its victims have gone. A gang that has lost members to a claim
+    ends whole, also if the claim is given up. Who has lost none stays if there is room by now.
+    """
+    ends = [VictimProgress.of(victim, snapshot) for victim in claim.victims or ()]
+    staying = [
+        member for end in ends if end.is_begun or not (why or has_room) for member in end.staying
+    ]
+    if staying:
+        return Preempt(tuple(staying))
+    if why:
+        return Release(stuck_sentence(claim, snapshot) or why)
+    is_leaving = any(end.is_begun and end.leaving for end in ends)
+    return None if has_room and not is_leaving else Await()
+
+
+@dataclass(frozen=True, slots=True)
+class VictimProgress:
+    """How far the end of a victim is."""
+
+    staying: tuple[Member, ...]  # hold room, and no eviction of them has succeeded
+    leaving: tuple[Member, ...]  # terminate, and hold room still
+    is_begun: bool  # some have gone, or terminate
+
+    @classmethod
+    def of(cls, victim: ReservedVictim, snapshot: Snapshot) -> "VictimProgress":
+        """Members that a gang has got since are victims, too, if it ends whole."""
+        gangs = {gang.uid: gang for gang in snapshot.gangs}
+        members = members_by_uid(snapshot)
+        named = [members[pod] for pod in victim.pods if pod in members]
+        gang = gangs.get(victim.uid)
+        others = gang.members if gang is not None and victim.is_whole else ()
+        present = {m.uid: m for m in (*named, *others) if m.node is not None and not m.is_over}
+        staying = tuple(m for m in present.values() if not m.terminating)
+        leaving = tuple(m for m in present.values() if m.terminating)
+        is_begun = len(named) < len(victim.pods) or any(m.terminating for m in named)
+        return cls(staying, leaving, is_begun)
+
+
+def stuck_sentence(reservation: Reservation, snapshot: Snapshot) -> str:
+    """Which pod has not gone in time from the nodes of a claim; empty if none."""
+    nodes = {entry.node for entry in reservation.entries}
+    stuck = (
+        member
+        for gang in snapshot.gangs
+        for member in gang.members
+        if member.node in nodes and member.is_stuck(snapshot.taken_at)
+    )
+    first = min(stuck, key=lambda member: member.key, default=None)
+    if first is None:
+        return ""
+    return (
+        f"VictimStuck: pod {first.key} should have gone from {first.node} by now; look at its "
+        "finalizers and at the node; planning again without its room"
+    )
 
 
 def _next_eviction(

@@ -14,7 +14,7 @@ from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..kube.leader_election import Deposed, assert_leader
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
-from ..model.decisions import Assignment, Eviction, Placement, Released
+from ..model.decisions import Assignment, Claim, Eviction, Placement, Released
 from ..model.keys import POD, GangKey, LeaderTerm, Uid
 from ..state.cluster_state import ClusterState
 from ..verify import plan_checks
@@ -42,14 +42,16 @@ class Commit:
         clock: Clock,
         in_flight: int,
         predecessor_resigned: Callable[[], bool],
+        preempts: bool = False,
     ) -> None:
         """``scheduler`` says whose Reservations these are; ``in_flight`` caps calls at a time.
 
-        ``predecessor_resigned``: as of ``Recovery``.
+        ``predecessor_resigned``: as of ``Recovery``. Unless Tutti ``preempts``, it gives up claims.
         """
         self._state = state
         self._api = api
         self._scheduler = scheduler
+        self._preempts = preempts
         self._clock = clock
         self._limit = ConcurrencyLimit(in_flight)
         self._refusals = state.refusals
@@ -76,7 +78,9 @@ class Commit:
         """Whether bindings wait for the watch to show earlier ones."""
         return self._binder.is_late
 
-    async def reserve(self, decisions: Sequence[Placement | Eviction], term: LeaderTerm) -> None:
+    async def reserve(
+        self, decisions: Sequence[Placement | Eviction | Claim], term: LeaderTerm
+    ) -> None:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self._writer.begin()
         await self._limit.all(
@@ -102,7 +106,7 @@ class Commit:
                 reservation_for(decision, scheduler=self._scheduler, term=term, now=now),
             )
             for decision in decisions
-            if decision.gang.kind != POD
+            if decision.gang.kind != POD or isinstance(decision, Claim)
         )
 
     def _amended(
@@ -247,9 +251,12 @@ class Commit:
                 tuple(evictable[m.uid] for m in step.members if m.uid in evictable),
             )
             for reservation, step in steps
-            if isinstance(step, progress.Evict)
+            if isinstance(step, progress.Evict | progress.Preempt)
         ]
-        await self.evictor.evict(evictions, snapshot)
+        given_up = [pending for pending in evictions if pending.reservation.victims is None]
+        await self.evictor.evict(given_up, snapshot)
+        claims = [pending for pending in evictions if pending.reservation.victims is not None]
+        await self.evictor.preempt(claims)
         await self._releaser.release(step_lists.ended(confirmed), snapshot)
         self.done = step_lists.done(confirmed)
         return step_lists.announced(confirmed)
@@ -281,7 +288,9 @@ class Commit:
         if not snapshot.reservations:
             return ()
         inherited, now = self._adoption.inherited, self._clock()
-        steps = await asyncio.to_thread(progress.next_steps, snapshot, term, inherited)
+        steps = await asyncio.to_thread(
+            progress.next_steps, snapshot, term, inherited, preempts=self._preempts
+        )
         return tuple(
             (
                 reservation,

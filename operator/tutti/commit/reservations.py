@@ -12,21 +12,25 @@ from ..kube import errors
 from ..kube.backoff import CONFLICT_SECONDS, Clock
 from ..kube.client import Api
 from ..model.cluster import PodReservation, Reservation
-from ..model.decisions import Assignment, Eviction, Placement, Released
+from ..model.decisions import Assignment, Claim, Eviction, Placement, Released
 from ..model.keys import LeaderTerm
+from ..planning.queueing import claim_rounds
 from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
 
+NO_CLAIMS = "the CRD of Reservations has no field claim: apply the CRDs of this version of Tutti"
 LARGER = "LargerThanDeclared"  # than its role's template says: a member that is placed anew
 
 
 def reservation_for(
-    decision: Placement | Eviction, *, scheduler: str, term: LeaderTerm, now: float
+    decision: Placement | Eviction | Claim, *, scheduler: str, term: LeaderTerm, now: float
 ) -> Reservation:
     """The Reservation that writes a decision about one gang down."""
     placement = decision if isinstance(decision, Placement) else None
     eviction = decision if isinstance(decision, Eviction) else None
+    claim = decision if isinstance(decision, Claim) else None
+    start = placement or claim
     return Reservation(
         gang=decision.gang,
         uid=decision.uid,
@@ -34,10 +38,11 @@ def reservation_for(
         scheduler=scheduler,
         term=term,
         reserved_at=now,
-        entries=entries_for(placement.assignments) if placement else (),
+        entries=entries_for(start.assignments) if start else (),
         slots=placement.slots if placement else (),
         evict=tuple(member.uid for member in eviction.members) if eviction else (),
-        record=placement.record if placement else None,
+        record=start.record if start else None,
+        victims=claim_rounds.victims_of(claim) if claim else None,
     )
 
 
@@ -105,7 +110,10 @@ class ReservationWriter:
             else:
                 self.created.append(created)
                 self._state.hold(created)
-                self._state.refusals.forget(reservation.uid)
+                if reservation.victims is not None and created.victims is None:
+                    self._back_off(reservation, NO_CLAIMS)  # it has no room, and is released
+                else:
+                    self._state.refusals.forget(reservation.uid)
 
     async def amend(self, reservation: Reservation, remark: str = "") -> None:
         """Change a standing Reservation; one that has changed meanwhile is tried again later.
@@ -151,7 +159,10 @@ class ReservationWriter:
             try:
                 with suppress(errors.Gone):
                     if self._state.needs_record(reservation):
-                        empty = replace(reservation, entries=(), slots=(), evict=())
+                        victims = None if reservation.victims is None else ()
+                        empty = replace(
+                            reservation, entries=(), slots=(), evict=(), victims=victims
+                        )
                         spent = await self._api.amend(self._charging(empty))
                     else:
                         await self._api.release(reservation)

@@ -9,7 +9,19 @@ from dataclasses import replace
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment, Released
 from ..model.keys import GangKey, Uid
-from .progress import Await, Bind, Clear, Discard, Evict, Finish, Release, Step, Steps, Trim
+from .progress import (
+    Await,
+    Bind,
+    Clear,
+    Discard,
+    Evict,
+    Finish,
+    Preempt,
+    Release,
+    Step,
+    Steps,
+    Trim,
+)
 
 WHOLE = "the gang is not given up any more"
 UNFIT = "its node will not do any more"
@@ -38,7 +50,7 @@ def uids_going_on(steps: Steps) -> Collection[Uid]:
     """The uids of Reservations that go on, and of the pods that they still bind."""
     going_on: set[Uid] = set()
     for reservation, step in steps:
-        if isinstance(step, Bind | Trim | Await):
+        if isinstance(step, Bind | Trim | Await | Preempt):
             going_on.add(reservation.uid)
         if isinstance(step, Bind):
             going_on.update(assignment.uid for assignment in step.assignments)
@@ -50,7 +62,7 @@ def evictable(steps: Steps) -> Mapping[Uid, Member]:
     return {
         member.uid: member
         for _, step in steps
-        if isinstance(step, Evict)
+        if isinstance(step, Evict | Preempt)
         for member in step.members
     }
 
@@ -94,7 +106,7 @@ def done(steps: Steps) -> Sequence[Reservation]:
 
 def without_writes(step: Step) -> Step:
     """The step, if it leaves the Reservation as it is."""
-    return step if isinstance(step, Bind | Evict) else Await()
+    return step if isinstance(step, Bind | Evict | Preempt) else Await()
 
 
 def _released(reservation: Reservation, step: Step) -> Released | None:

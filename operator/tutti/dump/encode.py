@@ -115,7 +115,8 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
     if marks := membership.marks(value):
         metadata["annotations"] = marks
     if value.terminating:
-        metadata["deletionTimestamp"] = timestamp(taken_at)
+        ends = taken_at if value.gone_by is None else value.gone_by
+        metadata["deletionTimestamp"] = timestamp(ends)
     if (owner := value.owner) is not None:
         version = f"{owner.group}/v1" if owner.group else "v1"
         names = {"kind": owner.kind, "name": owner.name, "uid": owner.uid or ""}

@@ -13,12 +13,12 @@ from typing import Any
 from ..gang.finding_text import sentence
 from ..kube import errors
 from ..model.cluster import ApiRefusal, Snapshot
-from ..model.decisions import Plan, Policy
+from ..model.decisions import Claim, Plan, Policy
 from ..model.keys import POD_GROUP, GangKey, Uid
 
 PREFIX = "tutti.dev/"
 TAKEN_AT, SETTINGS, PLAN = "taken-at", "settings", "plan"
-FINISHED, BEREFT, REFUSED = "finished", "bereft", "refused"
+FINISHED, BEREFT, REFUSED, PROTECTED = "finished", "bereft", "refused", "protected"
 _DIGITS = 9  # decimal places: more than a float of seconds since 1970 has
 
 
@@ -42,11 +42,13 @@ class DumpHeader:
     finished: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lost_reservations: frozenset[Uid] = frozenset()
     api_refusals: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
+    protected: frozenset[Uid] = frozenset()
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """A Plan as JSON: equal for equal Plans."""
-    return {
+    """A Plan as JSON: equal for equal Plans; claims are there if there are any."""
+    claims = {"claims": [claim_record(claim) for claim in plan.claims]} if plan.claims else {}
+    return claims | {
         "placements": [
             {
                 "gang": gang_text(placement.gang),
@@ -84,6 +86,28 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     }
 
 
+def claim_record(claim: Claim) -> dict[str, Any]:
+    """A claim as JSON: where the gang starts, who ends before, and what that costs."""
+    return {
+        "gang": gang_text(claim.gang),
+        "uid": claim.uid,
+        "by": "guarantee" if claim.by_guarantee else "priority",
+        "assignments": [
+            {"pod": a.pod.name, "uid": a.uid, "node": a.node} for a in claim.assignments
+        ],
+        "victims": [
+            {
+                "gang": gang_text(victim.gang),
+                "whole": victim.is_whole,
+                "pods": sorted(member.key.name for member in victim.members),
+            }
+            for victim in claim.victims
+        ],
+        "cost": float(claim.cost),
+        "bound": float(claim.bound),
+    }
+
+
 def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> dict[str, str]:
     """What ``header`` reads back."""
     values = {field.name: getattr(setup.policy, field.name) for field in fields(Policy)}
@@ -110,6 +134,8 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
             uid: [refusal.sentence, refusal.until] for uid, refusal in snapshot.api_refusals.items()
         }
         words[REFUSED] = json.dumps(refusals)
+    if snapshot.protected:
+        words[PROTECTED] = json.dumps({"gangs": sorted(snapshot.protected)})
     return {PREFIX + name: word for name, word in words.items()}
 
 
@@ -136,6 +162,9 @@ def header(marks: Mapping[Any, Any]) -> DumpHeader | None:
         if not isinstance(uid, str):
             raise _wrong(BEREFT, f"{gang}: not a uid")
     api_refusals = _json(words, REFUSED) if REFUSED in words else {}
+    protected = _json(words, PROTECTED).get("gangs") if PROTECTED in words else []
+    if not isinstance(protected, list) or not all(isinstance(uid, str) for uid in protected):
+        raise _wrong(PROTECTED, "no list of gangs")
     taken_at, setup = _moment(words[TAKEN_AT]), _setup(_json(words, SETTINGS))
     return DumpHeader(
         taken_at,
@@ -144,6 +173,7 @@ def header(marks: Mapping[Any, Any]) -> DumpHeader | None:
         finished,
         frozenset(map(Uid, lost_reservations.values())),
         {Uid(uid): _refused(uid, refusal) for uid, refusal in api_refusals.items()},
+        frozenset(map(Uid, protected)),
     )
 
 

@@ -58,4 +58,5 @@ def _reminded(snapshot: Snapshot, objects: Objects) -> Snapshot:
         settled=settled,
         lost_reservations=lost_reservations,
         api_refusals=api_refusals,
+        protected=objects.header.protected,
     )

@@ -12,6 +12,7 @@ from . import room_findings as room
 from .quantities import count, format_amount, format_resources
 
 MOST_QUEUES = 5  # that one sentence names
+MOST_VICTIMS = 3
 MODES = {
     Mode.PAUSED: "Tutti is paused (TUTTI_MODE=paused), so nothing starts",
     Mode.SHADOW: "Tutti only watches (TUTTI_MODE=shadow), so nothing starts",
@@ -287,6 +288,17 @@ def _(_: of.GivenUp) -> str:
 def _(finding: of.NoPriorityClass) -> str:
     instead = f"so its pods' highest priority, {finding.priority}, counts"
     return f"PriorityClass {finding.name} does not exist, {instead}"
+
+
+@text.register
+def _(finding: of.ClaimsRoom) -> str:
+    if not finding.members:
+        return "it starts once pods have gone that terminate"
+    why = "a guarantee covers it" if finding.by_guarantee else "its priority is higher"
+    first = ", ".join(map(str, finding.victims[:MOST_VICTIMS]))
+    others = len(finding.victims) - MOST_VICTIMS
+    more = f" and {others} more" if others > 0 else ""
+    return f"it starts once {count(finding.members, 'pod')} of {first}{more} have ended: {why}"
 
 
 @text.register

@@ -189,6 +189,15 @@ class NoPriorityClass(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimsRoom(Finding):
+    """The gang starts once so many pods of these gangs have ended, or what terminates has gone."""
+
+    members: int
+    victims: tuple[GangKey, ...]
+    by_guarantee: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ToBeReleased(Finding):
     """So many bound members are to be evicted."""
 

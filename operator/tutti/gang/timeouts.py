@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from ..model.cluster import Gang, OnTimeout
+from ..model.cluster import STUCK_SECONDS, Gang, OnTimeout, Snapshot
 from ..model.decisions import Reason, Rejection
 from . import order
 from .demand import MemberCounts
@@ -33,6 +33,19 @@ def next_change_at(censuses: Iterable[MemberCounts], now: float) -> float | None
     """When the next gang runs out of time."""
     moments = (deadline(census) for census in censuses)
     return min((at for at in moments if now < at < inf), default=None)
+
+
+def next_stuck_at(snapshot: Snapshot) -> float | None:
+    """When the next pod whose end a claim waits for should have gone."""
+    if all(reservation.victims is None for reservation in snapshot.reservations):
+        return None
+    moments = (
+        member.gone_by + STUCK_SECONDS
+        for gang in snapshot.gangs
+        for member in gang.members
+        if member.terminating and member.gone_by is not None
+    )
+    return min((at for at in moments if at > snapshot.taken_at), default=None)
 
 
 def with_time_limits(

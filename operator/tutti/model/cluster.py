@@ -20,6 +20,8 @@ from .volumes import NO_STORAGE, Storage
 
 ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
 
+STUCK_SECONDS = 60.0  # after its grace period a pod that still terminates is not waited for
+
 
 class Phase(StrEnum):
     """A pod's phase, as the API says it."""
@@ -76,6 +78,8 @@ class Member:
     run: int = 0  # of its gang, that it was made for; older pods are no members
     bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
     unread_gang: GangKey | None = None  # that it names, of a kind that is turned off
+    # When a pod that terminates should have gone; None if unknown.
+    gone_by: float | None = field(default=None, compare=False)
 
     @property
     def gang(self) -> GangKey:
@@ -110,6 +114,10 @@ class Member:
     def may_get_a_node(self) -> bool:
         """Whether the API server might still take a binding of it, now or once it is ungated."""
         return self.node is None and not (self.terminating or self.is_over)
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether it terminates, and should have gone long ago."""
+        return self.terminating and self.gone_by is not None and now >= self.gone_by + STUCK_SECONDS
 
     @property
     def is_waiting(self) -> bool:
@@ -319,6 +327,16 @@ class SlotReservation:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservedVictim:
+    """Pods of a gang that end so that the gang of a Reservation starts."""
+
+    gang: GangKey
+    uid: Uid
+    pods: tuple[Uid, ...]  # sorted
+    is_whole: bool  # otherwise these are extras, and the gang runs on
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """A gang's whole placement, written down before its first pod is bound.
 
@@ -340,6 +358,9 @@ class Reservation:
     # The pods that have left ``entries`` because they are bound: they stay charged to the queue of
     # the record, whatever their labels say. Sorted; some may be gone.
     charged: tuple[Uid, ...] = ()
+    # Of a claim: who ends before the first pod is bound, sorted by gang. None where the room was
+    # free from the start.
+    victims: tuple[ReservedVictim, ...] | None = None
 
     @property
     def pods(self) -> Iterator[Uid]:
@@ -388,6 +409,26 @@ class Snapshot:
     # Reservations that hold nothing any more and keep the record of a start, sorted by gang.
     start_records: tuple[Reservation, ...] = ()
     topologies: tuple[Topology, ...] = ()  # sorted by name
+    # Gangs that end for no other gang, for their eviction was refused a while ago.
+    protected: frozenset[Uid] = frozenset()
+
+    @property
+    def being_ended(self) -> frozenset[GangKey]:
+        """The gangs with pods that hold room and are to end for standing claims."""
+        pods = {
+            pod
+            for reservation in self.reservations
+            for victim in reservation.victims or ()
+            for pod in victim.pods
+        }
+        if not pods:
+            return frozenset()
+        return frozenset(
+            gang.key
+            for gang in self.gangs
+            for member in gang.members
+            if member.uid in pods and member.node is not None and not member.is_over
+        )
 
     @property
     def recorded(self) -> Iterator[tuple[Reservation, QueueRecord]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .cluster import Member, PodReservation, Reservation, SlotReservation
 from .keys import GangKey, NodeName, PodKey, Uid
-from .queues import QueueRecord
+from .queues import Preemption, QueueRecord
 from .resources import Resources
 
 
@@ -27,6 +27,8 @@ class Policy:
     objective: Objective = Objective.RESOURCES
     age_seconds: float = 3600.0  # a gang that has waited so long counts twice, and so on
     starvation_seconds: float = 3600.0  # then a gang goes before all others of its priority
+    # What gangs may have ended in queues that say nothing of it; if off, nobody ends in any queue.
+    preemption: Preemption = Preemption.OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ class Claim:
     by_guarantee: bool  # otherwise by its priority alone
     cost: Fraction
     bound: Fraction
+    record: QueueRecord | None = None  # of the start, while there are Queues
 
     @property
     def is_proved(self) -> bool:
@@ -233,6 +236,7 @@ class Plan:
     next_change_at: float | None = None  # seconds since the epoch
     levels: tuple[Level, ...] = ()  # the highest priority first; gangs ruled out by counting aside
     queues: tuple[QueueUse, ...] = ()  # by name, the root included; empty while there are no Queues
+    claims: tuple[Claim, ...] = ()  # one after the other: each counts on those before it
 
     @property
     def open_level(self) -> Level | None:

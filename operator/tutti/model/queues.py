@@ -50,6 +50,7 @@ class Queue:
     stop: Stop = Stop.NONE
     draining_since: float | None = None  # seconds since the epoch; None until it is written down
     mode: QueueMode = QueueMode.ACTIVE
+    preemption: Preemption | None = None  # None: as the operator's setting says
     is_terminating: bool = False
     created: float = 0.0  # seconds since the epoch
     unreadable: tuple[str, ...] = ()  # fields: amounts that count as 0, selectors as None; sorted

@@ -12,8 +12,9 @@ from functools import partial
 
 from ..dump.violations import ViolationDumps
 from ..model.cluster import Snapshot
-from ..model.decisions import Eviction, Placement, Plan
-from ..verify import plan_checks
+from ..model.decisions import Claim, Eviction, Placement, Plan
+from ..model.queues import Preemption
+from ..verify import plan_checks, preemption_checks
 from . import dry_run
 
 logger = logging.getLogger(__name__)
@@ -28,10 +29,22 @@ class CheckedPlan:
     plan: Plan
     placements: Sequence[Placement] = ()
     evictions: Sequence[Eviction] = ()
+    claims: Sequence[Claim] = ()
     is_capped: bool = False  # other placements are left to the next cycle
 
+    @property
+    def decisions(self) -> Sequence[Placement | Eviction | Claim]:
+        """All that is written down before anything is carried out."""
+        return [*self.placements, *self.evictions, *self.claims]
 
-def checked(plan: Plan, planned: Snapshot, current: Snapshot, limit: int) -> CheckedPlan:
+
+def checked(
+    plan: Plan,
+    planned: Snapshot,
+    current: Snapshot,
+    limit: int,
+    preemption: Preemption = Preemption.OFF,
+) -> CheckedPlan:
     """What of a plan is still valid, and of that as much as binds ``limit`` members (0: all).
 
     The plan was made of ``planned``; by now the cluster is as in ``current``.
@@ -44,7 +57,10 @@ def checked(plan: Plan, planned: Snapshot, current: Snapshot, limit: int) -> Che
         # Some may break a promise without the rest of their plan.
         placements = dry_run.capped(valid, limit, partial(plan_checks.upheld, current))
     evictions = _still_decided(plan.evictions, planned, current)
-    return CheckedPlan(plan, placements, evictions, is_capped=len(placements) < len(valid))
+    carried_out = replace(plan, placements=tuple(placements))
+    claims = () if preemption_checks.faults(current, carried_out, preemption) else plan.claims
+    is_capped = len(placements) < len(valid)
+    return CheckedPlan(plan, placements, evictions, claims, is_capped=is_capped)
 
 
 def _still_decided(

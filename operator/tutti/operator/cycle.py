@@ -16,6 +16,7 @@ from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Gang, Reservation, Snapshot
 from ..model.decisions import Mode, Plan, Policy, Released, RolloutLimits
 from ..model.keys import GangKey, LeaderTerm
+from ..model.queues import Preemption
 from ..planning import plan as planning
 from ..reporting.metrics import Metrics, Stage
 from ..reporting.queue_reporter import QueueReporter
@@ -23,7 +24,7 @@ from ..reporting.reporter import Reporter
 from ..spark.pod_group_creator import PodGroupCreator
 from ..state.cluster_state import ClusterState
 from ..strategies.problem import Budget, Strategy
-from ..verify import plan_checks
+from ..verify import plan_checks, preemption_checks
 from . import check, dry_run
 from .check import CheckedPlan
 from .enqueuer import Enqueuer
@@ -67,6 +68,7 @@ class Cycle:
         self._fallback = fallback
         self.planner = Planner(fallback, budget, policy)
         self._limits = limits
+        self._preemption = policy.preemption
         self._plan_cache = PlanCache()
         self._dumps = dumps
         self._metrics = metrics or Metrics()
@@ -78,6 +80,7 @@ class Cycle:
             clock=clock,
             in_flight=in_flight,
             predecessor_resigned=predecessor_resigned,
+            preempts=policy.preemption is not Preemption.OFF,
         )
         self._pod_group_creator = PodGroupCreator(
             state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
@@ -160,13 +163,26 @@ class Cycle:
     async def _check(self, snapshot: Snapshot, plan: Plan) -> CheckedPlan:
         """What of a plan is carried out, by the rules, the Jobs, the mode, and a fresh Snapshot."""
         plan = await self._without_violations(snapshot, plan)
+        plan = await self._without_unlawful_claims(snapshot, plan)
         plan = await self._commit.evictor.without_unsafe(plan)
         plan = dry_run.as_dry_run(plan, self._limits.mode)
-        if not (plan.placements or plan.evictions):
+        if not (plan.placements or plan.evictions or plan.claims):
             return CheckedPlan(plan)
+        limit, preemption = self._limits.bindings, self._preemption
         return await asyncio.to_thread(
-            check.checked, plan, snapshot, self._observe(), self._limits.bindings
+            check.checked, plan, snapshot, self._observe(), limit, preemption
         )
+
+    async def _without_unlawful_claims(self, snapshot: Snapshot, plan: Plan) -> Plan:
+        """The plan; without claims if any breaks a promise, which is a bug: then it is dumped."""
+        if not plan.claims:
+            return plan
+        faults = await asyncio.to_thread(preemption_checks.faults, snapshot, plan, self._preemption)
+        if not faults:
+            return plan
+        self._metrics.broke()
+        await check.dump_violations(self._dumps, snapshot, plan, "preemption", faults)
+        return replace(plan, claims=())
 
     async def _without_violations(self, snapshot: Snapshot, plan: Plan) -> Plan:
         """The plan if it breaks no promise, else the fallback's without what breaks any."""
@@ -193,7 +209,7 @@ class Cycle:
         if self._only_watches:
             return ()
         with self._metrics.stage(Stage.RESERVE):  # the commit point
-            await self._commit.reserve((*checked.placements, *checked.evictions), term)
+            await self._commit.reserve(checked.decisions, term)
         with self._metrics.stage(Stage.BIND):
             released = await self._commit.execute(checked.placements, term)
         await self._commit.queues.release(planned, checked.plan, term)

@@ -27,7 +27,8 @@ def as_dry_run(plan: Plan, mode: Mode) -> Plan:
         for rejection in plan.rejections
         if rejection.gang not in rejections
     )
-    return replace(plan, placements=(), evictions=(), rejections=(*rejections.values(), *others))
+    rejections_of_all = (*rejections.values(), *others)
+    return replace(plan, placements=(), evictions=(), claims=(), rejections=rejections_of_all)
 
 
 def capped(

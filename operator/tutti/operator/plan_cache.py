@@ -33,7 +33,7 @@ class PlanCache:
     def keep(self, snapshot: Snapshot, plan: Plan) -> None:
         """Take in the plan that was made of a Snapshot."""
         self._basis = None
-        if plan.placements or plan.evictions:
+        if plan.placements or plan.evictions or plan.claims:
             return
         self._basis, self._plan = _basis(snapshot), plan
         cut_short = snapshot.taken_at + UNPROVED_SECONDS if plan.shortfall else float("inf")

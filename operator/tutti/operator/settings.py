@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from ..kube import gang_sources
 from ..model.decisions import Mode, Objective, Policy, RolloutLimits
+from ..model.queues import Preemption
 from ..strategies import names
 from ..strategies.problem import Budget
 
@@ -104,6 +105,11 @@ class Settings(BaseModel):
         description="a gang that has waited this long, in seconds, goes before all others of its "
         "priority",
     )
+    preemption: Preemption = Field(
+        default=Preemption.OFF,  # an upgrade ends nobody's pods
+        description="what Tutti may end so that gangs start, in queues whose `spec.preemption` "
+        "says nothing: " + ", ".join(Preemption) + "; with Off, Tutti ends nothing for any queue",
+    )
     mode: Mode = Field(
         default=Mode.ACTIVE,  # a scheduler is installed to start pods
         description="whether Tutti carries out plans: " + ", ".join(Mode) + "; shadow only reports "
@@ -163,7 +169,7 @@ class Settings(BaseModel):
     @property
     def policy(self) -> Policy:
         """The settings that decide which gangs start first."""
-        return Policy(self.objective, self.age_seconds, self.starvation_seconds)
+        return Policy(self.objective, self.age_seconds, self.starvation_seconds, self.preemption)
 
     @property
     def restraint(self) -> RolloutLimits:

@@ -44,6 +44,7 @@ def observe(snapshot: Snapshot) -> ObservedDemand:
 def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[MemberCounts]:
     """The gangs to decide on; a gang with a Reservation is being carried out.
 
+    A gang that ends for a claim is neither repaired nor does it grow until its pods have gone.
     A gang whose Reservation is open for absent members may be repaired and may grow, too; once it
     lacks no member, the room of absent members is given back.
     """
@@ -53,6 +54,7 @@ def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[Mem
         for reservation in snapshot.reservations
         if reservation.uid not in slots.open
     }
+    reserved |= snapshot.being_ended
     promised = {entry.uid for reservation in snapshot.reservations for entry in reservation.entries}
     gangs = order.considered(
         gang

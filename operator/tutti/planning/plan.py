@@ -10,8 +10,18 @@ from dataclasses import dataclass, replace
 
 from ..gang import demand, refusals, slots, timeouts
 from ..gang.demand import MemberCounts, PlacementRequest
+from ..gang.findings import ClaimsRoom
 from ..model.cluster import SlotReservation, Snapshot
-from ..model.decisions import Assignment, Eviction, Placement, Plan, Policy, Rejection
+from ..model.decisions import (
+    Assignment,
+    Claim,
+    Eviction,
+    Placement,
+    Plan,
+    Policy,
+    Reason,
+    Rejection,
+)
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Strategy
 from . import (
@@ -31,7 +41,7 @@ from .compile.slot_assignment import SlotAssignments
 from .compiled_demand import CompiledDemand
 from .observed_demand import ObservedDemand
 from .queued_gangs import QueuedGangs
-from .queueing import stages
+from .queueing import claim_rounds, stages
 from .search import bounds, late_joins, repairs, round_order, round_runner, starvation
 from .search.limits import NO_PROGRESS, Progress, SearchLimits
 from .search.partial_plan import PartialPlan
@@ -57,27 +67,37 @@ def plan(
     ``fallback`` answers where ``strategy`` fails, and all that is left once the plan is late.
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
-    observed = observed_demand.observe(snapshot)
-    queued = queued_gangs.queue_gangs(observed)
-    quotas = Quotas.of(queued.limits, queued.credit_of)
-    compiled = compiled_demand.compile_demand(queued.observed, quotas)
-    repaired = repair_gangs(compiled, limits)
-    starved = find_starved(compiled, queued, limits)
-    order = order_rounds(compiled, queued, starved, policy)
-    searched = search_rounds(compiled, repaired, starved, order, limits)
-    improved = improve(compiled, searched, order, limits)
+    first = begin(snapshot, limits)
+    begun, searched, claims = search_with_claims(snapshot, first, limits)
+    observed, queued, compiled = begun.observed, begun.queued, begun.compiled
+    improved = improve(compiled, searched, begun.order, limits)
     waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
+    claims += claim_by_priority(begun, improved, limits)
+    rejections = (*released.rejections, *queued.observed.refused.values())
     return Plan(
         placements=placements_of(improved, observed.slots, queued),
-        rejections=(*released.rejections, *queued.observed.refused.values()),
+        rejections=with_claimants(rejections, claims),
         evictions=released.evictions,
         proved=improved.plan.proved,
         shortfall=improved.plan.shortfall,
-        next_change_at=next_change_at(snapshot, observed, compiled, starved, policy),
+        next_change_at=next_change_at(snapshot, observed, compiled, begun.starved, policy),
         levels=bounds.levels(improved.plan.tally, gang_value.scale(policy)),
-        queues=queued.use,
+        queues=first.queued.use,
+        claims=claims,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BegunPlan:
+    """A plan before its rounds: what is asked for, what is repaired, and the order of the rest."""
+
+    observed: ObservedDemand
+    queued: QueuedGangs
+    compiled: CompiledDemand
+    repaired: PartialPlan
+    starved: "StarvedGangs"
+    order: SearchOrder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +126,69 @@ class ReleasedGangs:
 
     evictions: tuple[Eviction, ...]
     rejections: tuple[Rejection, ...]
+
+
+def begin(snapshot: Snapshot, limits: SearchLimits) -> BegunPlan:
+    """The stages before the rounds."""
+    observed = observed_demand.observe(snapshot)
+    queued = queued_gangs.queue_gangs(observed)
+    quotas = Quotas.of(queued.limits, queued.credit_of)
+    compiled = compiled_demand.compile_demand(queued.observed, quotas)
+    repaired = repair_gangs(compiled, limits)
+    starved = find_starved(compiled, queued, limits)
+    order = order_rounds(compiled, queued, starved, limits.policy)
+    return BegunPlan(observed, queued, compiled, repaired, starved, order)
+
+
+def search_with_claims(
+    snapshot: Snapshot, begun: BegunPlan, limits: SearchLimits
+) -> tuple[BegunPlan, PartialPlan, tuple[Claim, ...]]:
+    """The plan once all rounds are answered, and what gangs claim that a guarantee would cover.
+
+    The claims are decided once all have started that do not borrow, and what they claim is given
+    to nobody else. If one of those could not start beside them, the next plan decides the claims.
+    """
+    order, compiled = begun.order, begun.compiled
+    is_meant = claim_rounds.may_claim(snapshot, limits.policy, by_guarantee=True)
+    if is_meant and compiled.requests and isinstance(order, stages.QueueStages):
+        covered = search(replace(begun, order=replace(order, has_borrowers=False)), limits)
+        first = order.starved.want if order.starved and order.starved.is_entitled else None
+        claims = claim_rounds.by_guarantee(compiled, begun.queued, covered, first, limits)
+        if claims:
+            beside = begin(claim_rounds.with_claims(snapshot, claims), limits)
+            plan = search(beside, limits)
+            starts = (want for want in compiled.requests if covered.has_placed(want))
+            if all(plan.has_placed(want) for want in starts):
+                return beside, plan, claims
+    return begun, search(begun, limits), ()
+
+
+def search(begun: BegunPlan, limits: SearchLimits) -> PartialPlan:
+    """The plan once all rounds are answered."""
+    return search_rounds(begun.compiled, begun.repaired, begun.starved, begun.order, limits)
+
+
+def claim_by_priority(
+    begun: BegunPlan, improved: ImprovedPlan, limits: SearchLimits
+) -> tuple[Claim, ...]:
+    """What gangs claim by their priority, once the plan has started all that it starts."""
+    if not claim_rounds.may_claim(begun.compiled.snapshot, limits.policy, by_guarantee=False):
+        return ()
+    return claim_rounds.by_priority(begun.compiled, begun.queued, improved.plan, limits)
+
+
+def with_claimants(
+    rejections: Sequence[Rejection], claims: Sequence[Claim]
+) -> tuple[Rejection, ...]:
+    """The rejections, in which each claimant says who ends before it starts."""
+    by_gang = {rejection.gang: rejection for rejection in rejections}
+    for claim in claims:
+        before = by_gang.get(claim.gang) or Rejection(claim.gang, Reason.NOT_ENOUGH_ROOM, ())
+        members = sum(len(victim.members) for victim in claim.victims)
+        victims = tuple(victim.gang for victim in claim.victims)
+        finding = ClaimsRoom(members, victims, by_guarantee=claim.by_guarantee)
+        by_gang[claim.gang] = before.with_findings(finding)
+    return tuple(by_gang.values())
 
 
 def repair_gangs(compiled: CompiledDemand, limits: SearchLimits) -> PartialPlan:
@@ -283,5 +366,6 @@ def next_change_at(
         refusals.next_change_at(observed.snapshot),
         timeouts.next_change_at(compiled.gangs, snapshot.taken_at),
         slots.next_change_at(snapshot),  # of slots too that this plan gives back
+        timeouts.next_stuck_at(snapshot),
     )
     return min((moment for moment in moments if moment is not None), default=None)

@@ -3,15 +3,17 @@
 Pure: ``drafts`` compares the answer with what stands there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ..gang import finding_text, health
 from ..gang.health import Readiness, is_whole
 from ..gang.quantities import count
-from ..model.cluster import Gang, OnTimeout, Phase, Reservation
+from ..model.cluster import Gang, OnTimeout, Phase, Reservation, ReservedVictim
 from ..model.decisions import Reason, Rejection
+
+MOST_VICTIMS = 3  # gangs that one sentence names
 
 
 class ConditionType(StrEnum):
@@ -143,12 +145,21 @@ def _room(reservation: Reservation, counts: StatusCounts) -> str:
     """What a standing Reservation holds."""
     nodes = len({entry.node for entry in reservation.entries})
     placement = f"{count(len(reservation.entries), 'member')} on {count(nodes, 'node')}"
+    if reservation.victims:
+        pods = count(sum(len(victim.pods) for victim in reservation.victims), "pod")
+        return f"{placement}, once {pods} of {_names(reservation.victims)} have gone"
     if not reservation.slots:
         return placement
     absent = count(sum(slot.count for slot in reservation.slots), "absent member")
     places = len({slot.node for slot in reservation.slots})
     absent_room = f"room on {count(places, 'node')} is reserved for {absent}"
     return f"{counts.seen} of {counts.needed} members exist; {absent_room}"
+
+
+def _names(victims: Sequence[ReservedVictim]) -> str:
+    names = ", ".join(str(victim.gang) for victim in victims[:MOST_VICTIMS])
+    others = len(victims) - MOST_VICTIMS
+    return f"{names} and {others} more" if others > 0 else names
 
 
 def _bound(

@@ -109,6 +109,7 @@ class ClusterState:
         self._lost_records: dict[Uid, Reservation] = {}  # deleted while they counted, by gang
         self._queues: tuple[Queue, ...] = ()  # sorted by name
         self._topologies: tuple[Topology, ...] = ()  # sorted by name
+        self.protected: dict[Uid, float] = {}  # gangs that end for no other one, until when
 
     @property
     def is_synced(self) -> bool:
@@ -148,7 +149,17 @@ class ClusterState:
             queues=self._queues,
             start_records=self._start_records,
             topologies=self._topologies,
+            protected=self._protected_at(now),
         )
+
+    def protect(self, gang: Uid, until: float) -> None:
+        """No plan ends this gang for another one until then."""
+        self.protected[gang] = until
+        self._wake()
+
+    def _protected_at(self, now: float) -> frozenset[Uid]:
+        self.protected = {uid: until for uid, until in self.protected.items() if now < until}
+        return frozenset(self.protected)
 
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment, our own bindings included."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ..filters.node_rules import fits_node
-from ..model.cluster import Gang, Member, Snapshot
-from ..model.decisions import Claim, Victim
+from ..model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
+from ..model.decisions import Claim, Plan, Victim
 from ..model.keys import GangKey, Uid
-from ..model.queues import ROOT, Preemption, QueueMode
+from ..model.queues import ROOT, Preemption, Queue, QueueMode
 from . import lookup, queue_checks, room_ledger
 from .queue_checks import QueueChains
 
@@ -41,16 +41,77 @@ class ItemGang:
         return sum(self.extras.values(), self.minimum)
 
 
+def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ...]:
+    """What is wrong with the claims of a plan, once its placements are carried out.
+
+    The ``setting`` holds for queues that say nothing; if it is off, nobody has a claim.
+    """
+    if not plan.claims:
+        return ()
+    modes = {queue.name: _mode(queue, setting) for queue in snapshot.queues} | {ROOT: setting}
+    if setting is Preemption.OFF:
+        modes = {}
+    protected = {gang.uid: gang.key for gang in snapshot.gangs if gang.uid in snapshot.protected}
+    spared = [
+        f"gang {claim.gang}: its victim {victim.gang} could not be evicted a while ago"
+        for claim in plan.claims
+        for victim in claim.victims
+        if victim.uid in protected
+    ]
+    placed, after = {one.gang for one in plan.placements}, _once_placed(snapshot, plan)
+    found = violations(after, plan.claims, modes, ())
+    if found and placed:
+        # Whoever borrows starts after the claims by guarantee, and may come before them in a walk.
+        found = violations(after, plan.claims, modes, (), later=placed)
+    return (*spared, *found)
+
+
+def _mode(queue: Queue, setting: Preemption) -> Preemption:
+    if queue.mode is QueueMode.SHADOW:
+        return Preemption.OFF
+    return setting if queue.preemption is None else queue.preemption
+
+
+def _once_placed(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """The Snapshot in which the placements have Reservations."""
+    placed = {placement.uid: placement for placement in plan.placements}
+    standing = {reservation.uid: reservation for reservation in snapshot.reservations}
+    for uid, placement in placed.items():
+        before = standing.get(uid)
+        new = [PodReservation(one.pod, one.uid, one.node) for one in placement.assignments]
+        standing[uid] = Reservation(
+            placement.gang,
+            uid,
+            placement.generation,
+            "",
+            "",
+            snapshot.taken_at,
+            (*(before.entries if before is not None else ()), *new),
+            placement.slots,
+            record=placement.record if before is None else before.record,
+        )
+    return replace(snapshot, reservations=tuple(standing.values()))
+
+
 def violations(
-    snapshot: Snapshot, claims: Sequence[Claim], modes: Modes, protected: Collection[GangKey]
+    snapshot: Snapshot,
+    claims: Sequence[Claim],
+    modes: Modes,
+    protected: Collection[GangKey],
+    *,
+    later: Collection[GangKey] = (),
 ) -> tuple[str, ...]:
     """A sentence for each way in which the claims are unlawful or have no room.
 
-    ``modes`` are by queue; one that is missing is off.
+    ``modes`` are by queue; one that is missing is off. Gangs that start ``later`` are counted after
+    the claims by guarantee; their room is taken before.
     """
     judge = _Judge.of(snapshot, modes, protected)
     before = judge.measure()
-    sentences = [sentence for claim in claims for sentence in judge.judged(claim)]
+    borrowers = {key: judge.running.pop(key) for key in later if key in judge.running}
+    sentences = [s for claim in claims if claim.by_guarantee for s in judge.judged(claim)]
+    judge.running |= borrowers
+    sentences += [s for claim in claims if not claim.by_guarantee for s in judge.judged(claim)]
     if any(claim.victims for claim in claims) and judge.measure() <= before:
         sentences.append("gangs end, and the plan comes no closer to rest")
     return tuple(sentences)
@@ -68,7 +129,7 @@ class _Judge:
     ledger: room_ledger.Ledger
     over: set[Uid]  # members that have ended, or leave
     claimed: set[GangKey]
-    being_bound: Collection[GangKey]
+    being_bound: Collection[GangKey]  # or being ended
 
     @classmethod
     def of(cls, snapshot: Snapshot, modes: Modes, protected: Collection[GangKey]) -> "_Judge":
@@ -79,11 +140,15 @@ class _Judge:
             for node, asked in lookup.held_room(reservation, seen):
                 ledger.take(node, asked)
         bound = {reservation.gang for reservation in snapshot.reservations}
+        bound |= {v.gang for held in snapshot.reservations for v in held.victims or ()}
         judge = cls(seen.gangs, queues, modes, protected, {}, ledger, set(), set(), bound)
         records = snapshot.records
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
         for gang in snapshot.gangs:
-            leaving = [m for m in gang.members if m.terminating and not m.is_over]
+            now = snapshot.taken_at
+            leaving = [
+                m for m in gang.members if m.terminating and not (m.is_over or m.is_stuck(now))
+            ]
             judge._end(leaving)
             staying = replace(gang, members=tuple(m for m in gang.members if m not in leaving))
             record, standing = records.get(gang.uid), held.get(gang.uid)
@@ -95,7 +160,7 @@ class _Judge:
                 gang.key,
                 queues.charged(gang, standing, record) or ROOT,
                 gang.priority,
-                gang.created if record is None else record.started,
+                _started_at(gang) if record is None else record.started,
                 charge - sum(extras.values(), Counter()),
                 extras,
                 len(_holders(staying)),
@@ -235,12 +300,9 @@ class _Judge:
         minimum = Counter[str]()
         for member in placed:
             minimum.update(lookup.needs(member.shape))
-        started = gang.created if gang.is_single else inf
         queue = self.queues.of_gang(gang) if self.queues.queues else ROOT
         is_protected = gang.key in self.protected
-        return ItemGang(
-            gang.key, queue, gang.priority, started, minimum, {}, len(placed), is_protected
-        )
+        return ItemGang(gang.key, queue, gang.priority, inf, minimum, {}, len(placed), is_protected)
 
     def _members(self, victim: Victim) -> Sequence[Member]:
         """The members that end, as the Snapshot has them."""
@@ -270,6 +332,12 @@ class _Judge:
 
 def _holders(gang: Gang) -> Sequence[Member]:
     return [m for m in gang.members if m.node is not None and not (m.is_over or m.terminating)]
+
+
+def _started_at(gang: Gang) -> float:
+    """When a gang without a record started: its first member got a node, or else was created."""
+    moments = [m.bound_at for m in gang.members if m.node is not None and m.bound_at is not None]
+    return min(moments, default=gang.created)
 
 
 def _extras(gang: Gang) -> Mapping[str, Amounts]:

@@ -11,7 +11,8 @@ from ..filters.node_rules import fits_node
 from ..gang import slots
 from ..gang.slots import Places
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
-from ..model.keys import Uid
+from ..model.keys import NodeName, Uid
+from ..model.resources import NOTHING, Resources
 from . import inter_pod, lookup, room_ledger, slot_checks
 
 
@@ -39,6 +40,28 @@ def lost(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
     """
     unkeepable, _ = _separate(snapshot, lookup.SnapshotLookup(snapshot))
     return {uid: parts for uid, parts in unkeepable.items() if parts}
+
+
+def lost_for_good(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
+    """The same once all victims of standing claims have gone, and all that terminate in time."""
+    now, leaving = snapshot.taken_at, dict[NodeName, Resources]()
+    victims = {
+        pod
+        for reservation in snapshot.reservations
+        for victim in reservation.victims or ()
+        for pod in victim.pods
+    }
+    for gang in snapshot.gangs:
+        for member in gang.members:
+            ends = (member.terminating or member.uid in victims) and not member.is_stuck(now)
+            if member.node is not None and ends and not member.is_over:
+                needs = Resources.of(lookup.needs(member.shape))
+                leaving[member.node] = leaving.get(member.node, NOTHING) + needs
+    nodes = tuple(
+        replace(node, used=node.used - leaving[node.name]) if node.name in leaving else node
+        for node in snapshot.nodes
+    )
+    return lost(replace(snapshot, nodes=nodes))
 
 
 def _separate(

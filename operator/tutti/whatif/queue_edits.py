@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ..kube.codec.quantity import QuantityError, granted
 from ..model.cluster import Namespace, Snapshot
-from ..model.queues import ROOT, Amounts, Queue, QueueMode, Stop
+from ..model.queues import ROOT, Amounts, Preemption, Queue, QueueMode, Stop
 from .edits import WrongChange
 
 NONE = "none"  # takes a quota or a parent away
@@ -115,6 +115,11 @@ def _mode(queue: Queue, _resource: str, value: str, words: str) -> Queue:
     return replace(queue, mode=_word(QueueMode, value, words))
 
 
+def _preemption(queue: Queue, _resource: str, value: str, words: str) -> Queue:
+    declared = None if value == NONE else _word(Preemption, value, words)
+    return replace(queue, preemption=declared)
+
+
 def _word(kind: type[Word], value: str, words: str) -> Word:
     try:
         return kind(value)
@@ -130,4 +135,5 @@ FIELDS: Mapping[str, Callable[[Queue, str, str, str], Queue]] = {
     "parent": _parent,
     "stop": _stop,
     "mode": _mode,
+    "preemption": _preemption,
 }

@@ -25,6 +25,7 @@ from tutti.model.cluster import (
     Phase,
     PlacedPod,
     Reservation,
+    ReservedVictim,
     Role,
     ScheduledCondition,
     SlotReservation,
@@ -44,7 +45,7 @@ from tutti.model.inter_pod import (
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
-from tutti.model.queues import Queue, QueueMode, QueueRecord, RoleAtStart, Stop
+from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
 from tutti.model.shapes import NO_PREFERENCES, Effect, NodeTerm, Preferences, Taint, Toleration
 from tutti.model.spark import ConfigMapKey, SparkPod
@@ -190,6 +191,7 @@ MEMBER: dict[str, Any] = {
     "ended": 1_767_225_660.0,
     "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
     "other_gangs": (GangKey("ml", "b"), GangKey("ml", "c", RAY)),
+    "gone_by": 1_767_225_700.0,
 }
 _SHAPE = MEMBER["shape"]
 TEMPLATE = shapes.Template(
@@ -252,6 +254,10 @@ RESERVATION: dict[str, Any] = {
     "evict": (Uid("u-1"),),
     "version": "17",
     "charged": (Uid("ml/a-1-uid"),),
+    "victims": (
+        ReservedVictim(GangKey("ml", "b"), Uid("b-1"), (Uid("b-0"), Uid("b-1")), is_whole=True),
+        ReservedVictim(GangKey("ml", "c", RAY), Uid("c-1"), (Uid("c-0"),), is_whole=False),
+    ),
     "record": QueueRecord(
         "vision",
         Uid("q-1"),
@@ -274,6 +280,7 @@ QUEUE: dict[str, Any] = {
     "stop": Stop.DRAIN,
     "draining_since": 1_767_225_600.25,
     "mode": QueueMode.SHADOW,
+    "preemption": Preemption.RECLAIM,
     "is_terminating": True,
     "created": 1_767_225_601.0,
     "unreadable": ("spec.defaultFor",),
@@ -396,6 +403,27 @@ def test_what_the_api_server_refused_a_moment_ago_is_kept() -> None:
     seen = snapshot(node("n1", cpu=8), made)
     kept = replace(seen, api_refusals={made.made.uid: ApiRefusal('no: "a quota"', 1.25)})
     assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_the_gangs_that_end_for_no_other_are_kept() -> None:
+    made = gang("a").of(2, cpu=1)
+    kept = replace(snapshot(node("n1", cpu=8), made), protected=frozenset({made.made.uid}))
+    written = dump.write(kept, SETUP)
+    assert read(written) == kept
+    body = json.loads(written)
+    body["metadata"]["annotations"]["tutti.dev/protected"] = '{"gangs": 1}'
+    with pytest.raises(dump.BadFile, match="no list of gangs"):
+        read(json.dumps(body))
+
+
+def test_the_claims_of_a_plan_are_in_its_record() -> None:
+    low = gang("low").of(2, cpu=1).bound_on("n1", "n1")
+    seen = snapshot(node("n1", cpu=2), low, gang("high").of(1, cpu=2).priority(3))
+    policy = Policy(preemption=Preemption.FULL)
+    (claim,) = dump.plan_record(plan(seen, BestFit(), BestFit(), Budget(), policy))["claims"]
+    assert (claim["gang"], claim["by"]) == ("ml/high", "priority")
+    assert claim["victims"] == [{"gang": "ml/low", "whole": True, "pods": ["low-0", "low-1"]}]
+    assert "claims" not in dump.plan_record(plan(seen, BestFit(), BestFit(), Budget()))
 
 
 @pytest.mark.parametrize("name", RESERVATION)

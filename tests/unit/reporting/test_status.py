@@ -9,9 +9,9 @@ import pytest
 
 from tutti.gang import health
 from tutti.gang.findings import Quoted
-from tutti.model.cluster import Gang, Phase, Reservation
+from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim
 from tutti.model.decisions import Reason, Rejection
-from tutti.model.keys import ApiKind, NodeName
+from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
 from tutti.reporting import drafts, status
 from tutti.reporting.pod_conditions import notes_of, stray_notes
 from tutti.reporting.status import ConditionType, GangCondition
@@ -189,6 +189,21 @@ def test_a_pod_of_no_role_makes_no_gang_whole() -> None:
     made = gang("a").role("worker", 2, cpu=1).bound_on("n1").made
     odd = replace(member("odd", shape(cpu=1), role="cook"), group="a", node=made.members[0].node)
     assert not health.is_whole(replace(made, members=(*made.members, odd)))
+
+
+def test_a_claim_says_who_has_to_go_before_it_is_bound() -> None:
+    def victim(name: str) -> ReservedVictim:
+        return ReservedVictim(GangKey("ml", name), Uid(name), (Uid("1"), Uid("2")), is_whole=True)
+
+    def sentence(*names: str) -> str:
+        claim = replace(HELD, victims=tuple(map(victim, names)))
+        made = status.status_of(two().made, claim, None, {}, {}, scheduler="tutti")
+        return made.conditions[0].message
+
+    held = "2 members on 2 nodes"
+    assert sentence() == held
+    assert sentence("x") == f"{held}, once 2 pods of ml/x have gone"
+    assert sentence(*"xyzu") == f"{held}, once 8 pods of ml/x, ml/y, ml/z and 1 more have gone"
 
 
 def test_the_sentence_counts_what_is_reserved() -> None:

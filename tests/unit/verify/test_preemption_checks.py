@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tutti.model.cluster import Gang, Phase, Snapshot
-from tutti.model.decisions import Assignment, Claim, Victim
+from tutti.model.decisions import Assignment, Claim, Placement, Plan, Victim
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart
 from tutti.verify import preemption_checks
@@ -22,7 +22,6 @@ from ...harness.builders import (
     node,
     reservation,
     resources,
-    single,
     snapshot,
     space,
 )
@@ -245,14 +244,12 @@ def test_limits_hold_once_the_victims_have_gone() -> None:
 
 
 def test_gangs_end_only_if_the_plan_comes_closer_to_rest() -> None:
-    parent = queue("p", 4)
-    pod = single("new", gpu=4).but(queue="a", created=0.0)
-    first = runs(gang("b1").of(2, gpu=1), "b")
-    second = runs(gang("b2").of(2, gpu=1), "b")
-    parts = (parent, queue("a", parent="p"), queue("b", parent="p"), *first, *second)
-    seen = scene(*parts, pod, room=4)
-    claim = claims(seen, "b1", "b2")
-    assert said(seen, claim) == ("gangs end, and the plan comes no closer to rest",)
+    old = gang("old").of(8, gpu=1).priority(1).each(node=NodeName("n1"))
+    seen = scene(gang("new").of(4, gpu=1).priority(1), old)
+    assert said(seen, claims(seen, "old", by_guarantee=False)) == (
+        "gang ml/new: its victim ml/old is of its queue and has no lower priority",
+        "gangs end, and the plan comes no closer to rest",
+    )
 
 
 def test_without_queues_a_higher_priority_ends_a_lower_one() -> None:
@@ -279,3 +276,73 @@ def test_what_terminates_has_gone() -> None:
 def test_a_queue_that_guarantees_nothing_covers_nobody(lines: dict[str, int]) -> None:
     seen = scene(queue("a", **lines), B, NEW, *OLD)
     assert "by a guarantee that does not cover it" in said(seen, claims(seen, "old"))[0]
+
+
+@pytest.mark.parametrize("priority", [0, 9])
+def test_what_a_leaf_covers_ends_for_no_other_queue(priority: int) -> None:
+    """Whatever its priority, and whatever the other queue guarantees."""
+    covered = runs(gang("covered").of(4, gpu=1), "b")
+    new = gang("new").of(8, gpu=1).priority(priority).but(queue="a")
+    for gpus in (0, 4, 8):
+        seen = scene(queue("a", gpus), B, new, *covered)
+        for by_guarantee in (True, False):
+            assert said(seen, claims(seen, "covered", by_guarantee=by_guarantee))
+
+
+def plan_of(seen: Snapshot, claim: Claim, *starts: str) -> Plan:
+    """A plan that starts these gangs on the first node."""
+    made = [found(seen, name) for name in starts]
+    placements = tuple(
+        Placement(
+            one.key,
+            one.uid,
+            0,
+            tuple(Assignment(m.key, m.uid, m.version, NodeName("n1")) for m in one.members),
+            record=QueueRecord(one.queue, Uid(one.queue), 60.0),
+        )
+        for one in made
+    )
+    return Plan(placements, claims=(claim,))
+
+
+def test_who_borrows_by_the_same_plan_is_counted_after_claims_by_guarantee() -> None:
+    quick = gang("quick").of(1, gpu=1).priority(9).but(queue="d")
+    loan = runs(gang("loan").of(7, gpu=1), "b")
+    queues = queue("p", 4), queue("a", parent="p"), queue("d", parent="p"), queue("b")
+    seen = scene(*queues, NEW, quick, *loan)
+    made = plan_of(seen, claims(seen, "loan"), "quick")
+    assert preemption_checks.faults(seen, made, Preemption.RECLAIM) == ()
+    tight = scene(*queues, NEW, quick, *runs(gang("loan").of(3, gpu=1), "b"), room=4)
+    made = plan_of(tight, claims(tight, "loan"), "quick")
+    (why,) = preemption_checks.faults(tight, made, Preemption.RECLAIM)
+    assert "too little nvidia.com/gpu" in why
+
+
+def test_the_setting_holds_for_queues_that_say_nothing_and_off_for_all() -> None:
+    seen = scene(A, B, NEW, *OLD)
+    made = plan_of(seen, claims(seen, "old"))
+    off = "gang ml/new: its queue lets it end nobody"
+    assert preemption_checks.faults(seen, replace(made, claims=()), Preemption.OFF) == ()
+    assert preemption_checks.faults(seen, made, Preemption.OFF) == (off,)
+    own = replace(seen, queues=(replace(A, preemption=Preemption.OFF), B))
+    assert preemption_checks.faults(own, made, Preemption.FULL) == (off,)
+    shadow = replace(seen, queues=(replace(A, mode=QueueMode.SHADOW), B))
+    assert off in preemption_checks.faults(shadow, made, Preemption.FULL)
+
+
+def test_a_placement_of_a_gang_with_a_reservation_adds_to_it() -> None:
+    held = gang("held").of(2, gpu=1).but(queue="b")
+    seen = scene(A, B, NEW, held, *runs(gang("loan").of(6, gpu=1), "b"))
+    standing = reservation(held, ("held-0", "n1"))
+    seen = replace(seen, reservations=(standing,))
+    made = plan_of(seen, claims(seen, "loan"), "held")
+    assert preemption_checks.faults(seen, made, Preemption.FULL) == ()
+
+
+def test_a_gang_started_when_its_first_member_got_a_node() -> None:
+    """Without a record; the later of two in one queue borrows."""
+    early = gang("x").of(4, gpu=1).but(queue="b").each(node=NodeName("n1"), bound_at=9.0)
+    late = gang("y").of(4, gpu=1).but(queue="b").each(node=NodeName("n1"), bound_at=8.0)
+    seen = scene(A, B, NEW, early, late)
+    assert said(seen, claims(seen, "x")) == ()
+    assert said(seen, claims(seen, "y")) == ("gang ml/new: its victim ml/y would not borrow",)

@@ -16,6 +16,7 @@ from ...model.cluster import (
     Phase,
     PodReservation,
     Reservation,
+    ReservedVictim,
     ScheduledCondition,
     SlotReservation,
 )
@@ -85,6 +86,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         node=NodeName(spec.node_name) if spec.node_name else None,
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
+        gone_by=_gone_by(metadata),
         gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
         unsupported_fields=(*malformed, *unsupported),
         owner=_owner(metadata),
@@ -100,6 +102,12 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         bound_at=_bound_at(pod.status) if spec.node_name else None,
         unread_gang=None if membership.group else unread_gang_of(pod, sources),
     )
+
+
+def _gone_by(metadata: wire.Metadata) -> float | None:
+    """The end of the grace period, which the API server writes when the deletion begins."""
+    moment = metadata.deletion_timestamp
+    return None if moment is None else seconds_of(moment)
 
 
 def _explained(field: str) -> str:
@@ -180,7 +188,29 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
         self_uid=Uid(metadata.uid),
         record=None if spec.queue is None else _record(spec.queue, name),
         charged=tuple(sorted(map(Uid, spec.charged))),
+        victims=_victims(reservation),
     )
+
+
+def _victims(reservation: wire.Reservation) -> tuple[ReservedVictim, ...] | None:
+    """Who ends before the placement is carried out; None if it is no claim.
+
+    A replica of an older version leaves the field as it is when it uses the object anew. So the
+    victims of another time are those of another placement.
+    """
+    spec = reservation.spec
+    if spec.claim is None or spec.claim.reserved_at != spec.reserved_at or not spec.placement:
+        return None
+    victims = [
+        ReservedVictim(
+            GangKey(victim.namespace, victim.name, ApiKind(victim.api_group, victim.kind)),
+            Uid(victim.uid),
+            tuple(sorted(map(Uid, victim.pods))),
+            victim.is_whole,
+        )
+        for victim in spec.claim.victims
+    ]
+    return tuple(sorted(victims, key=lambda victim: victim.gang))
 
 
 def _record(record: wire.QueueRecord, name: str) -> QueueRecord:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ...model.cluster import Member, PodReservation, Reservation
+from ...model.cluster import Member, PodReservation, Reservation, ReservedVictim
 from ...model.decisions import Assignment
 from ...model.keys import (
     POD,
@@ -102,6 +102,11 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         spec["queue"] = _record(value.record)
     if value.charged:
         spec["charged"] = list(value.charged)
+    if value.victims is not None:
+        spec["claim"] = {
+            "reservedAt": spec["reservedAt"],
+            "victims": [_victim(victim) for victim in value.victims],
+        }
     body = {
         "apiVersion": API_VERSION,
         "kind": "Reservation",
@@ -120,6 +125,18 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
             f"most {RESERVATION_LIMIT:,} can be stored: make the gang smaller"
         )
     return body
+
+
+def _victim(victim: ReservedVictim) -> dict[str, Any]:
+    return {
+        "namespace": victim.gang.namespace,
+        "apiGroup": victim.gang.kind.group,
+        "kind": victim.gang.kind.kind,
+        "name": victim.gang.name,
+        "uid": victim.uid,
+        "pods": list(victim.pods),
+        "whole": victim.is_whole,
+    }
 
 
 def _record(record: QueueRecord) -> dict[str, Any]:
@@ -210,6 +227,8 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
             "evict": spec.get("evict"),
             "charged": spec.get("charged"),
         }
+    if value.victims is not None:
+        changed["claim"] = spec["claim"]
     return {"metadata": {"resourceVersion": value.version}, "spec": changed}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...model import ports
 from ...model.inter_pod import Requirement
 from ...model.keys import POD_GROUP, Uid
-from ...model.queues import Amounts, Queue, QueueMode, Selector, Stop
+from ...model.queues import Amounts, Preemption, Queue, QueueMode, Selector, Stop
 from .. import wire
 from ..calls import TUTTI_VERSION, api_version
 from ..errors import BadObject
@@ -24,6 +24,7 @@ from .quantity import QuantityError, as_text, granted
 FINALIZER = f"{POD_GROUP.group}/charged"  # keeps a Queue while gangs are charged to it
 
 _STOPS = {str(stop): stop for stop in Stop}
+_PREEMPTIONS = {str(preemption): preemption for preemption in Preemption}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,16 @@ def _declared(queue: wire.Queue) -> Queue:
         stop=_STOPS.get(spec.stop, Stop.HOLD),
         draining_since=None if since is None else seconds_of(since),
         mode=QueueMode.SHADOW if spec.mode == QueueMode.SHADOW else QueueMode.ACTIVE,
+        preemption=_preemption(spec.preemption),
         is_terminating=metadata.deletion_timestamp is not None,
         created=seconds_of(metadata.creation_timestamp),
         unreadable=tuple(sorted(unreadable)),
     )
+
+
+def _preemption(word: str | None) -> Preemption | None:
+    """What is declared; a word that cannot be read ends nobody."""
+    return None if word is None else _PREEMPTIONS.get(word, Preemption.OFF)
 
 
 def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
@@ -96,6 +103,8 @@ def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
     spec: dict[str, Any] = {"weight": queue.weight, "stop": queue.stop, "mode": queue.mode}
     if queue.parent:
         spec["parent"] = queue.parent
+    if queue.preemption is not None:
+        spec["preemption"] = queue.preemption
     unreadable = frozenset(queue.unreadable)
     guaranteed, limits = dict(queue.guaranteed), dict(queue.limits)
     spec["resources"] = [

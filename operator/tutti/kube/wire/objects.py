@@ -71,6 +71,25 @@ class Held(Wire):
     slots: dict[str, int] = Field(default_factory=dict)
 
 
+class Victim(Wire):
+    """Pods of a gang that end so that another starts; the gang's namespace and kind are given."""
+
+    namespace: str
+    api_group: str = ""
+    kind: str = "PodGroup"
+    name: str
+    uid: str
+    pods: tuple[str, ...] = ()
+    is_whole: bool = Field(default=False, alias="whole")
+
+
+class ReservationClaim(Wire):
+    """Who ends before a placement is carried out that was decided at this time."""
+
+    reserved_at: AwareDatetime
+    victims: tuple[Victim, ...] = ()
+
+
 class ReservationSpec(Wire):
     """A gang's whole placement."""
 
@@ -82,6 +101,7 @@ class ReservationSpec(Wire):
     evict: tuple[str, ...] = ()
     queue: QueueRecord | None = None
     charged: tuple[str, ...] = ()
+    claim: ReservationClaim | None = None
 
 
 class Reservation(Object):

@@ -42,6 +42,7 @@ class QueueSpec(Wire):
     default_for: LabelSelector | None = None
     stop: str = "None"
     mode: str = "Active"
+    preemption: str | None = None
 
 
 class QueueStatus(Wire):

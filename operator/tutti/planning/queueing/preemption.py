@@ -1,6 +1,6 @@
 """Which gangs end so that others start: claims one by one, on the room that those before leave.
 
-Not active: no plan of the operator has claims yet. ``docs/preemption.md`` says what is missing.
+``docs/preemption.md`` states the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,12 +65,13 @@ class ClaimedPlan:
 
         A gang of which no member stays has ended: it is neither covered nor charged.
         """
-        pool = VictimPool(compiled.snapshot, compiled.grid, plan, rules.spent)
+        pool = VictimPool(compiled.snapshot, compiled.grid, plan, rules.spent, spared=rules.spared)
         room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
+        starting = ledger.begun | {held.gang for held in compiled.snapshot.reservations}
         ended = {
             gang.key
             for gang in compiled.snapshot.gangs
-            if gang.key in ledger.gangs and not (holders(gang) or gang.key in ledger.begun)
+            if gang.key in ledger.gangs and not (holders(gang) or gang.key in starting)
         }
         leaving = {
             key: charged.total if key in ended else charged.leaving
@@ -167,6 +168,7 @@ def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
         or ledger.counts[want.gang.key].absent
         or rules.affinity
         or rules.spread
+        or not all(member.may_preempt for member in want.members)
     )
 
 

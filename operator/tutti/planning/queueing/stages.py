@@ -53,6 +53,7 @@ class QueueStages:
     wants: Wants  # the gangs that have not started, in the order considered
     starved: StarvedQueueGang | None
     stopped: Collection[GangKey]  # gangs that do not grow
+    has_borrowers: bool = True  # otherwise nobody borrows
 
     def most_searches(self, plan: PartialPlan) -> float:
         """How many searches the stages are taken to ask for, each with a share of the budget.
@@ -77,7 +78,8 @@ class QueueStages:
             stage.start_covered(lambda gang: not _is_behind(ledger, gang, first.want.gang))
             stage.start_starved(first)
         stage.start_covered(lambda _: True)
-        stage.start_borrowers()
+        if self.has_borrowers:
+            stage.start_borrowers()
         rules = plan.base.rules
         waits = (not stage.plan.has_placed(want) for want in self.wants)
         if not stage.plan.proved and (rules.affinity or rules.spread) and any(waits):

@@ -33,6 +33,7 @@ class PreemptionRules:
     modes: Mapping[str, Preemption]  # by queue; one that is missing is off
     protected: frozenset[GangKey] = frozenset()  # gangs that cannot be ended
     spent: Mapping[GangKey, Fraction] = field(default_factory=dict)  # work lost by earlier ends
+    spared: frozenset[GangKey] = frozenset()  # no victims for now, without any other protection
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,7 @@ class VictimPool:
     spent: Mapping[GangKey, Fraction]
     claimants: frozenset[GangKey] = frozenset()
     ended: frozenset[Uid] = frozenset()  # members that end by a claim already
+    spared: frozenset[GangKey] = frozenset()
 
     def with_claim(self, claimant: GangKey, victims: Iterable[Candidate]) -> "VictimPool":
         """The pool once the gang has a place, and these end."""
@@ -61,6 +63,7 @@ class VictimPool:
         """What the gang may have ended, as far as that can help it."""
         gangs = {gang.key: gang for gang in self.snapshot.gangs}
         placed = {reservation.gang for reservation in self.snapshot.reservations} | self.claimants
+        placed |= self.spared | self.snapshot.being_ended
         allowed, limited = self._allowed_nodes(want), self._limited_gangs(want.gang.key)
         found: list[Candidate] = []
         for key in sorted(entitlement.gangs | {gang for gang, _ in entitlement.extras}):
@@ -95,13 +98,16 @@ class VictimPool:
     def room_once_gone(self) -> Room:
         """The room of each node once all pods of gangs have gone that terminate.
 
-        It is negative where a node is overdrawn.
+        It is negative where a node is overdrawn. Pods that should have gone long ago are taken to
+        stay.
         """
+        now = self.snapshot.taken_at
         promised = grids.reserved_room(self.snapshot)
         leaving: dict[NodeName, list[Resources]] = {}
         for gang in self.snapshot.gangs:
             for member in gang.members:
-                if member.node is not None and member.terminating and not member.is_over:
+                is_leaving = member.terminating and not (member.is_over or member.is_stuck(now))
+                if member.node is not None and is_leaving:
                     leaving.setdefault(member.node, []).append(grids.footprint(member.shape))
         taken = [
             node.used

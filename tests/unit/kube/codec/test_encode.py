@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.kube import wire
 from tutti.kube.codec import decode, encode
-from tutti.model.cluster import PodReservation, Reservation, SlotReservation
+from tutti.model.cluster import PodReservation, Reservation, ReservedVictim, SlotReservation
 from tutti.model.decisions import Assignment
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, Lease, LeaseKey, NodeName, PodKey, Uid
 from tutti.model.queues import QueueRecord
@@ -205,3 +206,36 @@ def test_only_a_reservation_with_a_record_is_filled_anew() -> None:
     assert encode.amendment(charged)["spec"]["charged"] == ["a"]
     evicting = replace(recorded, evict=(Uid("a"),))
     assert encode.amendment(evicting)["spec"]["evict"] == ["a"]
+
+
+def claim() -> Reservation:
+    victim = ReservedVictim(GangKey("other", "b"), Uid("b"), (Uid("b-0"),), is_whole=True)
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"), at=60.0)
+    return replace(held, victims=(victim,), self_uid=Uid("self"))
+
+
+def read_back(spec: dict[str, Any]) -> Reservation:
+    body = dict(encode.reservation(claim()))
+    body["metadata"] = {**body["metadata"], "uid": "self"}
+    body["spec"] = {**body["spec"], **spec}
+    return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+
+
+def test_a_claim_is_read_back_as_it_was_written() -> None:
+    assert read_back({}).victims == claim().victims
+    free = replace(claim(), victims=())
+    assert read_back(encode.reservation(free)["spec"]).victims == ()
+
+
+def test_victims_of_an_earlier_placement_count_for_nothing() -> None:
+    """An older version that uses the Reservation anew leaves the field as it is."""
+    assert read_back({"reservedAt": "1970-01-01T00:02:00Z"}).victims is None
+    assert read_back({"placement": []}).victims is None
+    assert read_back({"claim": None}).victims is None
+
+
+def test_a_claim_with_a_record_is_amended_with_its_victims() -> None:
+    recorded = replace(claim(), record=QueueRecord("vision", Uid("q"), 0.0))
+    assert encode.amendment(recorded)["spec"]["claim"]["victims"][0]["uid"] == "b"
+    empty = replace(recorded, entries=(), victims=())
+    assert encode.amendment(empty)["spec"]["claim"]["victims"] == []

@@ -12,7 +12,7 @@ from tutti.kube.codec.queues import decode_queue, encode_queue
 from tutti.kube.errors import BadObject
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import Uid
-from tutti.model.queues import Queue, QueueMode, Stop
+from tutti.model.queues import Preemption, Queue, QueueMode, Stop
 
 METADATA = {"name": "vision", "uid": "q-1", "resourceVersion": "7"}
 GPU = "nvidia.com/gpu"
@@ -28,6 +28,7 @@ VISION = {
     "defaultFor": {"matchExpressions": [{"key": "kind", "operator": "Exists"}]},
     "stop": "Drain",
     "mode": "Shadow",
+    "preemption": "Reclaim",
 }
 
 
@@ -49,6 +50,7 @@ def test_a_queue_is_read() -> None:
         stop=Stop.DRAIN,
         draining_since=60.0,
         mode=QueueMode.SHADOW,
+        preemption=Preemption.RECLAIM,
     )
 
 
@@ -100,8 +102,9 @@ def test_a_selector_that_cannot_be_read_selects_no_namespace(selector: Any) -> N
 
 
 def test_a_word_of_a_later_version_stops_the_queue_and_keeps_its_quotas() -> None:
-    made = read({"stop": "Freeze", "mode": "Dry"})
+    made = read({"stop": "Freeze", "mode": "Dry", "preemption": "Everything"})
     assert (made.stop, made.mode) == (Stop.HOLD, QueueMode.ACTIVE)
+    assert made.preemption is Preemption.OFF
 
 
 @pytest.mark.parametrize("weight", [0, -5])

@@ -1,0 +1,152 @@
+"""The claims of a whole plan: by guarantee before anybody borrows, by priority after all.
+
+A claim by guarantee becomes a standing Reservation of the Snapshot that the rest of the plan is
+made of. So its room is given to nobody else, as in every later plan. ``docs/preemption.md`` states
+the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...gang.demand import PlacementRequest
+from ...model.cluster import PodReservation, Reservation, ReservedVictim, Snapshot
+from ...model.decisions import Assignment, Claim, Policy
+from ...model.queues import ROOT, Preemption, Queue, QueueMode
+from ..compiled_demand import CompiledDemand
+from ..queued_gangs import QueuedGangs
+from ..search.limits import SearchLimits
+from ..search.partial_plan import PartialPlan
+from . import preemption
+from .ledger import QueueLedger
+from .preemption import ClaimedPlan
+from .victim_pool import PreemptionRules
+
+
+def by_guarantee(
+    compiled: CompiledDemand,
+    queued: QueuedGangs,
+    plan: PartialPlan,
+    first: PlacementRequest | None,
+    limits: SearchLimits,
+) -> tuple[Claim, ...]:
+    """What gangs claim that a guarantee would cover; the plan has started nobody who borrows.
+
+    The ``first`` is the starved gang that is entitled, if any. If it claims, it needs the room no
+    more that is held for it; otherwise that room stays held.
+    """
+    wants = _waiting(compiled, plan)
+    claimed = _claimed(compiled, queued, plan, limits)
+    if first is not None and plan.hold is not None:
+        own = _claimed(compiled, queued, replace(plan, hold=None), limits)
+        own = preemption.claim_by_guarantee(own, [want for want in wants if _is(want, first)])
+        claimed = own if own.claims else claimed
+        wants = [want for want in wants if not _is(want, first)]
+    claimed = preemption.claim_by_guarantee(claimed, wants)
+    return _recorded(compiled, queued, claimed.claims)
+
+
+def by_priority(
+    compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan, limits: SearchLimits
+) -> tuple[Claim, ...]:
+    """What gangs claim by their priority, once the plan has started all that it starts."""
+    claimed = _claimed(compiled, queued, plan, limits)
+    claimed = preemption.claim_by_priority(claimed, _waiting(compiled, plan))
+    return _recorded(compiled, queued, claimed.claims)
+
+
+def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool:
+    """Whether the queue of some gang lets it have others ended."""
+    if policy.preemption is Preemption.OFF:
+        return False
+    declared = _modes(snapshot, policy).values()
+    if by_guarantee:
+        return bool(snapshot.queues) and any(mode is not Preemption.OFF for mode in declared)
+    return Preemption.FULL in declared
+
+
+def with_claims(snapshot: Snapshot, claims: Sequence[Claim]) -> Snapshot:
+    """The Snapshot in which a Reservation stands for each claim."""
+    reservations = [*snapshot.reservations, *(_reservation(snapshot, claim) for claim in claims)]
+    ordered = sorted(reservations, key=lambda reservation: reservation.gang)
+    return replace(snapshot, reservations=tuple(ordered))
+
+
+def victims_of(claim: Claim) -> tuple[ReservedVictim, ...]:
+    """Who ends, as a Reservation names them."""
+    return tuple(
+        ReservedVictim(
+            victim.gang,
+            victim.uid,
+            tuple(sorted(member.uid for member in victim.members)),
+            victim.is_whole,
+        )
+        for victim in claim.victims
+    )
+
+
+def _modes(snapshot: Snapshot, policy: Policy) -> Mapping[str, Preemption]:
+    """What each queue lets its gangs have ended."""
+    modes = {queue.name: _mode(queue, policy) for queue in snapshot.queues}
+    return {**modes, ROOT: policy.preemption}
+
+
+def _mode(queue: Queue, policy: Policy) -> Preemption:
+    """What a queue says, or else the setting; nothing if its quotas do not count."""
+    if queue.mode is QueueMode.SHADOW:
+        return Preemption.OFF
+    return policy.preemption if queue.preemption is None else queue.preemption
+
+
+def _claimed(
+    compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan, limits: SearchLimits
+) -> ClaimedPlan:
+    """The plan before its first claim."""
+    snapshot = compiled.snapshot
+    ledger = QueueLedger.of(queued, preemption.charged_gangs(queued), compiled.tried)
+    ledger = ledger.with_assigned(ledger.counts, plan.assigned)
+    protected = {gang.key for gang in snapshot.gangs if gang.uid in snapshot.protected}
+    rules = PreemptionRules(_modes(snapshot, limits.policy), spared=frozenset(protected))
+    return ClaimedPlan.of(compiled, plan, ledger, rules, limits)
+
+
+def _waiting(compiled: CompiledDemand, plan: PartialPlan) -> Sequence[PlacementRequest]:
+    tried = {members.gang.key for members in compiled.tried}
+    return [
+        want for want in compiled.requests if want.gang.key in tried and not plan.has_placed(want)
+    ]
+
+
+def _is(want: PlacementRequest, other: PlacementRequest) -> bool:
+    return want.gang.key == other.gang.key
+
+
+def _recorded(
+    compiled: CompiledDemand, queued: QueuedGangs, claims: Sequence[Claim]
+) -> tuple[Claim, ...]:
+    """The claims with the record of each start."""
+    counts = {members.gang.key: members for members in compiled.gangs}
+    records = []
+    for claim in claims:
+        members = counts[claim.gang]
+        placed = {assignment.uid for assignment in claim.assignments}
+        record = queued.start_record(members, [m for m in members.waiting if m.uid in placed])
+        records.append(replace(claim, record=record))
+    return tuple(records)
+
+
+def _reservation(snapshot: Snapshot, claim: Claim) -> Reservation:
+    return Reservation(
+        claim.gang,
+        claim.uid,
+        claim.generation,
+        scheduler="",
+        term="",
+        reserved_at=snapshot.taken_at,
+        entries=tuple(map(_entry, claim.assignments)),
+        record=claim.record,
+        victims=victims_of(claim),
+    )
+
+
+def _entry(assignment: Assignment) -> PodReservation:
+    return PodReservation(assignment.pod, assignment.uid, assignment.node)

@@ -1,0 +1,382 @@
+"""A gang that has others ended so that it starts: what is written when, and what crashes leave."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tutti.kube import errors
+from tutti.model.cluster import OnPartial, Phase
+from tutti.model.decisions import Mode, RolloutLimits
+from tutti.model.keys import GangKey, PodKey, Uid
+from tutti.model.owners import Job, Owner
+from tutti.model.queues import Preemption, Queue
+
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
+
+FULL = Preemption.FULL
+JOB = Owner("Job", "low", "batch")
+moments = pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
+
+
+def prioritized(owner: Owner | None = None) -> FakeCluster:
+    """No queues: ``high`` waits for the room of ``low``, which lost less than ``other``."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=4), node("n2", cpu=4))
+    cluster.add(gang("small").of(2, cpu=1).bound_on("n1", "n1"))
+    cluster.add(gang("low").of(2, cpu=2).bound_on("n1", "n2").each(owner=owner))
+    cluster.add(gang("other").of(1, cpu=2).bound_on("n2"))
+    cluster.add(gang("high").of(2, cpu=2).priority(5))
+    return cluster
+
+
+def guaranteed() -> FakeCluster:
+    """Queue ``b`` borrows what ``a`` guarantees; then a gang of ``a`` comes."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=4))
+    for name in ("a", "b"):
+        cluster.add_queue(Queue(name, Uid(f"queue-{name}"), guaranteed=(("cpu", 2000),)))
+    return cluster
+
+
+def waits(cluster: FakeCluster, name: str, queue: str, *, at: float) -> None:
+    cluster.add(gang(name).of(2, cpu=1).but(created=at).each(created=at))
+    cluster.change_group(name, queue=queue)
+
+
+def terminating(cluster: FakeCluster) -> list[str]:
+    return sorted(pod.key.name for pod in cluster.pods.values() if pod.terminating)
+
+
+def on_nodes(cluster: FakeCluster) -> list[str]:
+    return sorted(pod.key.name for pod in cluster.pods.values() if pod.node)
+
+
+def calls(cluster: FakeCluster, name: str) -> int:
+    return cluster.calls.count(name)
+
+
+def told(cluster: FakeCluster, name: str) -> str:
+    """What the ``Reserved`` condition of a gang says."""
+    lines = cluster.groups[GangKey(NAMESPACE, name)].status["conditions"]
+    return next(str(line["message"]) for line in lines if line["type"] == "Reserved")
+
+
+def go(cluster: FakeCluster) -> None:
+    """What terminates goes."""
+    for name in terminating(cluster):
+        cluster.delete_pod(name)
+
+
+def dying_at(number: int, *, is_committed: bool) -> Callable[[int, str], Fault | None]:
+    return lambda at, _: Fault(Crash(), is_committed) if at == number else None
+
+
+async def turns(life: Life, *, number: int = 6) -> None:
+    life.watch.catch_up()
+    for _ in range(number):
+        await life.turn()
+
+
+async def live(
+    cluster: FakeCluster, clock: Clock | None = None, preemption: Preemption = FULL
+) -> Life:
+    """Cycle until nothing is left to do but wait."""
+    life = Life(cluster, clock or Clock(), preemption=preemption)
+    await turns(life)
+    return life
+
+
+async def whole_life(cluster: FakeCluster, clock: Clock) -> None:
+    """From the claim to the start of the claimant."""
+    await live(cluster, clock)
+    go(cluster)
+    await live(cluster, clock)
+
+
+async def test_the_claim_is_written_down_before_the_first_victim_goes() -> None:
+    cluster = prioritized()
+    await live(cluster)
+    assert terminating(cluster) == ["low-0", "low-1"]
+    first = cluster.calls.index("evict")
+    assert cluster.calls.index("reserve") < cluster.calls.index("read_lease") < first
+    (claim,) = cluster.reservations.values()
+    assert claim.victims is not None
+    assert [victim.gang.name for victim in claim.victims] == ["low"]
+    told_of = [(e["involvedObject"]["name"], e["reason"]) for e in cluster.events.values()]
+    assert told_of.count(("low", "Preempted")) == 1
+    assert calls(cluster, "evict") == 2
+    assert not cluster.broken
+
+
+async def test_nobody_is_bound_before_all_victims_have_gone() -> None:
+    cluster = prioritized()
+    life = await live(cluster)
+    cluster.delete_pod("low-0")
+    await turns(life)
+    assert not any(name.startswith("high") for name in on_nodes(cluster))
+    cluster.delete_pod("low-1")
+    await turns(life)
+    assert on_nodes(cluster) == ["high-0", "high-1", "other-0", "small-0", "small-1"]
+    assert not cluster.reservations
+    assert not cluster.broken
+
+
+async def test_the_room_of_a_claim_is_offered_to_nobody() -> None:
+    cluster = prioritized()
+    life = await live(cluster)
+    cluster.add(gang("thief").of(1, cpu=2).priority(9).each(created=2000.0))
+    cluster.delete_pod("low-0")
+    await turns(life)
+    assert "thief-0" not in on_nodes(cluster)
+    go(cluster)
+    await turns(life)
+    assert {"high-0", "high-1"} <= {*on_nodes(cluster)}
+
+
+async def test_a_guarantee_ends_the_gang_that_borrows_and_no_other() -> None:
+    cluster, clock = guaranteed(), Clock()
+    waits(cluster, "covered", "b", at=10.0)
+    waits(cluster, "loan", "b", at=20.0)
+    life = await live(cluster, clock, Preemption.RECLAIM)
+    assert len(on_nodes(cluster)) == 4
+    clock.now += 60
+    waits(cluster, "new", "a", at=clock.now)
+    await turns(life)
+    assert terminating(cluster) == ["loan-0", "loan-1"]
+    go(cluster)
+    await turns(life)
+    assert on_nodes(cluster) == ["covered-0", "covered-1", "new-0", "new-1"]
+    assert [held.record.queue for held in cluster.reservations.values() if held.record] == [
+        *("b", "a")
+    ]
+    assert not cluster.broken
+
+
+@pytest.mark.parametrize("by_queue", [False, True])
+async def test_with_the_setting_off_nobody_ends(*, by_queue: bool) -> None:
+    cluster = guaranteed()
+    waits(cluster, "covered", "b", at=10.0)
+    waits(cluster, "loan", "b", at=20.0)
+    setting = FULL if by_queue else Preemption.OFF
+    cluster.change_queue("a", preemption=Preemption.OFF if by_queue else FULL)
+    life = await live(cluster, None, setting)
+    waits(cluster, "new", "a", at=1000.0)
+    await turns(life)
+    assert not calls(cluster, "evict")
+    assert not terminating(cluster)
+
+
+async def test_shadow_mode_says_who_would_end_and_ends_nobody() -> None:
+    cluster = prioritized()
+    limits = RolloutLimits(Mode.PAUSED)
+    life = Life(cluster, Clock(), restraint=limits, preemption=FULL)
+    await turns(life)
+    assert "it starts once 2 pods of ml/low have ended: its priority is higher" in told(
+        cluster, "high"
+    )
+    assert not calls(cluster, "reserve")
+
+
+@moments
+async def test_a_crash_at_any_call_ends_the_same_gangs_and_starts_the_claimant(
+    *, is_committed: bool
+) -> None:
+    whole = prioritized()
+    await whole_life(whole, Clock())
+    for number in range(1, len(whole.calls) + 1):
+        cluster, clock = prioritized(), Clock()
+        cluster.fault = dying_at(number, is_committed=is_committed)
+        with pytest.raises(Crash):
+            await whole_life(cluster, clock)
+        await live(cluster, clock)
+        go(cluster)
+        await live(cluster, clock)
+        assert on_nodes(cluster) == on_nodes(whole), number
+        assert not cluster.reservations, number
+        assert calls(cluster, "evict") <= 4, number
+        assert not cluster.broken, number
+
+
+@moments
+@pytest.mark.parametrize("status", [0, 429, 500])
+async def test_a_call_without_a_good_answer_ends_as_if_it_had_one(
+    status: int, *, is_committed: bool
+) -> None:
+    whole = prioritized()
+    await whole_life(whole, Clock())
+    for number in range(1, len(whole.calls) + 1):
+        cluster, clock = prioritized(), Clock()
+        away = errors.Unavailable("away.", status=status)
+        cluster.fault = lambda at, _, n=number, why=away: (  # type: ignore[misc]
+            Fault(why, is_committed) if at == n else None
+        )
+        for _ in range(4):
+            life = await live(cluster, clock)
+            go(cluster)
+            clock.now += 40
+            await turns(life)
+        assert on_nodes(cluster) == on_nodes(whole), number
+        assert not cluster.reservations, number
+        assert not cluster.broken, number
+
+
+async def test_another_replica_goes_on_with_a_claim() -> None:
+    cluster, clock = prioritized(), Clock()
+    first = Life(cluster, clock, preemption=FULL)
+    cluster.before = lambda name: (
+        None if name != "evict" or cluster.lease.holder != "tutti-0" else _take_over(cluster)
+    )
+    await first.turn()
+    second = Life(cluster, clock, identity="tutti-1", preemption=FULL)
+    await turns(second)
+    go(cluster)
+    await turns(second)
+    assert {"high-0", "high-1", "other-0"} <= {*on_nodes(cluster)}
+    assert not cluster.broken
+
+
+def _take_over(cluster: FakeCluster) -> None:
+    cluster.take_lease("tutti-1")
+
+
+async def test_a_replica_that_preempts_nobody_gives_the_claim_up() -> None:
+    cluster, clock = prioritized(), Clock()
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    assert cluster.reservations
+    cluster.fault = lambda _number, _name: None
+    await live(cluster, clock, Preemption.OFF)
+    assert not cluster.reservations
+    assert not terminating(cluster)
+
+
+async def test_a_budget_that_refuses_the_first_member_makes_the_plan_choose_others() -> None:
+    cluster = prioritized()
+    cluster.protected = {"low-0", "low-1"}
+    await live(cluster)
+    assert terminating(cluster) == ["other-0", "small-0", "small-1"]
+    (claim,) = cluster.reservations.values()
+    assert [victim.gang.name for victim in claim.victims or ()] == ["other", "small"]
+
+
+async def test_a_budget_that_refuses_a_later_member_is_asked_once_more() -> None:
+    cluster, clock = prioritized(), Clock()
+    cluster.protected = {"low-1"}
+    life = await live(cluster, clock)
+    assert terminating(cluster) == ["low-0"]
+    assert calls(cluster, "evict") == 2
+    clock.now += 30
+    cluster.protected = set()
+    await turns(life)
+    assert terminating(cluster) == ["low-0", "low-1"]
+
+
+async def test_a_claim_is_given_up_if_the_budget_refuses_again() -> None:
+    cluster, clock = prioritized(), Clock()
+    cluster.protected = {"low-1"}
+    life = await live(cluster, clock)
+    clock.now += 30
+    await turns(life)
+    assert "low-1" in on_nodes(cluster)
+    claims = [held.victims for held in cluster.reservations.values()]
+    assert all(victim.gang.name != "low" for victims in claims for victim in victims or ())
+
+
+async def test_a_job_that_would_fail_is_no_victim() -> None:
+    cluster = prioritized(JOB)
+    cluster.jobs[NAMESPACE, "low"] = Job("low", 2)
+    await live(cluster)
+    assert "low-0" not in terminating(cluster)
+    assert terminating(cluster) == ["other-0", "small-0", "small-1"]
+
+
+async def test_a_claimant_that_goes_ends_nobody() -> None:
+    cluster, clock = prioritized(), Clock()
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    cluster.fault = lambda _number, _name: None
+    cluster.delete_pod("high-0")
+    await live(cluster, clock)
+    assert not terminating(cluster)
+    assert not cluster.reservations
+
+
+async def test_victims_that_have_begun_to_go_go_whole_if_the_claimant_goes() -> None:
+    cluster, clock = prioritized(), Clock()
+    evictions = 0
+
+    def dies(_: int, name: str) -> Fault | None:
+        nonlocal evictions
+        evictions += name == "evict"
+        return Fault(Crash()) if evictions == 2 else None
+
+    cluster.fault = dies
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    assert len(terminating(cluster)) == 1
+    cluster.fault = lambda _number, _name: None
+    cluster.delete_pod("high-0")
+    await live(cluster, clock)
+    assert terminating(cluster) == ["low-0", "low-1"]
+    assert not cluster.reservations
+
+
+async def test_room_that_others_free_spares_the_victims() -> None:
+    cluster, clock = prioritized(), Clock()
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    cluster.fault = lambda _number, _name: None
+    for name in ("small-0", "small-1", "other-0"):
+        cluster.change_pod(name, phase=Phase.SUCCEEDED)
+    await live(cluster, clock)
+    assert {"high-0", "high-1", "low-0", "low-1"} <= {*on_nodes(cluster)}
+    assert not terminating(cluster)
+    assert not cluster.reservations
+
+
+async def test_a_pod_that_does_not_go_in_time_is_not_waited_for() -> None:
+    cluster, clock = prioritized(), Clock()
+    life = await live(cluster, clock)
+    for name in ("low-0", "low-1"):
+        cluster.change_pod(name, gone_by=clock.now + 30)
+    await turns(life)
+    assert cluster.reservations
+    clock.now += 95
+    await turns(life)
+    reasons = {event["message"] for event in cluster.events.values()}
+    assert any("VictimStuck: pod ml/low-0" in message for message in reasons)
+    assert terminating(cluster) == ["low-0", "low-1", "other-0", "small-0", "small-1"]
+
+
+async def test_a_victim_is_not_repaired_while_it_goes_and_waits_afterwards() -> None:
+    cluster = prioritized()
+    cluster.change_group("low", on_partial=OnPartial.RELEASE)
+    life = await live(cluster)
+    cluster.delete_pod("low-0")
+    again = builders.member("low-2", builders.shape(cpu=2))
+    cluster.add_pod(replace(again, group="low", created=1500.0))
+    await turns(life)
+    assert cluster.pods[PodKey(NAMESPACE, "low-2")].node is None
+    go(cluster)
+    await turns(life)
+    assert cluster.pods[PodKey(NAMESPACE, "low-2")].node is None
+    assert {"high-0", "high-1"} <= {*on_nodes(cluster)}
+
+
+async def test_a_pod_without_a_pod_group_that_claims_has_a_reservation() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=4), gang("low").of(2, cpu=2).bound_on("n1", "n1"))
+    cluster.add(builders.single("one", cpu=3).priority(7))
+    life = await live(cluster)
+    (claim,) = cluster.reservations.values()
+    assert claim.gang.name == "one"
+    go(cluster)
+    await turns(life)
+    assert on_nodes(cluster) == ["one"]
+    assert not cluster.reservations

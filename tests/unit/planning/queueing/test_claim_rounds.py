@@ -1,0 +1,182 @@
+"""The claims of a whole plan: who is asked, when, and what the rest of the plan leaves them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tutti.gang import finding_text, timeouts
+from tutti.model.cluster import STUCK_SECONDS, Snapshot
+from tutti.model.decisions import Plan, Policy
+from tutti.model.keys import Uid
+from tutti.model.queues import Preemption, QueueMode
+from tutti.planning import plan as planning
+from tutti.planning.queueing import claim_rounds
+from tutti.strategies import STRATEGIES
+from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks, preemption_checks
+
+from ....harness.builders import gang, node, single, snapshot
+from ..test_queued_gangs import queue
+from .test_preemption import A, B, ends, gpus, old, runs, seen, waits
+
+FULL, RECLAIM, OFF = Preemption.FULL, Preemption.RECLAIM, Preemption.OFF
+
+
+def plan(of: Snapshot, setting: Preemption = FULL, **policy: Any) -> Plan:
+    """The plan; ``verify`` has nothing against it."""
+    strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
+    made = planning.plan(of, *strategies, Budget(), Policy(preemption=setting, **policy))
+    assert plan_checks.violations(of, made) == ()
+    assert preemption_checks.faults(of, made, setting) == ()
+    return made
+
+
+def claimed(of: Snapshot, setting: Preemption = FULL, **policy: Any) -> dict[str, list[str]]:
+    return ends(plan(of, setting, **policy).claims)
+
+
+def starts(made: Plan) -> list[str]:
+    return [placement.gang.name for placement in made.placements]
+
+
+def test_the_setting_and_the_queue_of_the_claimant_decide() -> None:
+    parts = [B, waits("new", "a", 4), *old()]
+    assert claimed(seen(A, *parts)) == {"new": ["old"]}
+    assert claimed(seen(A, *parts), RECLAIM) == {"new": ["old"]}
+    assert claimed(seen(A, *parts), OFF) == {}
+    assert claimed(seen(replace(A, preemption=FULL), *parts), OFF) == {}
+    assert claimed(seen(replace(A, preemption=OFF), *parts)) == {}
+    assert claimed(seen(replace(A, preemption=RECLAIM), *parts)) == {"new": ["old"]}
+    assert claimed(seen(A, replace(B, preemption=OFF), *parts[1:])) == {"new": ["old"]}
+
+
+def test_a_queue_whose_quotas_do_not_count_claims_nothing() -> None:
+    shadow = replace(A, mode=QueueMode.SHADOW, preemption=FULL)
+    assert claimed(seen(shadow, B, waits("new", "a", 4), *old())) == {}
+
+
+def test_only_full_claims_by_priority() -> None:
+    low = runs(gang("low").of(8, gpu=1), A)
+    high = waits("high", "a", 8, 5)
+    assert claimed(seen(queue("a"), B, high, *low)) == {"high": ["low"]}
+    assert claimed(seen(queue("a"), B, high, *low), RECLAIM) == {}
+
+
+def test_where_there_are_no_queues_priorities_decide() -> None:
+    low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
+    high = gang("high").of(4, gpu=1).priority(1)
+    of = snapshot(node("n1", gpu=8), low, high)
+    made = plan(of)
+    assert ends(made.claims) == {"high": ["low"]}
+    assert made.claims[0].record is None
+    assert claimed(of, RECLAIM) == {}
+
+
+def test_nobody_borrows_the_room_that_a_guarantee_claims() -> None:
+    parts = [A, queue("b", **gpus(0)), waits("new", "a", 4), *old("x", 5)]
+    made = plan(seen(*parts, waits("loan", "b", 3)))
+    assert (ends(made.claims), starts(made)) == ({"new": ["x"]}, [])
+    assert starts(plan(seen(*parts, waits("loan", "b", 3)), OFF)) == ["loan"]
+
+
+def test_a_claim_waits_if_a_covered_gang_could_not_start_beside_it() -> None:
+    """The room that it would start in is owed to the claimant until the victims have gone."""
+    cpu_and_gpu = {"guaranteed": (("cpu", 4000), ("nvidia.com/gpu", 4))}
+    a, b = queue("a", **cpu_and_gpu), queue("b", **cpu_and_gpu)
+    wide = gang("wide").of(1, gpu=4).but(queue="a", created=50.0)
+    first = gang("first").of(1, gpu=1).priority(9).but(queue="b", created=60.0)
+    loan = runs(gang("loan").of(1, gpu=5), queue("c"), on="n1")
+    made = plan(seen(a, b, queue("c"), wide, first, *loan, gpu=6))
+    assert starts(made) == ["first"]
+    assert ends(made.claims) == {}
+
+
+def test_a_claimant_says_who_ends_before_it_starts() -> None:
+    made = plan(seen(A, B, waits("new", "a", 4), *old()))
+    (said,) = [finding_text.sentence(r) for r in made.rejections if r.gang.name == "new"]
+    assert said == "it starts once 8 pods of ml/old have ended: a guarantee covers it"
+    many = [old(f"x{n}", 1)[0] for n in range(8)]
+    low = [builder.but(queue="") for builder in many]  # type: ignore[union-attr]
+    of = snapshot(node("n1", gpu=8), *low, gang("high").of(5, gpu=1).priority(1))
+    said = finding_text.sentence(plan(of).rejections[0])
+    assert "once 5 pods of ml/x0, ml/x1, ml/x2 and 2 more have ended: its priority" in said
+
+
+def test_what_terminates_is_waited_for_unless_it_should_have_gone_long_ago() -> None:
+    leaving = gang("old").of(8, gpu=1).each(node="n1", terminating=True, gone_by=90.0)
+    high = gang("high").of(4, gpu=1).priority(1)
+    made = plan(snapshot(node("n1", gpu=8), leaving, high, at=100.0))
+    assert ends(made.claims) == {"high": []}
+    assert "once pods have gone that terminate" in finding_text.sentence(made.rejections[0])
+    late = snapshot(node("n1", gpu=8), leaving, high, at=90.0 + STUCK_SECONDS)
+    assert claimed(late) == {}
+
+
+def test_who_borrows_by_the_same_plan_is_counted_after_claims_by_guarantee() -> None:
+    """Its start may take the cover that the claimant had."""
+    parent = queue("p", **gpus(4))
+    a, b = queue("a", parent="p"), queue("b", parent="p")
+    new = waits("new", "a", 4).but(created=60.0)
+    of = seen(parent, a, b, queue("c"), new, waits("quick", "b", 1, 9), *old("x", 7, queue("c")))
+    made = plan(of)
+    assert (ends(made.claims), starts(made)) == ({}, ["quick"])
+
+
+def test_a_pod_that_may_not_preempt_has_nobody_ended() -> None:
+    low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
+    mild = gang("mild").of(4, gpu=1).priority(1).each(may_preempt=False)
+    assert claimed(snapshot(node("n1", gpu=8), low, mild)) == {}
+
+
+def test_whoever_could_not_be_evicted_is_spared() -> None:
+    low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
+    of = snapshot(node("n1", gpu=8), low, gang("high").of(4, gpu=1).priority(1))
+    assert claimed(of) == {"high": ["low"]}
+    spared = replace(of, protected=frozenset({low.made.uid}))
+    assert claimed(spared) == {}
+    made = plan(of)
+    (said,) = preemption_checks.faults(spared, made, FULL)
+    assert "could not be evicted a while ago" in said
+    assert "its queue lets it end nobody" in preemption_checks.faults(of, made, OFF)[0]
+
+
+def test_a_starved_gang_claims_with_the_room_that_is_held_for_it() -> None:
+    parts = [A, queue("b"), waits("new", "a", 4), *old("x", 2), *old("y", 4)]
+    assert claimed(seen(*parts), starvation_seconds=10.0) == {"new": ["x"]}
+    blocked = [A, B, waits("new", "a", 4), *runs(gang("mine").of(6, gpu=1), A)]
+    assert claimed(seen(*blocked), starvation_seconds=10.0) == {}
+
+
+def test_while_a_claim_stands_its_victims_are_left_alone_and_its_room_is_kept() -> None:
+    parts = [A, B, waits("new", "a", 4), *old("x", 5)]
+    of = seen(*parts)
+    after = claim_rounds.with_claims(of, plan(of).claims)
+    assert after.being_ended == {claim.gang for claim in plan(of).claims[0].victims}
+    again = plan(replace(after, gangs=tuple(after.gangs)))
+    assert (again.claims, again.placements) == ((), ())
+    more = seen(*parts, waits("late", "a", 1, 9), gpu=9)
+    standing = claim_rounds.with_claims(more, plan(of).claims)
+    assert starts(plan(standing)) == []
+
+
+def test_a_pod_that_leaves_for_a_claim_says_when_time_alone_changes_the_plan() -> None:
+    low = gang("low").of(2, gpu=1).each(node="n1", terminating=True, gone_by=120.0)
+    of = snapshot(node("n1", gpu=2), low, gang("high").of(2, gpu=1).priority(1), at=100.0)
+    assert timeouts.next_stuck_at(of) is None
+    after = claim_rounds.with_claims(of, plan(of).claims)
+    assert timeouts.next_stuck_at(after) == 120.0 + STUCK_SECONDS
+    assert plan(after).next_change_at == 120.0 + STUCK_SECONDS
+    assert timeouts.next_stuck_at(replace(after, taken_at=999.0)) is None
+
+
+@pytest.mark.parametrize("setting", [FULL, RECLAIM])
+def test_a_pod_without_a_pod_group_claims_too(setting: Preemption) -> None:
+    low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
+    pod = single("pod", gpu=4).priority(1)
+    of = snapshot(node("n1", gpu=8), low, pod)
+    assert claimed(of, setting) == ({"pod": ["low"]} if setting is FULL else {})
+    if setting is FULL:
+        assert [r.uid for r in claim_rounds.with_claims(of, plan(of).claims).reservations] == [
+            Uid(pod.made.uid)
+        ]
