@@ -1,0 +1,83 @@
+"""A reclaim on a real API server: a guarantee ends what borrows, the least of it, and no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..api.bodies import queue
+from ..harness.operator_process import OperatorProcess
+from ..harness.rig import Rig, members, pod_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUEUES = "/apis/tutti.dev/v1alpha1/queues"
+STOPS = {"spec": {"terminationGracePeriodSeconds": 30}}
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    """Two nodes of four cores, two queues that guarantee four each, and an operator that is off."""
+    with Rig.start() as started:
+        started.nodes(2, cpu=4, memory="16Gi")
+        for name in ("vision", "nlp"):
+            guaranteed = [{"name": "cpu", "guaranteed": 4}]
+            started.create(queue({"namespaces": {}, "resources": guaranteed}, name))
+        yield started
+        _remove_all(started)
+
+
+def _remove_all(rig: Rig) -> None:
+    for kind in ("/api/v1/namespaces/ml/pods", "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"):
+        rig.plane.request("DELETE", f"{kind}?gracePeriodSeconds=0")
+    for each in rig.plane.request("GET", QUEUES)["items"]:
+        path = f"{QUEUES}/{each['metadata']['name']}"
+        rig.plane.request("PATCH", path, {"metadata": {"finalizers": None}})
+        rig.plane.request("DELETE", path)
+    rig.until(lambda: not rig.reservations(), "no Reservation is left")
+
+
+def _gang(rig: Rig, name: str, into: str, n: int, cpu: int) -> None:
+    group = pod_group(name, n)
+    group["spec"]["queue"] = into
+    rig.create(group, *members(name, n, cpu=cpu, **STOPS))
+
+
+def _there(rig: Rig) -> dict[str, int]:
+    """How many pods of each gang have a node and stay."""
+    found: dict[str, int] = {}
+    for each in rig.pods():
+        if "nodeName" in each["spec"] and "deletionTimestamp" not in each["metadata"]:
+            name = each["metadata"]["labels"]["tutti.dev/pod-group"]
+            found[name] = found.get(name, 0) + 1
+    return found
+
+
+def _restart(rig: Rig, **environment: Any) -> None:
+    rig.operator.stop()
+    rig.operator = OperatorProcess(rig.plane, environment=environment)
+    rig.operator.start()
+
+
+def test_a_guarantee_ends_the_least_that_borrows_once_the_setting_says_so(rig: Rig) -> None:
+    _gang(rig, "own", "nlp", 2, cpu=2)
+    rig.until_bound("own", 2)
+    _gang(rig, "large", "nlp", 2, cpu=1)
+    rig.until_bound("large", 2)
+    _gang(rig, "small", "nlp", 2, cpu=1)
+    rig.until_bound("small", 2)
+    _gang(rig, "claims", "vision", 1, cpu=2)
+    rig.until_waiting("claims", "NotEnoughRoom")
+    rig.quiet()
+    assert _there(rig) == {"own": 2, "large": 2, "small": 2}
+    _restart(rig, TUTTI_PREEMPTION="Reclaim")
+    rig.until_bound("claims", 1)
+    there = _there(rig)
+    assert (there["own"], there["claims"]) == (2, 1)
+    (ended,) = {"large", "small"} - there.keys()
+    assert sum(there.values()) == 5, "one gang of two has ended, whole"
+    assert "Preempted" in [event["reason"] for event in rig.events(ended)]
+    rig.quiet()
+    assert _there(rig) == there
