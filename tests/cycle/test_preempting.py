@@ -380,3 +380,42 @@ async def test_a_pod_without_a_pod_group_that_claims_has_a_reservation() -> None
     await turns(life)
     assert on_nodes(cluster) == ["one"]
     assert not cluster.reservations
+
+
+async def reclaimed(cluster: FakeCluster, clock: Clock) -> None:
+    """From the claim by a guarantee to the start of the claimant."""
+    for _ in range(2):
+        await live(cluster, clock, Preemption.RECLAIM)
+        go(cluster)
+    await live(cluster, clock, Preemption.RECLAIM)
+
+
+async def borrowed() -> FakeCluster:
+    """Queue ``b`` runs on all of the cluster, and a gang of ``a`` waits."""
+    cluster = guaranteed()
+    waits(cluster, "covered", "b", at=10.0)
+    waits(cluster, "loan", "b", at=20.0)
+    await live(cluster, Clock(), Preemption.RECLAIM)
+    waits(cluster, "new", "a", at=1000.0)
+    return cluster
+
+
+@moments
+async def test_a_crash_at_any_call_of_a_reclaim_leaves_the_same_gangs_and_records(
+    *, is_committed: bool
+) -> None:
+    whole = await borrowed()
+    before = len(whole.calls)
+    await reclaimed(whole, Clock())
+    assert on_nodes(whole) == ["covered-0", "covered-1", "new-0", "new-1"]
+    for number in range(before + 1, len(whole.calls) + 1):
+        cluster, clock = await borrowed(), Clock()
+        cluster.fault = dying_at(number, is_committed=is_committed)
+        with pytest.raises(Crash):
+            await reclaimed(cluster, clock)
+        await reclaimed(cluster, clock)
+        assert on_nodes(cluster) == on_nodes(whole), number
+        queues = [held.record.queue for held in cluster.reservations.values() if held.record]
+        assert sorted(queues) == ["a", "b"], number
+        assert all(held.is_spent for held in cluster.reservations.values()), number
+        assert not cluster.broken, number

@@ -12,15 +12,16 @@ from tutti.model.queues import Preemption, Queue, QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning import compiled_demand, observed_demand, queued_gangs
+from tutti.planning import plan as planning
 from tutti.planning.compile.quotas import Quotas
-from tutti.planning.queueing import preemption
+from tutti.planning.queueing import claim_rounds, preemption
 from tutti.planning.queueing.ledger import QueueLedger
 from tutti.planning.queueing.preemption import ClaimedPlan
 from tutti.planning.queueing.victim_pool import PreemptionRules
 from tutti.planning.search.limits import SearchLimits
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
-from tutti.verify import preemption_checks
+from tutti.verify import plan_checks, preemption_checks
 
 from ...harness.builders import NAMESPACE
 from . import plans, rules
@@ -58,6 +59,27 @@ def claim(state: State, strategy: str = "ilp") -> Claimed:
     claimed = preemption.claim_by_guarantee(claimed, compiled.requests)
     claimed = preemption.claim_by_priority(claimed, compiled.requests)
     return Claimed(seen, declared, claimed.claims)
+
+
+def faults_of_plans(state: State) -> Iterator[str]:
+    """What ``verify`` has against the whole plan of a state, and against the next one.
+
+    In the next one, Reservations stand for the claims, and no victim has gone.
+    """
+    declared, seen = _declared(state), snapshot(state)
+    queues = tuple(
+        replace(queue, preemption=declared.modes.get(queue.name, Preemption.OFF))
+        for queue in seen.queues
+    )
+    setting = Preemption.FULL if queues else declared.modes.get("root", Preemption.OFF)
+    spared = frozenset(gang.uid for gang in seen.gangs if gang.key in declared.protected)
+    seen = replace(seen, queues=queues, protected=spared)
+    for _ in range(2):
+        strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
+        made = planning.plan(seen, *strategies, Budget(), Policy(preemption=setting))
+        yield from preemption_checks.faults(seen, made, setting)
+        yield from plan_checks.violations(seen, made)
+        seen = claim_rounds.with_claims(seen, made.claims)
 
 
 def differences(state: State, claimed: Claimed) -> Iterator[str]:

@@ -48,6 +48,12 @@ def test_what_the_page_claims_holds_in_histories(first: int) -> None:
         assert attacks.history(seed).breaches == [], seed
 
 
+def test_whole_plans_with_claims_are_lawful_and_leave_claims_their_room() -> None:
+    for seed in (*range(1, 16), 70, 173, 211):
+        for before in attacks.history(seed).states:
+            assert [*planner.faults_of_plans(before)] == [], (seed, before.now)
+
+
 @pytest.mark.parametrize(
     ("rule", "seed"),
     [
