@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tutti.dump import load
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Objective, Plan, Policy
 from tutti.model.owners import Owner
+from tutti.model.queues import Preemption
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
@@ -68,6 +70,22 @@ def test_the_table_has_a_line_for_every_gang_and_one_that_sums_up() -> None:
     assert lines[1].split() == ["ml/a", "0", "3", "starts", "3", "on", "n1"]
     assert lines[2].split()[:5] == ["ml/b", "0", "4", "waits", "NotEnoughRoom"]
     assert lines[3] == "1 gang would start, 1 would wait; proved: no better admission exists"
+
+
+def test_json_has_the_claims_of_a_plan_that_ends_somebody() -> None:
+    parts: list[Part] = [
+        node("n1", cpu=4),
+        gang("low").of(4, cpu=1).bound_on(*["n1"] * 4),
+        gang("high").of(2, cpu=2).priority(3),
+    ]
+    told = json.loads(run("-f", "-", "-o", "json", text=dumped(*parts)).stdout)
+    assert "claims" not in told
+    on = replace(SETUP, policy=Policy(preemption=Preemption.FULL))
+    told = json.loads(run("-f", "-", "-o", "json", text=dumped(*parts, setup=on)).stdout)
+    (claim,) = told["claims"]
+    assert (claim["gang"], claim["by"]) == ("ml/high", "priority")
+    assert [victim["gang"] for victim in claim["victims"]] == ["ml/low"]
+    assert answers(told)["ml/high"] == "waits"
 
 
 def test_json_says_the_same_to_programs() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...dump.header import PlannerConfig, exactly
+from ...dump.header import PlannerConfig, claim_record, exactly
 from ...model.cluster import Snapshot
 from ...model.decisions import Level, Placement, Plan
 from .plan_diff import GangChange, GangRow
@@ -14,8 +14,9 @@ Record = dict[str, Any]
 def of_plan(
     snapshot: Snapshot, setup: PlannerConfig, plan: Plan, lines: Sequence[GangRow]
 ) -> Record:
-    """A whole plan."""
-    return {
+    """A whole plan; claims are there if there are any."""
+    claims = {"claims": [claim_record(claim) for claim in plan.claims]} if plan.claims else {}
+    return claims | {
         "takenAt": exactly(snapshot.taken_at),
         "strategy": setup.strategy,
         "objective": setup.policy.objective.value,
