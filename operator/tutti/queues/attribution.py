@@ -90,9 +90,7 @@ class _RecordedPods:
         return (pod.node is not None or pod.uid in self.promised) and not pod.is_over
 
     def gang_of(self, pod: Member, own: GangKey) -> GangKey:
-        """The gang that a pod is charged to; its ``own``, by its label, if it has no room."""
-        if not self.has_room(pod):
-            return own
+        """The gang that a pod with room is charged to; ``own`` is the gang of its label."""
         if (key := self.gangs.get(pod.uid)) is not None:
             return key
         if pod.node is None:

@@ -44,7 +44,7 @@ def lost(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
 
 def lost_for_good(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
     """The same once all victims of standing claims have gone, and all that terminate in time."""
-    now, leaving = snapshot.taken_at, dict[NodeName, Resources]()
+    now, leaving = snapshot.taken_at, dict[NodeName | None, Resources]()
     victims = {
         pod
         for reservation in snapshot.reservations
@@ -54,7 +54,7 @@ def lost_for_good(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
     for gang in snapshot.gangs:
         for member in gang.members:
             ends = (member.terminating or member.uid in victims) and not member.is_stuck(now)
-            if member.node is not None and ends and not member.is_over:
+            if ends and not member.is_over:
                 needs = Resources.of(lookup.needs(member.shape))
                 leaving[member.node] = leaving.get(member.node, NOTHING) + needs
     nodes = tuple(

@@ -14,6 +14,7 @@ from tutti.cli import status, top
 from tutti.cli.output.gang_rows import rows
 from tutti.cli.output.watch import View
 from tutti.model.decisions import Policy
+from tutti.model.queues import Preemption
 
 from ...harness.builders import gang, node, snapshot
 
@@ -85,9 +86,19 @@ def app() -> str:
     return dump.write(snapshot(node("n1", cpu=8, memory=16), spark, *twins), setup)
 
 
+def reclaim() -> str:
+    """A dump of a cluster in which one gang ends for another."""
+    setup = dump.PlannerConfig("tutti", "ilp", Policy(preemption=Preemption.FULL), {})
+    low = gang("low").of(4, cpu=1).bound_on(*["n1"] * 4)
+    return dump.write(
+        snapshot(node("n1", cpu=4), low, gang("high").of(2, cpu=2).priority(3)), setup
+    )
+
+
 def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[str]:
     (tmp_path / "app.json").write_text(app())
-    files = (CLUSTER, str(tmp_path / "app.json"))
+    (tmp_path / "reclaim.json").write_text(reclaim())
+    files = (CLUSTER, str(tmp_path / "app.json"), str(tmp_path / "reclaim.json"))
     if command == "queue":
         yield from printed(lines(command, "-f", QUEUES))
         for number, queue in enumerate((LATE_QUEUE, SHADOW_QUEUE)):

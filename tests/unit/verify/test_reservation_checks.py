@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import SlotReservation, Snapshot
+from tutti.model.cluster import STUCK_SECONDS, Phase, ReservedVictim, SlotReservation, Snapshot
 from tutti.model.keys import NodeName
 from tutti.planning.compile import standing_reservations
 from tutti.verify import reservation_checks
 
-from ...harness.builders import GangBuilder, gang, reservation, snapshot
+from ...harness.builders import GangBuilder, gang, node, reservation, snapshot
 from ..planning.neighbours import ZONE, apart, asking, beside, labels, near, peers, resident, zones
 
 A, B, C = peers(app="a"), peers(app="b"), peers(app="c")
@@ -193,3 +193,44 @@ def test_a_slot_is_lost_where_its_node_will_not_do_or_has_no_room() -> None:
     lost = {node: n for (node, _), n in parts.slots.items()}
     assert lost == {"z0-1": 1, "gone": 1, "z1-0": 1}
     assert standing_reservations.lost_parts(seen)[standing.uid].slots == parts.slots
+
+
+# With claims: what is lost once those that leave have gone.
+
+USE = gang("v").of(2, cpu=2).bound_on("n1", "n1")
+
+
+def lost_for_good(running: GangBuilder, *, victims: int, room: int, at: float = 0.0) -> bool:
+    """Whether a claim of ``room`` cores on a node of 4 is lost, of which so many members end."""
+    claimant = gang("c").of(1, cpu=room)
+    pods = tuple(sorted(running.made.members[index].uid for index in range(victims)))
+    victim = ReservedVictim(running.made.key, running.made.uid, pods, is_whole=True)
+    claim = replace(reservation(claimant, ("c-0", "n1")), victims=(victim,))
+    later = reservation(gang("w").of(1, cpu=0), ("w-0", "n1"))  # a Reservation without victims
+    seen = snapshot(
+        node("n1", cpu=4), running, claimant, claim, gang("w").of(1, cpu=0), later, at=at
+    )
+    return claimant.made.uid in reservation_checks.lost_for_good(seen)
+
+
+def test_a_claim_is_kept_for_the_room_of_all_its_victims_and_no_more() -> None:
+    assert lost_for_good(USE, victims=0, room=1)
+    assert not lost_for_good(USE, victims=1, room=2)
+    assert lost_for_good(USE, victims=1, room=3)
+    assert not lost_for_good(USE, victims=2, room=4)
+
+
+def test_a_claim_is_kept_for_the_room_of_pods_that_terminate_unless_they_are_stuck() -> None:
+    leaving = USE.each(terminating=True, gone_by=30.0)
+    assert not lost_for_good(leaving, victims=0, room=4, at=30.0)
+    assert lost_for_good(leaving, victims=0, room=4, at=30.0 + STUCK_SECONDS)
+    assert lost_for_good(leaving, victims=2, room=4, at=30.0 + STUCK_SECONDS)
+
+
+def test_a_victim_that_is_over_uses_no_room_that_it_could_leave() -> None:
+    half = gang("v").of(2, cpu=2).bound_on("n1", "n1").last(1, phase=Phase.SUCCEEDED)
+    full = half.made
+    assert not lost_for_good(half, victims=1, room=4)
+    assert [member.is_over for member in full.members] == [False, True]
+    assert lost_for_good(half, victims=2, room=5)
+    assert not lost_for_good(half, victims=2, room=4)

@@ -6,7 +6,7 @@ import pytest
 
 from tutti.model.cluster import Snapshot
 from tutti.model.keys import Uid
-from tutti.model.queues import Queue, QueueMode, Stop
+from tutti.model.queues import Preemption, Queue, QueueMode, Stop
 from tutti.whatif.changes import Changes, change
 from tutti.whatif.edits import WrongChange
 from tutti.whatif.queue_edits import changed, with_queue
@@ -45,6 +45,8 @@ def after(words: str, of: Snapshot = CLUSTER, name: str = "vision") -> Queue:
         ("vision.parent=none", {"parent": ""}),
         ("vision.stop=Hold", {"stop": Stop.HOLD, "draining_since": None}),
         ("vision.mode=Shadow", {"mode": QueueMode.SHADOW}),
+        ("vision.preemption=Reclaim", {"preemption": Preemption.RECLAIM}),
+        ("vision.preemption=none", {"preemption": None}),
     ],
 )
 def test_one_field_of_one_queue_changes(words: str, fields: dict[str, object]) -> None:
