@@ -238,7 +238,7 @@ async def test_an_eviction_that_met_a_problem_is_not_one_that_has_gone() -> None
     await turns(life)
     assert life.problems == []
     assert not cluster.reservations
-    assert "had gone" not in reserved_message(cluster)
+    assert "had left" not in reserved_message(cluster)
 
 
 @pytest.mark.parametrize("least", [3, 1])

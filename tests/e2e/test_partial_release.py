@@ -154,7 +154,7 @@ def test_a_gang_of_which_a_disruption_budget_keeps_a_part_is_completed_neverthel
     corner.until_says("serve", "Reserved", "NotEnoughRoom", "evicting 2 bound members")
     corner.rig.until(lambda: corner.evictions() == 3, "the other one is asked once more")
     corner.rig.until(lambda: corner.running("serve") == 2, "who replaces the one has its room")
-    corner.until_says("serve", "Reserved", "NotEnoughRoom", "1 other had gone")
+    corner.until_says("serve", "Reserved", "NotEnoughRoom", "1 other had left")
     corner.nodes(1, "new", cpu=1)
     corner.until_running("serve", 3)
     assert corner.evictions() == 3

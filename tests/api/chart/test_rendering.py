@@ -144,6 +144,7 @@ CHOSEN: Mapping[str, Any] = {
     "ageSeconds": 1000000,
     "starvationSeconds": 60,
     "mode": "paused",
+    "preemption": "Reclaim",
     "bindingsPerCycle": 16,
     "dumpDirectory": "/dumps",
     "identity": "me",
