@@ -82,12 +82,13 @@ class MemberCounts:
     @property
     def places_by_role(self) -> Mapping[str, int]:
         """How many more members may get a node; only roles that have a maximum."""
+        maximums = [
+            (role.name, role.max_member) for role in self.gang.roles if role.max_member is not None
+        ]
+        if not maximums:
+            return {}
         current = Counter(m.role for m in (*self.bound, *self.promised) if not m.is_over)
-        return {
-            role.name: max(role.max_member - current[role.name], 0)
-            for role in self.gang.roles
-            if role.max_member is not None
-        }
+        return {role: max(maximum - current[role], 0) for role, maximum in maximums}
 
     @property
     def missing(self) -> int:
@@ -188,7 +189,10 @@ def within_maximums(census: MemberCounts) -> MemberCounts:
     A plan may choose other members of the role, since these may have no room. It is the census of a
     gang of which a plan chooses no member.
     """
-    chosen = _oldest(census.ready, census.places_by_role)
+    places = census.places_by_role
+    if not places:
+        return census
+    chosen = _oldest(census.ready, places)
     if len(chosen) == len(census.ready):
         return census
     uids = {member.uid for member in chosen}
@@ -251,6 +255,8 @@ def maximums_of(
     members: Iterable[Member], places: Mapping[str, int]
 ) -> tuple[tuple[str, int], ...]:
     """The places of the roles that have fewer places than members."""
+    if not places:
+        return ()
     waiting = Counter(member.role for member in members)
     return tuple((role, n) for role, n in places.items() if waiting[role] > n)
 

@@ -298,7 +298,7 @@ class Gang(GangDeclaration):
         """That of its class, else the highest among its pods."""
         if self.class_value is not None:
             return self.class_value
-        return max((member.priority for member in self.members), default=0)
+        return max([member.priority for member in self.members], default=0)
 
 
 _DECLARED = tuple(declared.name for declared in fields(GangDeclaration))

@@ -54,6 +54,7 @@ class FreeCapacity:
         self.share = problem.requests @ self.per_unit  # [shape], in the same unit
         self._problem = problem
         self._fits: dict[int, NDArray[np.int64]] = {}
+        self._totals: dict[int, int] = {}  # the sums of _fits, as far as they are known
         self._seen: dict[int, int] = {}  # shape -> how much of _touched its counts include
         self._touched: list[NDArray[np.intp]] = []
         self._taken: list[tuple[int, NDArray[np.intp], NDArray[np.int64]]] = []
@@ -70,8 +71,16 @@ class FreeCapacity:
         elif fresh:
             nodes = fresh[0] if len(fresh) == 1 else np.concatenate(fresh)
             known[nodes] = fits_per_node(self.free[nodes], request, allowed[nodes])
+            self._totals.pop(shape, None)
         self._seen[shape] = len(self._touched)
         return known
+
+    def total(self, shape: int) -> int:
+        """How many members of the shape still fit on all nodes together."""
+        fits = self.fits(shape)
+        if shape not in self._totals:
+            self._totals[shape] = int(fits.sum())
+        return self._totals[shape]
 
     def take(self, shape: int, nodes: NDArray[np.intp], counts: NDArray[np.int64]) -> None:
         """Use room for ``counts`` members on the ``nodes``, each node named once."""

@@ -137,6 +137,8 @@ class GreedyPlacement:
 
     def _undo(self, mark: int) -> None:
         """Give back the room since the mark, and what members use of caps."""
+        if not any(self._placed):
+            return
         self._room.undo(mark)
         for part, count in zip(self._demand.parts, self._placed, strict=True):
             self._caps.take(self._index, part.shape, -count)
@@ -146,7 +148,10 @@ class GreedyPlacement:
 
     def _is_placed(self) -> bool:
         """Place all that is needed, as far as it goes."""
-        members_by_part = self._choose()
+        most = [self._most(index) for index in range(len(self._placed))]
+        if sum(most) < self._demand.need:
+            return False
+        members_by_part = self._choose(most)
         if sum(members_by_part) < self._demand.need:
             return False
         for index in self._largest_first:
@@ -158,12 +163,14 @@ class GreedyPlacement:
     def _result(self) -> tuple[Share, ...]:
         return tuple(Share(i, node, n) for (i, node), n in sorted(self._shares.items()))
 
-    def _choose(self) -> list[int]:
-        """Members wanted per part: role minimums first, then up to need, the smallest first."""
+    def _choose(self, most: Sequence[int]) -> list[int]:
+        """Members wanted per part: role minimums first, then up to need, the smallest first.
+
+        ``most`` is how many members of each part have room, were the part alone.
+        """
         demand, parts = self._demand, self._demand.parts
         members_by_part, missing = [0] * len(parts), demand.need
         of_role = [0] * len(demand.role_minimum)
-        most = [self._most(index) for index in range(len(parts))]
         for role, minimum in [*enumerate(demand.role_minimum), (None, demand.need)]:
             lacking = min(minimum, missing)
             for index in self._smallest_first:
@@ -187,8 +194,9 @@ class GreedyPlacement:
     def _most(self, index: int) -> int:
         """How many members of the part could be placed if it were alone."""
         part, within = self._demand.parts[index], self._within[index]
-        fits = self._room.fits(part.shape)
-        return min(part.available, int((fits if within is None else fits[within]).sum()))
+        if within is None:
+            return min(part.available, self._room.total(part.shape))
+        return min(part.available, int(self._room.fits(part.shape)[within].sum()))
 
     def _place(self, index: int, count: int) -> None:
         """Place up to ``count`` members of one part, no more than its role and caps allow."""
