@@ -121,7 +121,14 @@ REFUSED_GROUPS = {
     ),
     "a role in a domain of no level": (
         {"roles": [{"name": "driver", "minMember": 1, "topology": {}}]},
-        "topology.required: Required value",
+        "topology names no level: set required, preferred or both",
+    ),
+    "roles in a domain of no level": (
+        {
+            "roles": [{"name": "driver", "minMember": 1}],
+            "topology": {"roleGroups": [{"roles": ["driver"]}]},
+        },
+        "the group names no level: set required, preferred or both",
     ),
     "a template of nothing": (templated({}), "template.resources: Required value"),
     "a template without an amount": (
@@ -267,6 +274,14 @@ TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernet
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
     "a queue": {"minMember": 1, "queue": "vision"},
     "a rack for all": {"minMember": 2, "topology": {"required": "example.com/rack"}},
+    "preferably one rack in one block, and each role in a rack of its own": {
+        "roles": [{"name": "worker", "minMember": 2, "topology": {"preferred": "rack"}}],
+        "topology": {
+            "required": "block",
+            "preferred": "rack",
+            "roleGroups": [{"roles": ["worker"], "preferred": "rack"}],
+        },
+    },
     "a rack for a role, and a block for two": {
         "roles": [
             {"name": "driver", "minMember": 1},

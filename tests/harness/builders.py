@@ -249,6 +249,12 @@ class GangBuilder:
         rules = {*self.changes.get("same_domain", ()), rule}  # type: ignore[misc]
         return self.but(same_domain=tuple(sorted(rules)))
 
+    def preferring(self, level: str, *roles: str) -> "GangBuilder":
+        """Let its members, or those of roles, be in few domains of a level."""
+        rule = DomainRule(LABELS.get(level, level), tuple(sorted(roles)))
+        rules = {*self.changes.get("preferred_domains", ()), rule}  # type: ignore[misc]
+        return self.but(preferred_domains=tuple(sorted(rules)))
+
     def labelled(self, **by_name: str) -> "GangBuilder":
         """Add labels to all its members."""
         more = dict(labels(**by_name))

@@ -3,11 +3,12 @@
 The planner and the checker both read a rule by this module.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ..model.cluster import Gang, Member, Snapshot
+from ..model.cluster import Gang, Node, Reservation, Snapshot
 from ..model.decisions import Reason, Rejection
 from ..model.inter_pod import DomainRule, Topology
+from ..model.keys import NodeName
 from .findings import UnknownLevel
 
 
@@ -40,6 +41,45 @@ def unknown_level(gang: Gang, snapshot: Snapshot) -> Rejection | None:
     )
 
 
-def members_on_nodes(gang: Gang) -> Sequence[Member]:
-    """The members that fix a domain: they have a node and have not ended."""
-    return [member for member in gang.members if member.node is not None and not member.is_over]
+def nodes_of(gang: Gang, rule: DomainRule, reservation: Reservation | None) -> Sequence[NodeName]:
+    """The nodes of the rule's members, and those that the gang's Reservation holds for them."""
+    return [node for role, node in places_of(gang, reservation) if covers(rule, role)]
+
+
+def places_of(gang: Gang, reservation: Reservation | None) -> Sequence[tuple[str, NodeName]]:
+    """The roles of all such members, each with its node."""
+    roles = {member.uid: member.role for member in gang.members}
+    places = [(m.role, m.node) for m in gang.members if m.node is not None and not m.is_over]
+    if reservation is not None:
+        entries = [entry for entry in reservation.entries if entry.uid in roles]
+        places += [(roles[entry.uid], entry.node) for entry in entries]
+        places += [(slot.role, slot.node) for slot in reservation.slots]
+    return [(role, node) for role, node in places if node is not None]
+
+
+def preference_note(
+    gang: Gang,
+    places: Iterable[tuple[str, NodeName]],
+    nodes: Mapping[NodeName, Node],
+    topologies: Sequence[Topology],
+) -> str:
+    """Which preferred levels the gang does without on these places; empty if it has them all."""
+    places, notes = [*places], []
+    for rule in gang.preferred_domains:
+        labels = labels_of(rule.level, topologies)
+        if not labels:
+            notes.append(f"no Topology has the preferred level {rule.level}")
+            continue
+        own = {node for role, node in places if covers(rule, role)}
+        domains = {_domain(nodes.get(name), labels) or name for name in own}
+        if len(domains) > 1:
+            roles = f"{', '.join(rule.roles)} " if rule.roles else ""
+            notes.append(f"{roles}in {len(domains)} domains of {rule.level}; 1 was preferred")
+    return "; ".join(notes)
+
+
+def _domain(node: Node | None, labels: Sequence[str]) -> tuple[str, ...]:
+    """The values of the labels; none where the node is gone or lacks a label."""
+    values = {} if node is None else dict(node.labels)
+    path = tuple(values[label] for label in labels if label in values)
+    return path if len(path) == len(labels) else ()

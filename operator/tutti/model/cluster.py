@@ -248,6 +248,7 @@ class GangDeclaration:
     needs_equal_members: bool = False  # of its own priority, and of one preemption policy
     is_one_by_one: bool = False  # its pods start as pods that name no gang
     same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
+    preferred_domains: tuple[DomainRule, ...] = ()  # the same, of levels that are only preferred
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DomainRule:
-    """Members of a gang have their nodes in one domain of a level, whichever domain it is."""
+    """Members of a gang have their nodes in one domain of a level, or prefer that."""
 
     level: str  # a label of nodes
     roles: tuple[str, ...] = ()  # of those members, sorted; none if it is all members

@@ -7,20 +7,29 @@ short; they claim a proof only where there is one.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..gang import demand
 from ..gang.demand import MemberCounts, PlacementRequest
 from ..gang.findings import NoPriorityClass, NotProved, QueueAtLimit
-from ..gang.room_findings import NoNodeFits, RoomHeldForIt, RoomHeldForOther
+from ..gang.room_findings import (
+    ExcludedByRules,
+    NoNodeFits,
+    RoomHeldForIt,
+    RoomHeldForOther,
+    RulesInForce,
+)
 from ..model.cluster import Gang, Member
 from ..model.decisions import Finding, Reason, Rejection
 from ..model.keys import Uid
 from ..model.resources import NOTHING
 from ..model.shapes import Shape
 from ..queues.at_limit import NO_GANGS, LimitedGangs
-from . import inter_pod_obstacles, missing_members
+from ..strategies.capacity import fits_per_node
+from . import missing_members
 from .compile import capacity, problems
-from .compile.capacity import FitByShape
-from .compile.inter_pod import InterPodCompiler
+from .compile.capacity import MOST_KINDS, FitByShape
+from .compile.inter_pod import InterPodCompiler, RuleOutcome
 from .compile.quotas import NO_QUOTAS, Quotas
 from .search.limits import NO_PROGRESS, Progress
 from .search.starvation import HeldCapacity
@@ -92,7 +101,7 @@ def _rejection(
     findings = (
         *capacity.not_enough_room(context.empty, free_for_gang, want),
         *_domains(free_for_gang, want),
-        *inter_pod_obstacles.findings(context.inter_pod, free_for_gang, want),
+        *_rule_findings(context.inter_pod, free_for_gang, want),
         *_held_room(context, want),
     )
     might_fit = capacity.short(context.before, want) is None
@@ -120,7 +129,7 @@ def _of_started(
     free_for_gang = context.left if is_repair else context.left_for(census.gang)
     findings = (
         *capacity.single_members(want.members, purpose, free_for_gang),
-        *inter_pod_obstacles.findings(context.inter_pod, free_for_gang, want),
+        *_rule_findings(context.inter_pod, free_for_gang, want),
         *(() if is_repair else _held_room(context, want)),
     )
     might_fit = context.before[shape].members > 0
@@ -187,3 +196,40 @@ def _no_room(
         unproved = (*findings, NotProved(context.shortfall))
         return Rejection(want.gang.key, Reason.BUDGET_EXHAUSTED, unproved)
     return Rejection(want.gang.key, Reason.NOT_ENOUGH_ROOM, findings)
+
+
+def _rule_findings(
+    compiler: InterPodCompiler, free: FitByShape, want: PlacementRequest
+) -> tuple[Finding, ...]:
+    """Which rules keep the gang off nodes that have room, or else which rules it has at all."""
+    shapes = (group[0].shape for group in want.alike)
+    by_shape = {shape: outcomes for shape in shapes if (outcomes := compiler.outcomes(shape))}
+    if not by_shape:
+        return ()
+    for shape, outcomes in by_shape.items():
+        if excluded := _nodes_excluded(
+            compiler, free, shape, [outcome for outcome in outcomes if outcome.is_final]
+        ):
+            return (ExcludedByRules(tuple(excluded[:MOST_KINDS])),)
+    if capacity.short(free, want) is not None:
+        return ()
+    names = dict.fromkeys(
+        outcome.description for outcomes in by_shape.values() for outcome in outcomes
+    )
+    return (RulesInForce(tuple(names)[:MOST_KINDS]),)
+
+
+def _nodes_excluded(
+    compiler: InterPodCompiler, free: FitByShape, shape: Shape, outcomes: Sequence[RuleOutcome]
+) -> list[tuple[int, str]]:
+    """How many nodes with room each rule excludes that no rule before it does."""
+    if not outcomes:
+        return []
+    row = free.base.shapes[shape]
+    fits = fits_per_node(free.free, free.base.requests[row], compiler.nodes(shape)) > 0
+    excluded = []
+    for outcome in outcomes:
+        if n := int(np.count_nonzero(fits & ~outcome.allowed_now)):
+            excluded.append((n, outcome.description))
+        fits &= outcome.allowed_now
+    return excluded

@@ -11,10 +11,10 @@ from ..filters.node_rules import fits_node
 from ..filters.topology import path_of
 from ..gang import demand, domain_rules, order, refusals
 from ..gang.demand import MemberCounts
-from ..model.cluster import Gang, Member, Snapshot
+from ..model.cluster import Member, Snapshot
 from ..model.decisions import Rejection
 from ..model.inter_pod import DomainRule
-from ..model.keys import GangKey, NodeName
+from ..model.keys import GangKey
 from ..model.shapes import Shape
 from .compile import grids, slot_assignment
 from .compile.slot_assignment import SlotAssignments
@@ -98,9 +98,10 @@ class _FixedDomains:
         self, members: MemberCounts, rule: DomainRule, labels: tuple[str, ...]
     ) -> tuple[str, ...] | None:
         """Where most members of the rule are; if none has a node, where most of them fit."""
+        reservation = self._reservations.get(members.gang.uid)
         paths = Counter(
             path
-            for name in self._nodes_of(members.gang, rule)
+            for name in domain_rules.nodes_of(members.gang, rule, reservation)
             if (node := self._nodes.get(name)) is not None
             and (path := path_of(node, labels)) is not None
         )
@@ -108,19 +109,6 @@ class _FixedDomains:
         if not paths and waiting:
             paths = self._room(waiting[0].shape, labels)
         return min(paths, key=lambda path: (-paths[path], path), default=None)
-
-    def _nodes_of(self, gang: Gang, rule: DomainRule) -> Sequence[NodeName]:
-        """The nodes of its members, and those that its Reservation holds for them."""
-        roles = {member.uid: member.role for member in gang.members}
-        places = [(m.role, m.node) for m in domain_rules.members_on_nodes(gang)]
-        reservation = self._reservations.get(gang.uid)
-        if reservation is not None:
-            entries = [entry for entry in reservation.entries if entry.uid in roles]
-            places += [(roles[entry.uid], entry.node) for entry in entries]
-            places += [(slot.role, slot.node) for slot in reservation.slots]
-        return [
-            node for role, node in places if node is not None and domain_rules.covers(rule, role)
-        ]
 
     def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[tuple[str, ...]]:
         """By domain: how many members of the shape fit there, each node by itself."""

@@ -4,7 +4,7 @@ Only such a gang is ever evicted, and only where a controller makes every pod ag
 names what prevents that. An eviction frees the room that the gang holds, and it starts again whole.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..gang import demand, health
@@ -18,6 +18,7 @@ from ..gang.findings import (
     NotMadeAgain,
     NotReleased,
     ReleaseObstacle,
+    RoomAfterOther,
     StillLeaving,
     ToBeReleased,
 )
@@ -25,7 +26,8 @@ from ..model.cluster import Gang, Member, OnPartial, Phase, Snapshot
 from ..model.decisions import Eviction, Plan, Reason, Rejection
 from ..model.keys import NodeName, Uid
 from ..model.owners import Job
-from .awaited_pods import AwaitedPods
+from .compile.capacity import FitByShape
+from .compile.pod_classes import SelectorIndex, groups_near_or_even, groups_of
 
 NO_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS)  # both are proved
 Jobs = Mapping[tuple[str, str], Job]  # by namespace and name
@@ -37,6 +39,38 @@ class ReleaseDecision:
 
     eviction: Eviction | None
     rejection: Rejection
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AwaitedPods:
+    """The pods that a plan has given a node or leaves waiting, by the groups that rules count.
+
+    By the rules between pods there can be room tomorrow for a pod that has none today, once others
+    have their nodes.
+    """
+
+    index: SelectorIndex
+    gangs: Sequence[MemberCounts]
+    room: FitByShape  # before the first round, by node rules alone
+    placed: Collection[Uid]
+
+    def room_after(self, census: MemberCounts) -> RoomAfterOther | None:
+        """A pod that may let a waiting member have room; None if no pod can."""
+        for member in census.ready:
+            groups = {self.index.number[group] for group in groups_near_or_even(member.shape)}
+            if groups and self.room[member.shape].members:
+                for pod in self._pods_that_may_come(census):
+                    if not groups.isdisjoint(groups_of(pod.shape)):
+                        return RoomAfterOther(member.key, pod.key)
+        return None
+
+    def _pods_that_may_come(self, census: MemberCounts) -> Iterator[Member]:
+        """Pods of other gangs that may come; replacements of lost members were tried together."""
+        for other_census in self.gangs:
+            if other_census.gang.key != census.gang.key:
+                for member in other_census.ready:
+                    if member.uid in self.placed or not other_census.is_committed:
+                        yield member
 
 
 def verdicts(

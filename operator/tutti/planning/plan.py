@@ -31,9 +31,9 @@ from . import (
     observed_demand,
     partial_release,
     preferences,
+    preferred_domains,
     queued_gangs,
 )
-from .awaited_pods import AwaitedPods
 from .compile import gang_value, problems
 from .compile.capacity import FitByShape
 from .compile.quotas import Quotas
@@ -271,13 +271,18 @@ def improve(
         gangs = [demand.numbered(gang, plan.assigned) for gang in gangs]
         if limits.is_late:
             return ImprovedPlan(plan, gangs)
+        before = plan.assigned
         context = local_search.MoveContext(
             compiled.snapshot, compiled.placed_pods, compiled.blank.base, plan.room
         )
-        assigned = preferences.improved(context, gangs, plan.assigned, work, limits.progress)
+        assigned = preferred_domains.improved(context, gangs, before, limits.progress)
+        if assigned != before:
+            plan = plan.with_moved_members(gangs, assigned)
+            context = replace(context, room=plan.room)
+        assigned = preferences.improved(context, gangs, assigned, work, limits.progress)
         if assigned != plan.assigned:
             plan = plan.with_moved_members(gangs, assigned)
-        elif not late_joins.may_join_late(plan, compiled.tried):
+        if plan.assigned == before and not late_joins.may_join_late(plan, compiled.tried):
             return ImprovedPlan(plan, gangs)
         joined = late_joins.join_late(plan, compiled.tried, order, limits)
         if joined is plan:
@@ -312,7 +317,8 @@ def release_partial(
 ) -> ReleasedGangs:
     """The gangs to evict because they cannot be repaired, where their PodGroup asks for that."""
     room = FitByShape(compiled.grid, compiled.grid.free)
-    awaited = AwaitedPods(compiled.index, compiled.tried, room, improved.plan.assigned)
+    assigned = improved.plan.assigned
+    awaited = partial_release.AwaitedPods(compiled.index, compiled.tried, room, assigned)
     return ReleasedGangs(
         *partial_release.verdicts(compiled.snapshot, improved.gangs, waiting, awaited)
     )

@@ -9,15 +9,16 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..gang import domain_rules
 from ..gang.findings import Quoted
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
 from ..kube.gang_sources import GangObject, status_writer
-from ..model.cluster import Gang, Snapshot
+from ..model.cluster import Gang, Node, Snapshot
 from ..model.decisions import Plan, Reason, Rejection, Released
 from ..model.keys import GangKey, NodeName, Uid
 from ..state.cluster_state import ClusterState
@@ -26,6 +27,9 @@ from . import status as wording
 from .events import PodNotice, create_event, notices_of
 from .pod_conditions import PodCondition, not_shown, notes_of, stray_notes
 from .unchanged import GangReport, ReportCache
+
+if TYPE_CHECKING:
+    from ..model.inter_pod import Topology
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +70,8 @@ class Reporter:
         self._gate = ConcurrencyLimit(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
+        self._labelled_nodes: Mapping[NodeName, Node] = {}  # none while there is no Topology
+        self._topologies: Sequence[Topology] = ()
         self._most_written = LEAST_FORGOTTEN
         self._retry_at: dict[Uid, float] = {}  # until when no report is written to an object
         self._unchanged = ReportCache()
@@ -150,6 +156,8 @@ class Reporter:
         Whoever has a member on a node that came, went or turned has something to say again.
         """
         nodes = {node.name: node.ready for node in snapshot.nodes}
+        self._topologies = snapshot.topologies
+        self._labelled_nodes = {n.name: n for n in snapshot.nodes} if snapshot.topologies else {}
         turned: set[NodeName] = set()
         if nodes != self._nodes:
             turned = {name for name, _ in nodes.items() ^ self._nodes.items()}
@@ -221,6 +229,7 @@ class Reporter:
             self._nodes,
             group.status,
             scheduler=self._scheduler,
+            preference_note=self._preference_note(about),
         )
         draft = drafts.draft(
             gang,
@@ -238,6 +247,15 @@ class Reporter:
         if draft.wait > 0:
             return now + draft.wait
         return _StatusUpdate(gang, draft.newest, draft.news, draft.version)
+
+    def _preference_note(self, about: GangReport) -> str:
+        """Which preferred levels of a topology the gang does without."""
+        if not about.gang.preferred_domains:
+            return ""
+        places = domain_rules.places_of(about.gang, about.reservation)
+        return domain_rules.preference_note(
+            about.gang, places, self._labelled_nodes, self._topologies
+        )
 
     def _missing_conditions(
         self, about: GangReport, now: float

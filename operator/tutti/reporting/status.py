@@ -4,7 +4,7 @@ Pure: ``drafts`` compares the answer with what stands there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ..gang import finding_text, health
@@ -65,14 +65,18 @@ def status_of(
     observed: Mapping[str, object],
     *,
     scheduler: str,
+    preference_note: str = "",
 ) -> GroupStatus:
-    """The status of one gang after a cycle; ``observed`` is the one that it carries now."""
+    """The status of one gang after a cycle; ``observed`` is the one that it carries now.
+
+    ``preference_note`` says which preferred levels of a topology its nodes do without.
+    """
     counts = _counts(gang)
     healthy = _healthy(gang, reservation, nodes, observed)
     conditions = tuple(
         line
         for line in (
-            _reserved(gang, reservation, rejection, counts),
+            _with_note(_reserved(gang, reservation, rejection, counts), preference_note),
             _bound(gang, reservation, rejection, counts),
             healthy,
         )
@@ -132,6 +136,13 @@ def _reserved(
     return GangCondition(
         ConditionType.RESERVED, holds=False, reason=Reason.WAITING_FOR_MEMBERS, message=sentence
     )
+
+
+def _with_note(condition: GangCondition, note: str) -> GangCondition:
+    """The condition with the note, if the gang has nodes that it speaks of."""
+    if not (condition.holds and note):
+        return condition
+    return replace(condition, message=f"{condition.message}; {note}")
 
 
 def _is_short(rejection: Rejection | None) -> bool:

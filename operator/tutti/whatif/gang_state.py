@@ -4,10 +4,11 @@ Separate from the advice because most gangs need none.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..gang import demand, health
+from ..gang import demand, domain_rules, health
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, NodeName
@@ -35,6 +36,7 @@ class GangStanding:
     nodes: tuple[tuple[NodeName, int], ...] = ()
     ailment: str = ""  # what a gang that has started lacks
     hindrance: str = ""  # why it does not start, though this plan places it
+    preference: str = ""  # which preferred levels of a topology it does without
 
 
 def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | None:
@@ -44,16 +46,20 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | Non
         return None
     census = demand.count_members(gang)
     state = _state(gang, snapshot, plan, is_started=census.is_committed)
-    places = [member.node for member in gang.members if member.node and not member.is_over]
+    roles = {member.uid: member.role for member in gang.members}
+    places = [(m.role, m.node) for m in gang.members if m.node and not m.is_over]
     if state is GangOutcome.STARTS:
         own = [p for p in plan.placements if p.gang == key]
-        places += [a.node for p in own for a in p.assignments]
-        places += [slot.node for p in own for slot in p.slots for _ in range(slot.count)]
+        places += [(roles.get(a.uid, ""), a.node) for p in own for a in p.assignments]
+        places += [
+            (slot.role, slot.node) for p in own for slot in p.slots for _ in range(slot.count)
+        ]
     if state is GangOutcome.RESERVED:
         bound = {member.uid for member in gang.members if member.node is not None}
-        reservations = [r for r in snapshot.reservations if r.gang == key]
-        places += [e.node for r in reservations for e in r.entries if e.uid not in bound]
-        places += [slot.node for r in reservations for slot in r.slots for _ in range(slot.count)]
+        reserved = [r for r in snapshot.reservations if r.gang == key]
+        entries = [e for r in reserved for e in r.entries if e.uid not in bound]
+        places += [(roles.get(e.uid, ""), e.node) for e in entries]
+        places += [(s.role, s.node) for r in reserved for s in r.slots for _ in range(s.count)]
     ready = {node.name: node.ready for node in snapshot.nodes}
     ailment = health.ailment(gang, ready, health.PreviousStatus()) if census.is_committed else None
     return GangStanding(
@@ -61,9 +67,15 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | Non
         state=state,
         needed=demand.min_members(gang),
         bound=len(census.bound) + len(gang.finished),
-        nodes=tuple(sorted(Counter(places).items())),
+        nodes=tuple(sorted(Counter(node for _, node in places).items())),
         ailment="" if ailment is None else f"{ailment.cause}: {ailment.sentence}",
+        preference=_preference(gang, places, snapshot) if places else "",
     )
+
+
+def _preference(gang: Gang, places: Sequence[tuple[str, NodeName]], snapshot: Snapshot) -> str:
+    nodes = {node.name: node for node in snapshot.nodes}
+    return domain_rules.preference_note(gang, places, nodes, snapshot.topologies)
 
 
 def _state(gang: Gang, snapshot: Snapshot, plan: Plan, *, is_started: bool) -> GangOutcome:

@@ -243,6 +243,7 @@ GANG: dict[str, Any] = {
         DomainRule("rack", ("driver", "worker")),
         DomainRule("rack", ("worker",)),
     ),
+    "preferred_domains": (DomainRule("rack"), DomainRule("rack", ("driver",))),
 }
 FOREIGN: dict[str, Any] = {
     "priority_value": 7,

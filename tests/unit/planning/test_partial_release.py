@@ -11,7 +11,6 @@ from tutti.model.cluster import OnPartial, Phase, Snapshot
 from tutti.model.decisions import Plan, Reason, Rejection
 from tutti.model.owners import Job, Owner
 from tutti.planning import partial_release
-from tutti.planning.awaited_pods import AwaitedPods
 from tutti.planning.compile import grids
 from tutti.planning.compile.capacity import FitByShape
 from tutti.planning.compile.pod_classes import SelectorIndex
@@ -141,7 +140,7 @@ def test_a_member_that_will_never_leave_its_dead_node_is_not_waited_for() -> Non
 def test_a_gang_is_not_released_without_proof() -> None:
     shot = _cluster(lost_one())
     census = demand.count_members(shot.gangs[0])
-    nobody = AwaitedPods(
+    nobody = partial_release.AwaitedPods(
         SelectorIndex([], []), [], FitByShape(grids.grid(shot, []), np.zeros((2, 1), np.int64)), {}
     )
     unproved = Rejection(census.gang.key, Reason.BUDGET_EXHAUSTED, (ShortOf(1),))

@@ -164,6 +164,18 @@ def test_a_whole_gang_that_loses_a_node_is_degraded_though_its_reservation_stand
     assert (found.phase, said(found)["Healthy"]) == ("Degraded", "False NodeLost")
 
 
+def test_a_gang_without_its_preferred_domain_says_so_once_it_has_nodes() -> None:
+    note = "in 2 domains of rack; 1 was preferred"
+    bound_status, waiting_status = (
+        status.status_of(
+            made.made, None, rejection, NODES, {}, scheduler="tutti", preference_note=note
+        )
+        for made, rejection in ((bound(), None), (two(), waits()))
+    )
+    assert bound_status.conditions[0].message == f"every needed member has its node; {note}"
+    assert waiting_status.conditions[0].message == NO_ROOM
+
+
 def said(of: status.GroupStatus) -> Mapping[str, str]:
     return {line.type.value: f"{line.holds} {line.reason}" for line in of.conditions}
 

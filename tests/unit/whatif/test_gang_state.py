@@ -19,6 +19,7 @@ from ...harness.builders import (
     reservation,
     single,
     snapshot,
+    topology,
 )
 
 NODES = [node("n1", cpu=4), node("n2", cpu=4)]
@@ -36,6 +37,17 @@ def said(*parts: Part) -> tuple[GangOutcome, str]:
     answer = found(*parts)
     assert answer is not None
     return answer.state, sentences.of_standing(answer)
+
+
+def test_a_gang_in_more_domains_than_it_prefers_says_so() -> None:
+    racks = [node(f"r{i}", cpu=2).labelled(rack=f"r{i}") for i in range(2)]
+    wide = gang("a").of(3, cpu=1).preferring("rack")
+    seen = snapshot(*racks, topology("rack"), wide)
+    made = plan(seen, BestFit(), BestFit(), Budget())
+    answer = standing(seen, made, wide.key)
+    assert answer is not None
+    assert answer.preference == "in 2 domains of rack; 1 was preferred"
+    assert sentences.of_standing(answer).endswith(" on r1; in 2 domains of rack; 1 was preferred")
 
 
 def test_a_gang_that_does_not_exist_has_no_standing() -> None:

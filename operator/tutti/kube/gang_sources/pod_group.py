@@ -4,7 +4,7 @@ All of its fields are here: how the API spells them, how they are read, how a du
 A template of a role is read as the pod that will be made of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -37,22 +37,21 @@ class TemplateSpec(wire.Wire):
 
 
 class RoleTopologySpec(wire.Wire):
-    """The level at which the members of a role are in one domain."""
+    """The levels at which the members of a role are in one domain, or preferably are."""
 
     required: str = ""
+    preferred: str = ""
 
 
-class RoleGroupSpec(wire.Wire):
+class RoleGroupSpec(RoleTopologySpec):
     """Roles whose members are in one domain of a level together."""
 
     roles: tuple[str, ...] = ()
-    required: str = ""
 
 
-class TopologySpec(wire.Wire):
+class TopologySpec(RoleTopologySpec):
     """Which members of a gang are in one domain."""
 
-    required: str = ""
     role_groups: tuple[RoleGroupSpec, ...] = ()
 
 
@@ -118,7 +117,8 @@ def decode_group(group: PodGroup) -> GangObject:
             (owner.name for owner in metadata.owner_references if owner.kind == "Pod"), ""
         ),
         queue=spec.queue,
-        same_domain=_same_domain(spec),
+        same_domain=_domain_rules(spec, lambda level: level.required),
+        preferred_domains=_domain_rules(spec, lambda level: level.preferred),
         status=group.status,
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )
@@ -140,32 +140,36 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
         spec["suspend"] = True
     if gang.queue:
         spec["queue"] = gang.queue
-    if gang.same_domain:
-        spec["topology"] = _topology(gang.same_domain)
+    if gang.same_domain or gang.preferred_domains:
+        spec["topology"] = _topology(gang)
     return spec
 
 
-def _same_domain(spec: PodGroupSpec) -> tuple[DomainRule, ...]:
+def _domain_rules(
+    spec: PodGroupSpec, level_of: Callable[[RoleTopologySpec], str]
+) -> tuple[DomainRule, ...]:
     """The rules of the gang, of its roles, and of several roles together."""
-    whole = [DomainRule(spec.topology.required)]
-    roles = [DomainRule(role.topology.required, (role.name,)) for role in spec.roles]
+    whole = [DomainRule(level_of(spec.topology))]
+    roles = [DomainRule(level_of(role.topology), (role.name,)) for role in spec.roles]
     groups = [
-        DomainRule(group.required, tuple(sorted(set(group.roles))))
+        DomainRule(level_of(group), tuple(sorted(set(group.roles))))
         for group in spec.topology.role_groups
         if group.roles
     ]
     return tuple(sorted({rule for rule in (*whole, *roles, *groups) if rule.level}))
 
 
-def _topology(rules: Sequence[DomainRule]) -> dict[str, Any]:
+def _topology(gang: GangDeclaration) -> dict[str, Any]:
     """The same rules; those of one role are written as a group of it."""
     topology: dict[str, Any] = {}
-    for rule in rules:
+    rules = [("required", rule) for rule in gang.same_domain]
+    rules += [("preferred", rule) for rule in gang.preferred_domains]
+    for field, rule in rules:
         if rule.roles:
-            group = {"roles": [*rule.roles], "required": rule.level}
+            group = {"roles": [*rule.roles], field: rule.level}
             topology.setdefault("roleGroups", []).append(group)
         else:
-            topology["required"] = rule.level
+            topology[field] = rule.level
     return topology
 
 

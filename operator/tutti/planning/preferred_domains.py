@@ -1,0 +1,300 @@
+"""Few domains for gangs that start anyway: better nodes for the same members, gang by gang.
+
+Who starts, and with which members, stays as it is. ``domain_choice`` says which domains a gang
+should have; here gangs leave their nodes and get others. Nothing about it is proved.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..filters.topology import Mask
+from ..gang import domain_rules
+from ..gang.demand import MemberCounts
+from ..model.decisions import Assignment
+from ..model.keys import Uid
+from ..strategies.capacity import FreeCapacity, fits_per_node
+from ..strategies.greedy import NodeScoring
+from ..strategies.inter_pod_state import InterPodState
+from ..strategies.problem import Problem
+from .compile.grids import Grid
+from .domain_choice import Fits, LevelRule, LevelRules, choices
+from .local_search import MoveContext
+from .search.limits import NO_PROGRESS, Progress
+
+MOST_TRIED = 8  # choices of domains that one gang tries
+MOST_SWEEPS = 3  # times that each gang by itself may get better nodes
+MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
+MOST_PLACED = 2_000  # gangs that are placed anew in one plan, each time counted
+
+Seats = dict[tuple[int, int], int]  # by group and node: how many members
+Cost = tuple[int, int]  # domains beyond one, and levels up to one domain of all
+
+
+@dataclass(slots=True, eq=False)
+class _PlacedGang:
+    """A gang with new members, where they are now, and in which domains they should be."""
+
+    members: MemberCounts
+    rules: tuple[LevelRule, ...]
+    rows: tuple[int, ...]  # by group: the shape of its members in the Grid
+    uids: tuple[tuple[Uid, ...], ...]  # by group: the members, the oldest first
+    seats: Seats
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many members each group has."""
+        return np.array([len(group) for group in self.uids], dtype=np.int64)
+
+    def cost(self) -> Cost:
+        """The sums over its preferences; a required level is always met."""
+        pairs = [
+            rule.splits([node for group, node in self.seats if group in rule.groups])
+            for rule in self.rules
+            if not rule.is_required
+        ]
+        return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+    def to_spare(self, fits: Fits) -> tuple[int, ...]:
+        """The room for its members in the domains that it is in: of its rules, then wider."""
+        by_level: dict[int, int] = {}
+        for rule in self.rules:
+            rows = [node for group, node in self.seats if group in rule.groups]
+            rooms = rule.room(fits[list(rule.groups)])
+            for level, room in enumerate(rooms):
+                used = np.unique(rule.enclosing[level][rows])
+                by_level[level] = by_level.get(level, 0) + int(room[used].sum())
+        return tuple(by_level.values())
+
+
+def improved(
+    context: MoveContext,
+    gangs: Sequence[MemberCounts],
+    assigned: Mapping[Uid, Assignment],
+    progress: Progress = NO_PROGRESS,
+) -> Mapping[Uid, Assignment]:
+    """The same members, those of gangs that name levels in no more domains than before."""
+    named = (g for g in gangs if g.gang.same_domain or g.gang.preferred_domains)
+    if not any(member.uid in assigned for gang in named for member in gang.waiting):
+        return assigned
+    packing = _Packing(context, gangs, assigned, progress)
+    packing.improve()
+    return packing.assignments(assigned)
+
+
+class _Packing:
+    """The gangs that a plan places, and the room beside them."""
+
+    def __init__(
+        self,
+        context: MoveContext,
+        gangs: Sequence[MemberCounts],
+        assigned: Mapping[Uid, Assignment],
+        progress: Progress,
+    ) -> None:
+        base = context.base
+        problem = Problem(context.room, base.requests, base.allowed, (), base.rules)
+        self._problem, self._progress = problem, progress
+        self._nodes = base.nodes
+        self._room = FreeCapacity(problem)
+        self._scoring = NodeScoring(problem, self._room)
+        rules_of = LevelRules(base, context.snapshot)
+        end = InterPodState(problem)
+        placed = (_placed_gang(base, members, assigned, rules_of) for members in gangs)
+        # The top priority first, then the gang with the most members.
+        self._gangs = sorted(
+            (gang for gang in placed if gang.uids and not any(map(end.concerns, gang.rows))),
+            key=lambda gang: (-gang.members.gang.priority, -int(gang.counts.sum())),
+        )
+        self._moved = set[Uid]()  # gangs
+        self._left = MOST_PLACED
+
+    def improve(self) -> None:
+        """Better nodes for gangs one by one, then for all of them, then for some together."""
+        named = [gang for gang in self._gangs if gang.rules]
+        for _ in range(MOST_SWEEPS):
+            if not sum(self._alone(gang) for gang in named):
+                break
+        if not self._is_split(named):
+            return
+        self._together(self._gangs)
+        for gang in named:
+            if gang.cost() > (0, 0):
+                self._with_clearing(gang)
+
+    def assignments(self, assigned: Mapping[Uid, Assignment]) -> Mapping[Uid, Assignment]:
+        """All members on their nodes; within a group the oldest take the first nodes."""
+        answer = dict(assigned)
+        for gang in self._gangs:
+            if gang.members.gang.uid in self._moved:
+                for group, uids in enumerate(gang.uids):
+                    nodes = [
+                        node
+                        for (own, node), count in sorted(gang.seats.items())
+                        for _ in range(count)
+                        if own == group
+                    ]
+                    for uid, node in zip(uids, nodes, strict=True):
+                        answer[uid] = replace(answer[uid], node=self._nodes[node].name)
+        return answer
+
+    def _is_split(self, gangs: Iterable[_PlacedGang]) -> bool:
+        return any(gang.cost() > (0, 0) for gang in gangs)
+
+    def _is_over(self) -> bool:
+        return self._left <= 0 or self._progress.is_late
+
+    def _cost(self) -> Sequence[Cost]:
+        """The sums over the gangs of each priority, the top one first."""
+        sums: dict[int, Cost] = {}
+        for gang in self._gangs:
+            domains, levels = sums.get(gang.members.gang.priority, (0, 0))
+            own = gang.cost()
+            sums[gang.members.gang.priority] = (domains + own[0], levels + own[1])
+        return [*sums.values()]
+
+    def _alone(self, gang: _PlacedGang) -> bool:
+        """Whether the gang has better nodes now, beside all others where they are."""
+        if self._is_over():
+            return False
+        before = gang.seats
+        self._take_off(gang)
+        fits = self._fits(gang)
+        old = (*gang.cost(), *gang.to_spare(fits))
+        if self._place(gang, fits):
+            if (*gang.cost(), *gang.to_spare(fits)) < old:
+                self._moved.add(gang.members.gang.uid)
+                return True
+            self._take_off(gang)
+        self._put(gang, before)
+        return False
+
+    def _together(
+        self, gangs: Sequence[_PlacedGang], first: tuple[_PlacedGang, Mask] | None = None
+    ) -> bool:
+        """Whether these gangs have better nodes now; one may come first, on some nodes alone."""
+        before, old = [gang.seats for gang in gangs], self._cost()
+        for gang in gangs:
+            self._take_off(gang)
+        done: list[_PlacedGang] = []
+        if first is not None and self._place(first[0], self._fits(first[0]) * first[1]):
+            done.append(first[0])
+        if first is None or done:
+            for gang in gangs:
+                if gang not in done:
+                    if self._is_over() or not self._place(gang, self._fits(gang)):
+                        break
+                    done.append(gang)
+        if len(done) == len(gangs) and self._cost() < old:
+            self._moved |= {gang.members.gang.uid for gang in gangs}
+            return True
+        for gang in done:
+            self._take_off(gang)
+        for gang, seats in zip(gangs, before, strict=True):
+            self._put(gang, seats)
+        return False
+
+    def _with_clearing(self, gang: _PlacedGang) -> None:
+        """Clear a domain for the gang, if all others then have nodes elsewhere."""
+        rule = next((rule for rule in gang.rules if not rule.is_required), gang.rules[0])
+        own = rule.enclosing[0]
+        for domain in islice(self._worth_clearing(gang, rule), MOST_CLEARED):
+            inside = own == domain
+            others = [
+                other
+                for other in self._gangs
+                if other is gang or any(inside[node] for _, node in other.seats)
+            ]
+            if self._is_over() or self._together(others, (gang, inside)):
+                return
+
+    def _worth_clearing(self, gang: _PlacedGang, rule: LevelRule) -> Iterator[int]:
+        """Domains that hold the gang once others leave them, the fewest members first."""
+        own = rule.enclosing[0]
+        size = int(own.max(initial=-1)) + 1
+        free, members = self._room.free.copy(), np.zeros(size, dtype=np.int64)
+        for other in self._gangs:
+            for (group, node), count in other.seats.items():
+                free[node] += count * self._problem.requests[other.rows[group]]
+                members[own[node]] += count if other is not gang else 0
+        enough = members > 0
+        for row, count in zip(gang.rows, gang.counts.tolist(), strict=True):
+            fits = fits_per_node(free, self._problem.requests[row], self._problem.allowed[row])
+            enough &= np.bincount(own, fits, size) >= count
+        domains = np.flatnonzero(enough)
+        yield from domains[np.lexsort((domains, members[domains]))].tolist()
+
+    def _fits(self, gang: _PlacedGang) -> Fits:
+        """[group, node]: where its members have room now."""
+        return np.array([self._room.fits(row) for row in gang.rows])
+
+    def _place(self, gang: _PlacedGang, fits: Fits) -> bool:
+        """Give the gang the first of its choices that can be carried out, within these nodes."""
+        self._left -= 1
+        for masks in choices(gang.rules, fits, gang.counts)[:MOST_TRIED]:
+            if self._carry_out(gang, masks):
+                return True
+        return False
+
+    def _carry_out(self, gang: _PlacedGang, masks: Sequence[Mask]) -> bool:
+        """Place the members, those with the fewest nodes first; undo it if one has no room."""
+        gang.seats = {}
+        order = [
+            (int(np.count_nonzero(masks[group])), -self._scoring.sizes[row], group)
+            for group, row in enumerate(gang.rows)
+        ]
+        for *_, group in sorted(order):
+            row, missing = gang.rows[group], len(gang.uids[group])
+            for nodes, counts in self._scoring.spread(self._room, row, missing, masks[group]):
+                self._room.take(row, nodes, counts)
+                missing -= int(counts.sum())
+                for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+                    gang.seats[group, node] = gang.seats.get((group, node), 0) + count
+            if missing:
+                self._take_off(gang)
+                return False
+        return True
+
+    def _take_off(self, gang: _PlacedGang) -> None:
+        self._change_room(gang, gang.seats, -1)
+
+    def _put(self, gang: _PlacedGang, seats: Seats) -> None:
+        self._change_room(gang, seats, 1)
+        gang.seats = seats
+
+    def _change_room(self, gang: _PlacedGang, seats: Seats, times: int) -> None:
+        for group, row in enumerate(gang.rows):
+            own = [(node, count) for (g, node), count in seats.items() if g == group]
+            if own:
+                nodes, counts = np.array(own, dtype=np.intp).T
+                self._room.take(row, nodes, times * counts)
+
+
+def _placed_gang(
+    base: Grid,
+    members: MemberCounts,
+    assigned: Mapping[Uid, Assignment],
+    rules_of: LevelRules,
+) -> _PlacedGang:
+    """The new members of a gang, in groups of one shape that the same rules cover."""
+    rules = rules_of.of(members.gang)
+    groups: dict[tuple[int, tuple[bool, ...]], list[Uid]] = {}
+    for member in members.waiting:
+        if member.uid in assigned:
+            covered = tuple(domain_rules.covers(rule, member.role) for rule, _ in rules)
+            groups.setdefault((base.shapes[member.shape], covered), []).append(member.uid)
+    seats: Seats = {}
+    for group, uids in enumerate(groups.values()):
+        for uid in uids:
+            node = base.index.rows[assigned[uid].node]
+            seats[group, node] = seats.get((group, node), 0) + 1
+    level_rules = tuple(
+        replace(level_rule, groups=tuple(own))
+        for index, (_, level_rule) in enumerate(rules)
+        if (own := [g for g, (_, covered) in enumerate(groups) if covered[index]])
+    )
+    rows = tuple(row for row, _ in groups)
+    return _PlacedGang(members, level_rules, rows, tuple(map(tuple, groups.values())), seats)

@@ -1,0 +1,52 @@
+"""Which preferred levels a gang does without, in words."""
+
+from tutti.gang.domain_rules import places_of, preference_note
+from tutti.model.cluster import SlotReservation
+from tutti.model.keys import NodeName
+
+from ...harness.builders import GangBuilder, gang, node, reservation, topology
+
+NODES = {
+    NodeName(name): node(name, cpu=4).labelled(block="b", rack=rack).made
+    for name, rack in (("n1", "r1"), ("n2", "r1"), ("n3", "r2"))
+}
+NETWORK = [topology("block", "rack")]
+
+
+def note(made: GangBuilder) -> str:
+    return preference_note(made.made, places_of(made.made, None), NODES, NETWORK)
+
+
+def test_a_gang_in_one_domain_has_all_that_it_prefers() -> None:
+    two = gang("a").of(2, cpu=1).preferring("rack")
+    assert note(two.bound_on("n1", "n2")) == ""
+    assert note(two.preferring("block").bound_on("n1", "n3")) == (
+        "in 2 domains of rack; 1 was preferred"
+    )
+
+
+def test_roles_are_named() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 2, cpu=1).role("store", 1, cpu=1)
+    made = made.preferring("rack", "worker", "driver").preferring("rack", "store")
+    assert note(made.bound_on("n1", "n3", "n3", "n3")) == (
+        "driver, worker in 2 domains of rack; 1 was preferred"
+    )
+
+
+def test_a_node_that_is_gone_and_one_without_labels_are_domains_of_their_own() -> None:
+    made = gang("a").of(3, cpu=1).preferring("rack").bound_on("n1", "gone", "bare")
+    nodes = {**NODES, NodeName("bare"): node("bare", cpu=1).made}
+    words = preference_note(made.made, places_of(made.made, None), nodes, NETWORK)
+    assert words == "in 3 domains of rack; 1 was preferred"
+
+
+def test_an_unknown_level_is_named() -> None:
+    made = gang("a").of(1, cpu=1).preferring("row").bound_on("n1")
+    assert note(made) == "no Topology has the preferred level row"
+
+
+def test_room_that_a_reservation_holds_counts() -> None:
+    made = gang("a").of(2, cpu=1).preferring("rack").bound_on("n1")
+    slots = [SlotReservation(NodeName("n3"), "", 1)]
+    held = reservation(made, ("a-1", "n2"), ("gone", "n2"), slots=slots)
+    assert [name for _, name in places_of(made.made, held)] == ["n1", "n2", "n3"]

@@ -1,0 +1,320 @@
+"""Gangs in few domains of a level that they prefer: planned, and beside a search of all choices."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks
+
+from ...harness.builders import NodeBuilder, Part, gang, node, snapshot, topology
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tutti.model.cluster import Snapshot
+    from tutti.model.decisions import Plan
+
+LEVELS = ("zone", "block", "rack")
+NETWORK = topology(*LEVELS)
+EVERY = pytest.mark.parametrize("name", ["bestfit", "ilp", "flow"])
+
+
+def rack(name: str, nodes: int, *, block: str = "b1", cpu: int = 4) -> list[NodeBuilder]:
+    """So many nodes of one rack."""
+    return [
+        node(f"{block}-{name}-{i}", cpu=cpu).labelled(zone="z", block=block, rack=name)
+        for i in range(nodes)
+    ]
+
+
+def planned(seen: Snapshot, name: str = "ilp") -> Plan:
+    made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
+    assert plan_checks.violations(seen, made) == ()
+    return made
+
+
+def nodes_of(made: Plan, name: str) -> list[str]:
+    """The nodes of a gang's new members."""
+    placements = [placement for placement in made.placements if placement.gang.name == name]
+    return sorted(
+        [assignment.node for placement in placements for assignment in placement.assignments]
+        + [slot.node for placement in placements for slot in placement.slots]
+    )
+
+
+def racks_of(made: Plan, name: str) -> list[str]:
+    return sorted({on.rsplit("-", 1)[0] for on in nodes_of(made, name)})
+
+
+# One gang.
+
+
+@EVERY
+def test_a_gang_is_in_one_rack_where_one_has_room(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 3, cpu=2), *rack("r2", 4, cpu=2), NETWORK]
+    assert racks_of(
+        planned(snapshot(*parts, gang("a").of(8, cpu=1).preferring("rack")), name), "a"
+    ) == ["b1-r2"]
+
+
+@EVERY
+def test_no_gang_waits_for_what_it_prefers(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 3, cpu=2), *rack("r2", 4, cpu=2), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(14, cpu=1).preferring("rack")), name)
+    assert racks_of(made, "a") == ["b1-r1", "b1-r2"]
+
+
+def test_two_racks_of_one_block_come_before_two_of_two_blocks() -> None:
+    """The two largest racks hold the gang, too, but they are in two blocks."""
+    parts: list[Part] = [*rack("r1", 3), *rack("r2", 2), *rack("r3", 2), *rack("r1", 3, block="b2")]
+    made = planned(snapshot(*parts, NETWORK, gang("a").of(20, cpu=1).preferring("rack")))
+    assert racks_of(made, "a") == ["b1-r1", "b1-r2"]
+
+
+def test_fewer_racks_come_before_one_block() -> None:
+    parts: list[Part] = [
+        *(n for i in range(5) for n in rack(f"r{i}", 1)),
+        *rack("r1", 3, block="b2"),
+    ]
+    parts += rack("r1", 3, block="b3")
+    made = planned(snapshot(*parts, NETWORK, gang("a").of(20, cpu=1).preferring("rack")))
+    assert racks_of(made, "a") == ["b2-r1", "b3-r1"]
+
+
+def test_a_required_block_and_a_preferred_rack_hold_together() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 1), *rack("r3", 1), *rack("r1", 3, block="b2")]
+    wide = gang("a").of(12, cpu=1).together("block").preferring("rack")
+    assert racks_of(planned(snapshot(*parts, NETWORK, wide)), "a") == ["b2-r1"]
+    wider = gang("a").of(13, cpu=1).together("block").preferring("rack")
+    assert racks_of(planned(snapshot(*parts, NETWORK, wider)), "a") == ["b1-r1", "b1-r2", "b1-r3"]
+
+
+def test_a_role_has_a_preference_of_its_own_inside_that_of_the_gang() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), *rack("r1", 3, block="b2")]
+    made = gang("a").role("driver", 1, cpu=4).role("worker", 8, cpu=1)
+    made = made.preferring("block").preferring("rack", "worker")
+    seen = planned(snapshot(*parts, NETWORK, made))
+    assert {on.split("-")[0] for on in nodes_of(seen, "a")} == {"b2"}
+    workers = {member.uid for member in made.members if member.role == "worker"}
+    racks = {a.node.rsplit("-", 1)[0] for a in seen.placements[0].assignments if a.uid in workers}
+    assert len(racks) == 1
+
+
+def test_a_level_that_no_topology_has_is_left_out() -> None:
+    made = planned(snapshot(*rack("r1", 2), NETWORK, gang("a").of(2, cpu=1).preferring("row")))
+    assert len(nodes_of(made, "a")) == 2
+
+
+def test_a_node_without_labels_is_a_domain_of_its_own() -> None:
+    parts: list[Part] = [node("n1", cpu=3), node("n2", cpu=3), *rack("r1", 3, cpu=2), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(6, cpu=1).preferring("rack")))
+    assert racks_of(made, "a") == ["b1-r1"]
+    made = planned(snapshot(*parts, gang("a").of(3, cpu=1).preferring("rack")))
+    assert len(set(nodes_of(made, "a"))) == 1
+
+
+def test_a_required_level_takes_no_node_without_labels() -> None:
+    parts: list[Part] = [node("n1", cpu=3), *rack("r1", 4, cpu=1), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(3, cpu=1).together("rack").preferring("rack")))
+    assert racks_of(made, "a") == ["b1-r1"]
+
+
+# Room to spare.
+
+
+def test_a_small_gang_fills_a_rack_that_is_partly_used() -> None:
+    parts: list[Part] = [*rack("r1", 4), *rack("r2", 4), NETWORK]
+    parts += [gang("old").of(2, cpu=4).bound_on("b1-r2-0", "b1-r2-1")]
+    made = planned(snapshot(*parts, gang("a").of(2, cpu=4).preferring("rack")))
+    assert racks_of(made, "a") == ["b1-r2"]
+
+
+def test_of_equal_racks_one_of_the_block_that_is_partly_used_comes_first() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), *rack("r1", 2, block="b2")]
+    parts += [*rack("r2", 2, block="b2"), gang("old").of(2, cpu=4).bound_on("b2-r1-0", "b2-r1-1")]
+    made = planned(snapshot(*parts, NETWORK, gang("a").of(2, cpu=4).preferring("rack")))
+    assert racks_of(made, "a") == ["b2-r2"]
+
+
+def test_two_racks_with_least_room_come_before_two_with_most() -> None:
+    parts: list[Part] = [*rack("r1", 8, cpu=1), *rack("r2", 6, cpu=1), *rack("r3", 5, cpu=1)]
+    parts += [*rack("r4", 5, cpu=1), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(10, cpu=1).preferring("rack")))
+    assert racks_of(made, "a") == ["b1-r3", "b1-r4"]
+
+
+@EVERY
+def test_gangs_with_a_required_rack_leave_the_largest_racks_whole(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 6, cpu=1), *rack("r2", 4, cpu=1), *rack("r3", 6, cpu=1)]
+    small = [gang(f"s{i}").of(2, cpu=1).together("rack") for i in range(2)]
+    made = planned(snapshot(*parts, NETWORK, *small), name)
+    assert [racks_of(made, "s0"), racks_of(made, "s1")] == [["b1-r2"], ["b1-r2"]]
+
+
+# Members that have a node.
+
+
+def test_further_members_go_to_the_rack_of_the_gang_though_another_is_tighter() -> None:
+    parts: list[Part] = [*rack("r1", 4, cpu=2), *rack("r2", 1, cpu=2), NETWORK]
+    grown = gang("a").of(4, cpu=1).needing(2).preferring("rack").bound_on("b1-r1-0", "b1-r1-0")
+    assert racks_of(planned(snapshot(*parts, grown)), "a") == ["b1-r1"]
+
+
+def test_what_the_rack_of_the_gang_cannot_take_goes_to_one_near_it() -> None:
+    parts: list[Part] = [*rack("r1", 2, cpu=1), *rack("r1", 1, cpu=4, block="b2")]
+    parts += [*rack("r2", 4, cpu=1), *rack("r3", 3, cpu=1), NETWORK]
+    grown = gang("a").of(5, cpu=1).needing(1).preferring("rack").bound_on("b1-r1-0")
+    assert racks_of(planned(snapshot(*parts, grown)), "a") == ["b1-r1", "b1-r3"]
+
+
+def test_members_in_two_blocks_keep_to_their_racks() -> None:
+    parts: list[Part] = [*rack("r1", 2, cpu=1), *rack("r1", 2, cpu=1, block="b2"), *rack("r2", 2)]
+    grown = gang("a").of(4, cpu=1).needing(2).preferring("rack").bound_on("b1-r1-0", "b2-r1-0")
+    assert racks_of(planned(snapshot(*parts, NETWORK, grown)), "a") == ["b1-r1", "b2-r1"]
+
+
+def test_members_of_a_required_rack_stay_there() -> None:
+    parts: list[Part] = [*rack("r1", 4, cpu=1), *rack("r2", 2, cpu=1), NETWORK]
+    grown = gang("a").of(3, cpu=1).needing(1).together("rack").bound_on("b1-r1-0")
+    assert racks_of(planned(snapshot(*parts, grown)), "a") == ["b1-r1"]
+
+
+# Several gangs.
+
+
+@EVERY
+def test_each_gang_gets_a_rack_where_all_can(name: str) -> None:
+    sizes = [6, 5, 4, 3, 3, 2]
+    racks: list[Part] = [n for i in range(3) for n in rack(f"r{i}", 8, cpu=1)]
+    gangs = [gang(f"g{i}").of(n, cpu=1).preferring("rack") for i, n in enumerate(sizes)]
+    made = planned(snapshot(*racks, NETWORK, *gangs), name)
+    assert [len(racks_of(made, f"g{i}")) for i in range(len(sizes))] == [1] * len(sizes)
+
+
+def test_gangs_without_a_preference_make_room_in_the_same_plan() -> None:
+    parts: list[Part] = [*rack("r1", 4, cpu=1), *rack("r2", 4, cpu=1), NETWORK]
+    others = [gang(f"o{i}").of(1, cpu=1) for i in range(4)]
+    made = planned(snapshot(*parts, *others, gang("z").of(4, cpu=1).preferring("rack")), "spread")
+    assert len(racks_of(made, "z")) == 1
+    assert len(made.placements) == 5
+
+
+def test_the_top_priority_comes_first() -> None:
+    parts: list[Part] = [*rack("r1", 4, cpu=1), *rack("r2", 2, cpu=1), NETWORK]
+    low = gang("a").of(3, cpu=1).preferring("rack")
+    high = gang("b").of(3, cpu=1).preferring("rack").priority(5)
+    made = planned(snapshot(*parts, low, high))
+    assert (len(racks_of(made, "a")), len(racks_of(made, "b"))) == (2, 1)
+
+
+def test_a_gang_that_rules_between_pods_speak_of_stays() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(2, cpu=1).apart("rack").preferring("rack")))
+    assert racks_of(made, "a") == ["b1-r1", "b1-r2"]
+
+
+# All choices.
+
+
+def cluster(chance: Random) -> list[NodeBuilder]:
+    """Six nodes at most, in zones, blocks and racks; some lack a label."""
+    nodes = []
+    for i in range(chance.randint(2, 6)):
+        made = node(f"n{i}", cpu=chance.randint(0, 3))
+        depth = chance.choice([0, 1, 2, 3, 3, 3, 3, 3])
+        labels = {level: chance.choice("xy") for level in LEVELS[:depth]}
+        nodes.append(made.labelled(**labels) if labels else made)
+    return nodes
+
+
+def domain_of(name: str, labels: dict[str, str], level: int) -> tuple[str, ...]:
+    """The domain of a node at a level; its own name where it lacks a label."""
+    wanted = LEVELS[: level + 1]
+    return tuple(labels[key] for key in wanted) if wanted[-1] in labels else (name,)
+
+
+def cost(seen: Snapshot, names: Collection[str], level: int) -> tuple[int, int]:
+    """Domains beyond one, and levels up to one domain of all; by labels alone."""
+    labels = {one.name: dict(one.labels) for one in seen.nodes}
+    counts = [
+        len({domain_of(name, labels[name], wide) for name in names})
+        for wide in range(level, -1, -1)
+    ]
+    return max(counts[0] - 1, 0), sum(count > 1 for count in counts)
+
+
+def least_cost(seen: Snapshot, members: int, staying: Sequence[str], level: int) -> tuple[int, int]:
+    """The least cost of all sets of nodes that hold so many members of one CPU."""
+    room = {one.name: one.offers("cpu") // 1000 - one.used["cpu"] // 1000 for one in seen.nodes}
+    return min(
+        cost(seen, {*chosen, *staying}, level)
+        for size in range(1, members + 1)
+        for chosen in combinations([name for name in room if room[name] > 0], size)
+        if sum(room[name] for name in chosen) >= members
+    )
+
+
+@pytest.mark.parametrize("strategy", ["bestfit", "ilp"])
+def test_one_gang_is_in_no_more_domains_than_any_choice_of_nodes(strategy: str) -> None:
+    seen_costs = set()
+    for seed in range(250):
+        chance = Random(seed)
+        nodes, level = cluster(chance), chance.randrange(3)
+        made = gang("a").of(chance.randint(1, 6), cpu=1).preferring(LEVELS[level])
+        seen = snapshot(*nodes, NETWORK, made)
+        names = nodes_of(planned(seen, strategy), "a")
+        if names:
+            least = least_cost(seen, len(names), (), level)
+            assert cost(seen, names, level) == least, seed
+            seen_costs.add(least)
+    assert len(seen_costs) > 4
+
+
+def test_members_that_join_are_in_no_more_domains_than_any_choice_of_nodes() -> None:
+    for seed in range(250):
+        chance = Random(seed)
+        nodes, level = cluster(chance), chance.randrange(3)
+        with_room = [one.name for one in snapshot(*nodes).nodes if one.offers("cpu")]
+        staying = [chance.choice(with_room or ["n0"])]
+        grown = gang("a").of(chance.randint(2, 5), cpu=1).needing(1).preferring(LEVELS[level])
+        seen = snapshot(*nodes, NETWORK, grown.bound_on(*staying))
+        names = nodes_of(planned(seen, "bestfit"), "a")
+        if names:
+            least = least_cost(seen, len(names), staying, level)
+            assert cost(seen, {*names, *staying}, level) == least, seed
+
+
+def test_admission_is_the_same_with_and_without_preferences() -> None:
+    """Several gangs with and without rules: the same members start, and sums of costs only fall."""
+    before_all, after_all = 0, 0
+    for seed in range(150):
+        chance = Random(seed)
+        gangs = []
+        for number in range(chance.randint(2, 4)):
+            made = gang(f"g{number}").of(chance.randint(1, 3), cpu=chance.randint(1, 2))
+            made = made.priority(chance.choice([0, 0, 5]))
+            if chance.random() < 0.3:
+                made = made.together(chance.choice(LEVELS))
+            gangs.append(made)
+        nodes, level = cluster(chance), chance.randrange(3)
+        named = [made.preferring(LEVELS[level]) for made in gangs]
+        plain, seen = snapshot(*nodes, NETWORK, *gangs), snapshot(*nodes, NETWORK, *named)
+        before, after = planned(plain), planned(seen)
+        started = [
+            {a.uid for placement in one.placements for a in placement.assignments}
+            for one in (before, after)
+        ]
+        assert started[0] == started[1], seed
+        assert (before.proved, before.levels) == (after.proved, after.levels), seed
+        names = [f"g{number}" for number in range(len(gangs))]
+        before_all += sum(cost(seen, nodes_of(before, name), level)[0] for name in names)
+        after_all += sum(cost(seen, nodes_of(after, name), level)[0] for name in names)
+    assert after_all < before_all
