@@ -8,6 +8,8 @@ goes on as long as the sum of all scores grows and work is left; nothing about i
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ..filters.topology import Mask
 from ..gang import domain_rules
 from ..gang.demand import MemberCounts
@@ -86,13 +88,18 @@ def member_places(
 
 
 def _within(base: Grid, member: Member, members: MemberCounts, row: int) -> Mask | None:
-    """[node]: the domains in which the member has to stay; None if there is no such rule."""
+    """[node]: the domains in which the member stays; None if there is no such rule.
+
+    They are those of required levels, and of preferred ones: the gang has as few as it can have.
+    """
     within: Mask | None = None
-    for rule in members.gang.same_domain:
+    rows = np.arange(len(base.nodes))
+    for rule in (*members.gang.same_domain, *members.gang.preferred_domains):
         labels = domain_rules.labels_of(rule.level, base.topologies)
         if labels and domain_rules.covers(rule, member.role):
             domain = base.domains.domains(labels)
-            inside = domain == domain[row]
+            # A node in no domain counts as a domain of its own.
+            inside = domain == domain[row] if domain[row] >= 0 else rows == row
             within = inside if within is None else within & inside
     return within
 

@@ -6,7 +6,7 @@ should have; here gangs leave their nodes and get others. Nothing about it is pr
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
 MOST_PLACED = 2_000  # gangs that are placed anew in one plan, each time counted
 
 Seats = dict[tuple[int, int], int]  # by group and node: how many members
+Masks = NDArray[np.bool_]  # [group, node]
 Cost = tuple[int, int]  # domains beyond one, and levels up to one domain of all
 
 
@@ -173,14 +174,14 @@ class _Packing:
         return False
 
     def _together(
-        self, gangs: Sequence[_PlacedGang], first: tuple[_PlacedGang, Mask] | None = None
+        self, gangs: Sequence[_PlacedGang], first: tuple[_PlacedGang, Masks] | None = None
     ) -> bool:
         """Whether these gangs have better nodes now; one may come first, on some nodes alone."""
         before, old = [gang.seats for gang in gangs], self._cost()
         for gang in gangs:
             self._take_off(gang)
         done: list[_PlacedGang] = []
-        if first is not None and self._place(first[0], self._fits(first[0]) * first[1]):
+        if first is not None and self._place(first[0], np.where(first[1], self._fits(first[0]), 0)):
             done.append(first[0])
         if first is None or done:
             for gang in gangs:
@@ -199,16 +200,17 @@ class _Packing:
 
     def _with_clearing(self, gang: _PlacedGang) -> None:
         """Clear a domain for the gang, if all others then have nodes elsewhere."""
-        rule = next((rule for rule in gang.rules if not rule.is_required), gang.rules[0])
-        own = rule.enclosing[0]
+        rule = next(rule for rule in gang.rules if not rule.is_required)
         for domain in islice(self._worth_clearing(gang, rule), MOST_CLEARED):
-            inside = own == domain
+            inside = rule.enclosing[0] == domain
+            masks = np.ones((len(gang.rows), len(inside)), dtype=np.bool_)
+            masks[list(rule.groups)] = inside
             others = [
                 other
                 for other in self._gangs
                 if other is gang or any(inside[node] for _, node in other.seats)
             ]
-            if self._is_over() or self._together(others, (gang, inside)):
+            if self._is_over() or self._together(others, (gang, masks)):
                 return
 
     def _worth_clearing(self, gang: _PlacedGang, rule: LevelRule) -> Iterator[int]:
@@ -221,9 +223,10 @@ class _Packing:
                 free[node] += count * self._problem.requests[other.rows[group]]
                 members[own[node]] += count if other is not gang else 0
         enough = members > 0
-        for row, count in zip(gang.rows, gang.counts.tolist(), strict=True):
+        for group in rule.groups:
+            row = gang.rows[group]
             fits = fits_per_node(free, self._problem.requests[row], self._problem.allowed[row])
-            enough &= np.bincount(own, fits, size) >= count
+            enough &= np.bincount(own, fits, size) >= len(gang.uids[group])
         domains = np.flatnonzero(enough)
         yield from domains[np.lexsort((domains, members[domains]))].tolist()
 
@@ -232,12 +235,15 @@ class _Packing:
         return np.array([self._room.fits(row) for row in gang.rows])
 
     def _place(self, gang: _PlacedGang, fits: Fits) -> bool:
-        """Give the gang the first of its choices that can be carried out, within these nodes."""
+        """Give the gang the first of its choices that can be carried out, within these nodes.
+
+        Members of several shapes may find no room in domains that hold each shape alone. Then
+        preferences do not matter.
+        """
         self._left -= 1
-        for masks in choices(gang.rules, fits, gang.counts)[:MOST_TRIED]:
-            if self._carry_out(gang, masks):
-                return True
-        return False
+        required = [rule for rule in gang.rules if rule.is_required]
+        ways = (choices(rules, fits, gang.counts)[:MOST_TRIED] for rules in (gang.rules, required))
+        return any(self._carry_out(gang, masks) for masks in chain.from_iterable(ways))
 
     def _carry_out(self, gang: _PlacedGang, masks: Sequence[Mask]) -> bool:
         """Place the members, those with the fewest nodes first; undo it if one has no room."""
