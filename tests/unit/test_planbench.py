@@ -50,6 +50,7 @@ from ..bench.planner.scenes import (
     crowded,
     grid,
     hard,
+    networked,
     queued,
     ruled,
     small,
@@ -491,6 +492,22 @@ def test_plans_with_queues_are_measured_beside_plans_without() -> None:
 def test_without_a_bound_nobody_knows_how_good_a_plan_with_queues_is() -> None:
     results = _results((_with_queues(), Figures(seconds=3.0, other_seconds=2.0)))
     assert _word(results, "value of a plan with 100 queues")[1] == "not measured"
+
+
+def test_plans_with_preferred_racks_are_measured_beside_plans_without() -> None:
+    case = Case(Kind.NETWORK, networked(0.2), "ilp")
+    picture = pictures.snapshot(case.scene, TRACE, seed=1)
+    assert (len(picture.nodes), len(picture.gangs)) == (504, 16)
+    figures = trials.measured(case, TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert figures.value == figures.other_value > 0
+    before, without, with_preference = figures.where.values()
+    assert with_preference["racks a gang"] < without["racks a gang"]
+    assert with_preference["rack"] <= before["rack"]
+    lines = _text(tables.domains(_results((case, figures)))).splitlines()
+    assert [line.split()[-1] for line in lines[4:7]] == [
+        str(int(row["zone"])) for row in figures.where.values()
+    ]
 
 
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:

@@ -4,8 +4,8 @@ By counting alone: each shape by itself. Separate from ``preferred_domains``, wh
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,12 @@ from ..model.inter_pod import DomainRule
 from .compile.grids import Grid
 
 Fits = NDArray[np.int64]  # [kind of members, node]: how many of one kind have room
-MOST_CHOICES = 400  # of one gang, over all its rules together
-TIGHTEST = 8  # single domains that a preference offers
+TIGHTEST = 8  # single domains that a rule offers
+MOST_WIDE = 16  # the same of a rule after which a narrower one chooses
+
+# What tells the better choice, summed over rules: domains beyond one, levels up to one domain of
+# all, and the room for members in the domains, those of the widest level first.
+Rank = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +30,7 @@ class LevelRule:
     """Members of one gang that must be in one domain of a level, or should be in few of them."""
 
     enclosing: tuple[Domains, ...]  # [level][node]: of the rule, then ever wider ones
+    parents: tuple[Domains, ...]  # [level][domain of the rule]: the domain that it is in
     named: int  # domains of the rule; those from this number on are of nodes without its labels
     is_required: bool
     nodes: tuple[int, ...] = ()  # on which others of its members stay
@@ -49,6 +54,7 @@ class LevelRules:
     def __init__(self, base: Grid, snapshot: Snapshot) -> None:
         self._base = base
         self._reservations = {r.uid: r for r in snapshot.reservations}
+        self._levels: dict[tuple[str, ...], LevelRule] = {}
 
     def of(self, gang: Gang) -> Sequence[tuple[DomainRule, LevelRule]]:
         """The rules of the gang, without its groups; a level that no topology has is left out."""
@@ -61,16 +67,21 @@ class LevelRules:
                 names = domain_rules.nodes_of(gang, rule, self._reservations.get(gang.uid))
                 rows = self._base.index.rows
                 nodes = tuple(rows[name] for name in names if name in rows)
-                enclosing = self._enclosing(labels)
-                named = int(self._base.domains.domains(labels).max(initial=-1)) + 1
-                rules.append((rule, LevelRule(enclosing, named, is_required, nodes)))
+                level = replace(self._level(labels), is_required=is_required, nodes=nodes)
+                rules.append((rule, level))
         return rules
 
-    def _enclosing(self, labels: tuple[str, ...]) -> tuple[NDArray[np.intp], ...]:
-        """The domains of the level, of all wider ones, and of the cluster."""
-        levels = [labels[:n] for n in range(len(labels), 0, -1)]
-        domains = [_own_domains(self._base.domains.domains(level)) for level in levels]
-        return (*domains, np.zeros(len(self._base.nodes), dtype=np.intp))
+    def _level(self, labels: tuple[str, ...]) -> LevelRule:
+        """A rule with the domains of the level, of all wider ones, and of the cluster."""
+        if labels not in self._levels:
+            levels = [labels[:n] for n in range(len(labels), 0, -1)]
+            named = [self._base.domains.domains(level) for level in levels]
+            everywhere = np.zeros(len(self._base.nodes), dtype=np.intp)
+            enclosing = (*map(_own_domains, named), everywhere)
+            parents = tuple(_parents(enclosing[0], wide) for wide in enclosing)
+            number = int(named[0].max(initial=-1)) + 1
+            self._levels[labels] = LevelRule(enclosing, parents, number, is_required=False)
+        return self._levels[labels]
 
 
 def choices(
@@ -80,13 +91,9 @@ def choices(
 
     ``fits`` and ``counts`` are by group: where its members have room, and how many there are.
     """
-    most = int(MOST_CHOICES ** (1 / max(len(rules), 1)))
     # The widest level first: a narrow domain is then one of the wide one.
     ordered = sorted(rules, key=lambda rule: len(rule.enclosing))
-    everywhere = fits > 0
-    ranked = sorted(
-        _combined(ordered, fits, counts, everywhere, most), key=lambda choice: choice[0]
-    )
+    ranked = sorted(_combined(ordered, fits, counts, fits > 0), key=lambda choice: choice[0])
     return [tuple(masks) for _, masks in ranked]
 
 
@@ -95,56 +102,58 @@ def _combined(
     fits: Fits,
     counts: NDArray[np.int64],
     masks: NDArray[np.bool_],
-    most: int,
-) -> Iterator[tuple[tuple[int, ...], NDArray[np.bool_]]]:
+) -> Iterator[tuple[Rank, NDArray[np.bool_]]]:
     """Choices for these rules inside the masks, each with what tells the better one."""
     if not rules:
-        yield (0, 0, 0), masks
+        yield (), masks
         return
     rule, covered = rules[0], list(rules[0].groups)
     inside = np.where(masks[covered], fits[covered], 0)
-    for rank, nodes in islice(_of_rule(rule, inside, counts[covered]), most):
+    most = TIGHTEST if len(rules) == 1 else MOST_WIDE
+    for rank, nodes in _of_rule(rule, inside, counts[covered], most):
         narrowed = masks.copy()
         narrowed[covered] &= nodes
-        for others, chosen in _combined(rules[1:], fits, counts, narrowed, most):
-            yield tuple(own + other for own, other in zip(rank, others, strict=True)), chosen
+        for others, chosen in _combined(rules[1:], fits, counts, narrowed):
+            yield added(rank, others), chosen
 
 
 def _of_rule(
-    rule: LevelRule, fits: Fits, counts: NDArray[np.int64]
-) -> Iterator[tuple[tuple[int, int, int], Mask]]:
-    """Sets of domains with room for the members: domains, levels up, and room to spare."""
-    own = rule.enclosing[0]
+    rule: LevelRule, fits: Fits, counts: NDArray[np.int64], most: int
+) -> Iterator[tuple[Rank, Mask]]:
+    """Sets of domains with room for the members, each with what tells the better one."""
+    own, levels = rule.enclosing[0], range(len(rule.enclosing))
     rooms = np.array([_by_domain(own, row) for row in fits])
+    room, parents = rule.room(fits), rule.parents
+
+    def to_spare(domains: NDArray[np.intp] | np.intp) -> Rank:
+        return tuple(int(room[n][np.unique(parents[n][domains])].sum()) for n in levels[::-1])
+
     used = np.unique(own[list(rule.nodes)])
-    spare = rooms.sum(axis=0)
     singles = np.flatnonzero((rooms >= counts[:, None]).all(axis=0))
     if used.size:
         singles = singles[(singles == used[0]) & (used.size == 1)]
     if rule.is_required:
         singles = singles[singles < rule.named]
-    keys = [room[_parents(rule, level)[singles]] for level, room in _wider(rule, fits)]
-    singles = singles[np.lexsort((singles, *keys[::-1], spare[singles]))]
-    for domain in singles[: None if rule.is_required else TIGHTEST].tolist():
-        yield (0, 0, int(spare[domain])), own == domain
-    for level in range(1, 0 if rule.is_required else len(rule.enclosing)):
-        sets = _sets(_parents(rule, level), rooms, counts, used)
-        best = min(sets, key=lambda domains: (len(domains), int(spare[domains].sum())), default=())
-        if len(best):
-            rank = (len(best) - 1, level, int(spare[best].sum()))
-            yield rank, np.isin(own, best)
+    singles = singles[np.lexsort((singles, *(room[n][parents[n][singles]] for n in levels)))]
+    for domain in singles[:most]:
+        yield (0, 0, *to_spare(domain)), own == domain
+    if singles.size and len(fits) == 1:
+        return  # they do hold the members, and nothing is better
+    for level in range(1, 0 if rule.is_required else len(levels)):
+        sets = [*_sets(parents[level], rooms, counts, used)]
+        fewest = min(map(len, sets), default=0)
+        ranked = [(to_spare(domains), domains) for domains in sets if len(domains) == fewest]
+        for rank, domains in sorted(ranked, key=lambda pair: pair[0])[:1]:
+            yield (fewest - 1, level, *rank), np.isin(own, domains)
 
 
-def _wider(rule: LevelRule, fits: Fits) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """The wider levels, each with the room of its domains."""
-    total = fits.sum(axis=0)
-    for level in range(1, len(rule.enclosing)):
-        yield level, _by_domain(rule.enclosing[level], total)
+def added(first: Rank, second: Rank) -> Rank:
+    """The sums, item by item; what one of them lacks is 0."""
+    return tuple(map(sum, zip_longest(first, second, fillvalue=0)))
 
 
-def _parents(rule: LevelRule, level: int) -> Domains:
-    """[domain of the rule]: the domain of a wider level that it is in."""
-    own, wide = rule.enclosing[0], rule.enclosing[level]
+def _parents(own: Domains, wide: Domains) -> Domains:
+    """[domain]: the wide domain that it is in."""
     parents = np.zeros(int(own.max(initial=-1)) + 1, dtype=np.intp)
     parents[own] = wide
     return parents

@@ -21,7 +21,7 @@ from ..strategies.greedy import NodeScoring
 from ..strategies.inter_pod_state import InterPodState
 from ..strategies.problem import Problem
 from .compile.grids import Grid
-from .domain_choice import Fits, LevelRule, LevelRules, choices
+from .domain_choice import Fits, LevelRule, LevelRules, Rank, added, choices
 from .local_search import MoveContext
 from .search.limits import NO_PROGRESS, Progress
 
@@ -59,16 +59,15 @@ class _PlacedGang:
         ]
         return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
-    def to_spare(self, fits: Fits) -> tuple[int, ...]:
-        """The room for its members in the domains that it is in: of its rules, then wider."""
-        by_level: dict[int, int] = {}
+    def to_spare(self, fits: Fits) -> Rank:
+        """The room for its members in the domains that it is in, of the widest level first."""
+        total: Rank = ()
         for rule in self.rules:
             rows = [node for group, node in self.seats if group in rule.groups]
-            rooms = rule.room(fits[list(rule.groups)])
-            for level, room in enumerate(rooms):
-                used = np.unique(rule.enclosing[level][rows])
-                by_level[level] = by_level.get(level, 0) + int(room[used].sum())
-        return tuple(by_level.values())
+            pairs = zip(rule.enclosing, rule.room(fits[list(rule.groups)]), strict=True)
+            rooms = [int(room[np.unique(domains[rows])].sum()) for domains, room in pairs]
+            total = added(total, (*rooms[::-1],))
+        return total
 
 
 def improved(

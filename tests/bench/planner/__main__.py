@@ -182,7 +182,8 @@ def _compare(
 
 def _print(results: Results, rows: Sequence[Verdict], scale: float) -> None:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
-    for table in (tables.plans(results), tables.comparisons(results), tables.ratios(rows, scale)):
+    answers = (tables.plans(results), tables.comparisons(results), tables.domains(results))
+    for table in (*answers, tables.ratios(rows, scale)):
         if table.row_count:
             console.print(table)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tutti.model.decisions import Objective
 
 from .contenders import BESTFIT, ILP
-from .scenes import crowded, grid, hard, queued, ruled, unlike
+from .scenes import crowded, grid, hard, networked, queued, ruled, unlike
 from .trials import Case, Kind
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
     cases += [Case(kind, large, name) for kind, name in beside if name in strategies]
     if ILP in strategies:
         cases.append(Case(Kind.QUEUES, queued(listed, scale), ILP))
+        cases.append(Case(Kind.NETWORK, networked(scale), ILP))
         cases.append(Case(Kind.CYCLE, crowded(scale), ILP))
     return cases
 

@@ -19,6 +19,7 @@ FULLNESS = (0.5, 0.8)
 RACK = 32  # nodes
 LARGEST_GANG = 5_000
 CROWDED_NODES, CROWDED_GANGS = 5_000, 300
+NETWORK_NODES, NETWORK_GANGS = 3_024, 80
 MOST_NODES = 100_000
 MOST_PORTS = 2_000
 PORT_PODS = 1_000
@@ -52,6 +53,7 @@ class Twist(StrEnum):
     PRIORITIES = "priorities"  # like UNLIKE, and every gang has a priority of its own
     RESOURCES = "resources"  # like UNLIKE, and every gang asks for a resource of its own
     FURTHER = "further"  # gangs that need one member, and have very many
+    NETWORK = "network"  # racks in blocks in zones, and gangs that prefer one rack
     QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
 
 
@@ -191,6 +193,18 @@ def queued(listed: int, scale: float) -> Scene:
         Shapes.EIGHT,
         _gangs(GANGS, scale),
         twist=Twist.QUEUES,
+    )
+
+
+def networked(scale: float) -> Scene:
+    """Racks that are partly used, and small and large gangs that prefer one of them."""
+    return Scene(
+        "network",
+        "racks in blocks in zones, partly used; small and large gangs that prefer one rack",
+        _nodes(NETWORK_NODES, scale),
+        0.0,
+        gangs=_gangs(NETWORK_GANGS, scale),
+        twist=Twist.NETWORK,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from . import contenders, queue_tree
+from . import contenders, network, queue_tree
 from .cases import PLAIN_SIZES
 from .stopwatch import NAMES
 from .trials import Kind
@@ -94,11 +94,33 @@ def _queue_note(results: Results, key: Key) -> str:
     return f"{count(at_limit)} of {queue_tree.QUEUES} queues at a limit"
 
 
+def domains(results: Results) -> Table:
+    """Where gangs are that prefer domains, and the largest gang that then still fits by level."""
+    table = Table(
+        title="Racks: gangs that prefer one, and the largest gang of whole nodes that still fits",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for heading in ("scene", "plan"):
+        table.add_column(heading, no_wrap=True)
+    columns = ("gangs in one rack", *reversed(network.LEVELS))
+    for heading in ("racks a gang", *columns):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for key in results.cases(Kind.NETWORK):
+        for figures in results.rounds(key)[:1]:
+            for plan, values in figures.where.items():
+                mean = values.get("racks a gang", math.nan)
+                cells = (count(values.get(column, math.nan)) for column in columns)
+                table.add_row(key.scene, plan, ratio(mean), *cells)
+    return table
+
+
 _WORDS = {
     Kind.ARGMIN: "members, one argmin each",
     Kind.PLAIN: f"a variable per pod and node, {PLAIN_SIZES[0]} nodes and more",
     Kind.UNCHANGED: "nothing changed, and a full plan",
     Kind.QUEUES: "a plan with queues, and without",
+    Kind.NETWORK: "a plan with preferred racks, and without",
     Kind.CYCLE: "one of others' pods changed, and nothing did",
 }
 

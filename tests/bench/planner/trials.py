@@ -23,7 +23,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
 
-from . import baselines, contenders, queue_tree
+from . import baselines, contenders, network, queue_tree
 from .pictures import GPU, snapshot
 from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
@@ -50,6 +50,7 @@ class Kind(StrEnum):
     PLAIN = "plain"  # ilp beside a program with a variable per pod and node
     UNCHANGED = "unchanged"  # a cycle with nothing changed beside a full plan
     QUEUES = "queues"  # a plan with queues beside one of the same gangs without
+    NETWORK = "network"  # a plan with preferred racks beside one of the same gangs without
     CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
 
 
@@ -83,6 +84,7 @@ class Figures:
     other_value: int = 0
     blocked_seconds: float = 0.0  # the longest that a cycle kept the event loop from anything else
     at_limit: int = 0  # queues that keep a gang waiting because of their limits
+    where: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # gangs are, and room
     unfinished: str = ""  # why there are no figures
 
 
@@ -92,19 +94,17 @@ def measured(case: Case, trace: Trace, seed: int) -> Figures:
     picture = snapshot(case.scene, trace, seed)
     gc.collect()
     _forget_the_peak()
-    match case.kind:
-        case Kind.PLAN:
-            return _plan(picture, case)
-        case Kind.ARGMIN:
-            return _argmin(picture, case)
-        case Kind.PLAIN:
-            return _plain(picture, case)
-        case Kind.UNCHANGED:
-            return _unchanged(picture, case)
-        case Kind.QUEUES:
-            return _queues(picture, case)
-        case Kind.CYCLE:
-            return asyncio.run(_cycle(picture, case))
+    if case.kind is Kind.CYCLE:
+        return asyncio.run(_cycle(picture, case))
+    measure = {
+        Kind.PLAN: _plan,
+        Kind.ARGMIN: _argmin,
+        Kind.PLAIN: _plain,
+        Kind.UNCHANGED: _unchanged,
+        Kind.QUEUES: _queues,
+        Kind.NETWORK: _network,
+    }
+    return measure[case.kind](picture, case)
 
 
 def _planned(picture: Snapshot, strategy: Strategy, case: Case) -> Plan:
@@ -256,6 +256,27 @@ def _queues(picture: Snapshot, case: Case) -> Figures:
         bound=None if None in bounds else sum(bound or 0 for bound in bounds),
         other_value=_admitted(without, plain, policy).value,
         at_limit=queue_tree.at_a_limit(found),
+    )
+
+
+def _network(picture: Snapshot, case: Case) -> Figures:
+    """A whole plan of gangs that prefer a rack; and, beside it, one of the same gangs without."""
+    without = network.without_preferences(picture)
+    plain, plain_seconds, plain_broken = _timed(without, case)
+    found, seconds, broken = _timed(picture, case)
+    if broken or plain_broken:
+        return Figures(unfinished=f"wrong: {(*broken, *plain_broken)[0]}")
+    policy = Policy(case.objective)
+    return replace(
+        _admitted(picture, found, policy),
+        seconds=seconds,
+        other_seconds=plain_seconds,
+        other_value=_admitted(without, plain, policy).value,
+        where={
+            "before": network.largest(picture.nodes),
+            "without preference": network.spread(without, plain),
+            "with preference": network.spread(picture, found),
+        },
     )
 
 
