@@ -47,3 +47,24 @@ def test_a_gang_starts_in_one_rack_and_its_replacement_returns_there(rig: Rig) -
     place.until_pod_bound("train-4")
     names = {rig.pod(f"train-{i}", place.name)["spec"]["nodeName"] for i in range(1, 5)}
     assert {name.rsplit("-", 2)[-2] for name in names} == {"r2"}
+
+
+def test_a_gang_goes_to_one_rack_if_it_can_and_says_so_if_it_cannot(rig: Rig) -> None:
+    """Neither gang waits: of two racks the one that holds it all comes first, else both do."""
+    place = Place(rig)
+    for rack, nodes in (("p1", 1), ("p2", 2)):
+        labels = {"pool": place.name, RACK: rack}
+        rig.nodes(nodes, f"{place.name}-{rack}", labels=labels, cpu=2, memory="32Gi")
+    another = topology(RACK)
+    another["metadata"]["name"] = "network-again"
+    rig.create(another)
+    for name, members in (("tune", 3), ("wide", 3)):
+        made = pod_group(name, members, namespace=place.name)
+        made["spec"]["topology"] = {"preferred": RACK}
+        rig.create(made)
+        place.members(name, members, cpu=1)
+        place.until_bound(name, members)
+    names = {rig.pod(f"tune-{i}", place.name)["spec"]["nodeName"] for i in range(3)}
+    assert {name.rsplit("-", 2)[-2] for name in names} == {"p2"}
+    sentence = f"every needed member has its node; in 2 domains of {RACK}; 1 was preferred"
+    place.until_says("wide", "Reserved", "Reserved", sentence)
