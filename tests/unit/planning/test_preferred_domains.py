@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tutti.model.cluster import SlotReservation
 from tutti.model.inter_pod import Requirement
+from tutti.model.keys import NodeName
 from tutti.model.shapes import NodeTerm, Preferences
 from tutti.planning import preferred_domains
 from tutti.planning.plan import plan
@@ -17,7 +19,15 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
-from ...harness.builders import NodeBuilder, Part, gang, node, snapshot, topology
+from ...harness.builders import (
+    NodeBuilder,
+    Part,
+    gang,
+    node,
+    reservation,
+    snapshot,
+    topology,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -245,6 +255,28 @@ def test_members_in_two_blocks_keep_to_their_racks() -> None:
     parts: list[Part] = [*rack("r1", 2, cpu=1), *rack("r1", 2, cpu=1, block="b2"), *rack("r2", 2)]
     grown = gang("a").of(4, cpu=1).needing(2).preferring("rack").bound_on("b1-r1-0", "b2-r1-0")
     assert racks_of(planned(snapshot(*parts, NETWORK, grown)), "a") == ["b1-r1", "b2-r1"]
+
+
+def test_a_replacement_goes_to_the_rack_of_the_others() -> None:
+    parts: list[Part] = [*rack("r1", 4, cpu=2), *rack("r2", 1, cpu=1), NETWORK]
+    hurt = gang("a").of(3, cpu=1).preferring("rack").bound_on("b1-r1-0", "b1-r1-1")
+    assert racks_of(planned(snapshot(*parts, hurt)), "a") == ["b1-r1"]
+
+
+def test_room_for_absent_members_is_held_in_the_same_rack() -> None:
+    parts: list[Part] = [*rack("r1", 3, cpu=1), *rack("r2", 5, cpu=1), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, 0, cpu=1).declaring(cpu=1)
+    seen = planned(snapshot(*parts, made.preferring("rack")))
+    assert racks_of(seen, "a") == ["b1-r2"]
+    assert sum(slot.count for slot in seen.placements[0].slots) == 3
+
+
+def test_room_that_a_reservation_holds_counts() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, 2, cpu=1).declaring(cpu=1)
+    made = made.preferring("rack", "worker").bound_on("b1-r1-0")
+    held = reservation(made, slots=[SlotReservation(NodeName("b1-r2-0"), "worker", 1)])
+    assert racks_of(planned(snapshot(*parts, made, held)), "a") == ["b1-r2"]
 
 
 def test_members_of_a_required_rack_stay_there() -> None:
