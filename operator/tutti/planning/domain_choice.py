@@ -1,9 +1,9 @@
-"""Which domains members of one gang should have: the fewest, close together, with least to spare.
+"""Which domains a gang is in, and which it should have: few, close together, with least to spare.
 
 By counting alone: each shape by itself. Separate from ``preferred_domains``, which moves gangs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from ..filters.topology import Domains, Mask
 from ..gang import domain_rules
+from ..gang.demand import MemberCounts
 from ..model.cluster import Gang, Snapshot
+from ..model.decisions import Assignment
 from ..model.inter_pod import DomainRule
+from ..model.keys import Uid
 from .compile.grids import Grid
 
 Fits = NDArray[np.int64]  # [kind of members, node]: how many of one kind have room
@@ -23,6 +26,8 @@ MOST_WIDE = 16  # the same of a rule after which a narrower one chooses
 # What tells the better choice, summed over rules: domains beyond one, levels up to one domain of
 # all, and the room for members in the domains, those of the widest level first.
 Rank = tuple[int, ...]
+Seats = dict[tuple[int, int], int]  # by group and node: how many members
+Cost = tuple[int, int]  # domains beyond one, and levels up to one domain of all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +87,68 @@ class LevelRules:
             number = int(named[0].max(initial=-1)) + 1
             self._levels[labels] = LevelRule(enclosing, parents, number, is_required=False)
         return self._levels[labels]
+
+
+@dataclass(slots=True, eq=False)
+class PlacedGang:
+    """A gang with new members, where they are now, and in which domains they should be."""
+
+    members: MemberCounts
+    rules: tuple[LevelRule, ...]
+    rows: tuple[int, ...]  # by group: the shape of its members in the Grid
+    uids: tuple[tuple[Uid, ...], ...]  # by group: the members, the oldest first
+    seats: Seats
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many members each group has."""
+        return np.array([len(group) for group in self.uids], dtype=np.int64)
+
+    def cost(self) -> Cost:
+        """The sums over its preferences; a required level is always met."""
+        pairs = [
+            rule.splits([node for group, node in self.seats if group in rule.groups])
+            for rule in self.rules
+            if not rule.is_required
+        ]
+        return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+    def to_spare(self, fits: Fits) -> Rank:
+        """The room for its members in the domains that it is in, of the widest level first."""
+        total: Rank = ()
+        for rule in self.rules:
+            rows = [node for group, node in self.seats if group in rule.groups]
+            pairs = zip(rule.enclosing, rule.room(fits[list(rule.groups)]), strict=True)
+            rooms = [int(room[np.unique(domains[rows])].sum()) for domains, room in pairs]
+            total = added(total, (*rooms[::-1],))
+        return total
+
+
+def placed_gang(
+    base: Grid,
+    members: MemberCounts,
+    assigned: Mapping[Uid, Assignment],
+    rules_of: LevelRules,
+) -> PlacedGang:
+    """The new members of a gang, in groups of one shape that the same rules cover."""
+    rules = rules_of.of(members.gang)
+    groups: dict[tuple[int, tuple[bool, ...]], list[Uid]] = {}
+    for member in members.waiting:
+        if member.uid in assigned:
+            covered = tuple(domain_rules.covers(rule, member.role) for rule, _ in rules)
+            groups.setdefault((base.shapes[member.shape], covered), []).append(member.uid)
+    seats: Seats = {}
+    for group, uids in enumerate(groups.values()):
+        for uid in uids:
+            node = base.index.rows[assigned[uid].node]
+            seats[group, node] = seats.get((group, node), 0) + 1
+    level_rules = tuple(
+        replace(level_rule, groups=tuple(own))
+        for index, (_, level_rule) in enumerate(rules)
+        if (own := [g for g, (_, covered) in enumerate(groups) if covered[index]])
+    )
+    rows = tuple(row for row, _ in groups)
+    return PlacedGang(members, level_rules, rows, tuple(map(tuple, groups.values())), seats)
 
 
 def choices(

@@ -5,23 +5,30 @@ should have; here gangs leave their nodes and get others. Nothing about it is pr
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..filters.topology import Mask
-from ..gang import domain_rules
 from ..gang.demand import MemberCounts
 from ..model.decisions import Assignment
 from ..model.keys import Uid
 from ..strategies.capacity import FreeCapacity, fits_per_node
-from ..strategies.greedy import NodeScoring
+from ..strategies.greedy import NodeScoring, first
 from ..strategies.inter_pod_state import InterPodState
 from ..strategies.problem import Problem
-from .compile.grids import Grid
-from .domain_choice import Fits, LevelRule, LevelRules, Rank, added, choices
+from .domain_choice import (
+    Cost,
+    Fits,
+    LevelRule,
+    LevelRules,
+    PlacedGang,
+    Seats,
+    choices,
+    placed_gang,
+)
 from .local_search import MoveContext
 from .search.limits import NO_PROGRESS, Progress
 
@@ -29,45 +36,10 @@ MOST_TRIED = 8  # choices of domains that one gang tries
 MOST_SWEEPS = 3  # times that each gang by itself may get better nodes
 MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
 MOST_PLACED = 2_000  # gangs that are placed anew in one plan, each time counted
+MOST_RULED = 100  # members of one gang that rules between pods speak of
+LOOKS_PER_GANG = 10  # such members take as long as a gang without rules
 
-Seats = dict[tuple[int, int], int]  # by group and node: how many members
 Masks = NDArray[np.bool_]  # [group, node]
-Cost = tuple[int, int]  # domains beyond one, and levels up to one domain of all
-
-
-@dataclass(slots=True, eq=False)
-class _PlacedGang:
-    """A gang with new members, where they are now, and in which domains they should be."""
-
-    members: MemberCounts
-    rules: tuple[LevelRule, ...]
-    rows: tuple[int, ...]  # by group: the shape of its members in the Grid
-    uids: tuple[tuple[Uid, ...], ...]  # by group: the members, the oldest first
-    seats: Seats
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """How many members each group has."""
-        return np.array([len(group) for group in self.uids], dtype=np.int64)
-
-    def cost(self) -> Cost:
-        """The sums over its preferences; a required level is always met."""
-        pairs = [
-            rule.splits([node for group, node in self.seats if group in rule.groups])
-            for rule in self.rules
-            if not rule.is_required
-        ]
-        return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
-
-    def to_spare(self, fits: Fits) -> Rank:
-        """The room for its members in the domains that it is in, of the widest level first."""
-        total: Rank = ()
-        for rule in self.rules:
-            rows = [node for group, node in self.seats if group in rule.groups]
-            pairs = zip(rule.enclosing, rule.room(fits[list(rule.groups)]), strict=True)
-            rooms = [int(room[np.unique(domains[rows])].sum()) for domains, room in pairs]
-            total = added(total, (*rooms[::-1],))
-        return total
 
 
 def improved(
@@ -101,12 +73,16 @@ class _Packing:
         self._nodes = base.nodes
         self._room = FreeCapacity(problem)
         self._scoring = NodeScoring(problem, self._room)
+        self._end = InterPodState(problem)
         rules_of = LevelRules(base, context.snapshot)
-        end = InterPodState(problem)
-        placed = (_placed_gang(base, members, assigned, rules_of) for members in gangs)
+        placed = [placed_gang(base, members, assigned, rules_of) for members in gangs]
+        for gang in placed:
+            for (group, node), count in gang.seats.items():
+                self._end.add(gang.rows[group], node, count)
+        most = MOST_RULED if self._end.holds() else 0
         # The top priority first, then the gang with the most members.
         self._gangs = sorted(
-            (gang for gang in placed if gang.uids and not any(map(end.concerns, gang.rows))),
+            (gang for gang in placed if gang.uids and self._looks(gang) <= most),
             key=lambda gang: (-gang.members.gang.priority, -int(gang.counts.sum())),
         )
         self._moved = set[Uid]()  # gangs
@@ -141,7 +117,7 @@ class _Packing:
                         answer[uid] = replace(answer[uid], node=self._nodes[node].name)
         return answer
 
-    def _is_split(self, gangs: Iterable[_PlacedGang]) -> bool:
+    def _is_split(self, gangs: Iterable[PlacedGang]) -> bool:
         return any(gang.cost() > (0, 0) for gang in gangs)
 
     def _is_over(self) -> bool:
@@ -156,7 +132,7 @@ class _Packing:
             sums[gang.members.gang.priority] = (domains + own[0], levels + own[1])
         return [*sums.values()]
 
-    def _alone(self, gang: _PlacedGang) -> bool:
+    def _alone(self, gang: PlacedGang) -> bool:
         """Whether the gang has better nodes now, beside all others where they are."""
         if self._is_over():
             return False
@@ -173,13 +149,13 @@ class _Packing:
         return False
 
     def _together(
-        self, gangs: Sequence[_PlacedGang], first: tuple[_PlacedGang, Masks] | None = None
+        self, gangs: Sequence[PlacedGang], first: tuple[PlacedGang, Masks] | None = None
     ) -> bool:
         """Whether these gangs have better nodes now; one may come first, on some nodes alone."""
         before, old = [gang.seats for gang in gangs], self._cost()
         for gang in gangs:
             self._take_off(gang)
-        done: list[_PlacedGang] = []
+        done: list[PlacedGang] = []
         if first is not None and self._place(first[0], np.where(first[1], self._fits(first[0]), 0)):
             done.append(first[0])
         if first is None or done:
@@ -197,7 +173,7 @@ class _Packing:
             self._put(gang, seats)
         return False
 
-    def _with_clearing(self, gang: _PlacedGang) -> None:
+    def _with_clearing(self, gang: PlacedGang) -> None:
         """Clear a domain for the gang, if all others then have nodes elsewhere."""
         rule = next(rule for rule in gang.rules if not rule.is_required)
         for domain in islice(self._worth_clearing(gang, rule), MOST_CLEARED):
@@ -212,7 +188,7 @@ class _Packing:
             if self._is_over() or self._together(others, (gang, masks)):
                 return
 
-    def _worth_clearing(self, gang: _PlacedGang, rule: LevelRule) -> Iterator[int]:
+    def _worth_clearing(self, gang: PlacedGang, rule: LevelRule) -> Iterator[int]:
         """Domains that hold the gang once others leave them, the fewest members first."""
         own = rule.enclosing[0]
         size = int(own.max(initial=-1)) + 1
@@ -229,22 +205,37 @@ class _Packing:
         domains = np.flatnonzero(enough)
         yield from domains[np.lexsort((domains, members[domains]))].tolist()
 
-    def _fits(self, gang: _PlacedGang) -> Fits:
-        """[group, node]: where its members have room now."""
-        return np.array([self._room.fits(row) for row in gang.rows])
+    def _looks(self, gang: PlacedGang) -> int:
+        """Its members that rules between pods speak of: each looks at all nodes."""
+        pairs = zip(gang.rows, gang.uids, strict=True)
+        return sum(len(uids) for row, uids in pairs if self._end.concerns(row))
 
-    def _place(self, gang: _PlacedGang, fits: Fits) -> bool:
+    def _fits(self, gang: PlacedGang) -> Fits:
+        """[group, node]: where its members have room now; under rules, where the next one has."""
+        fits = np.array([self._room.fits(row) for row in gang.rows])
+        for group, row in enumerate(gang.rows):
+            if self._end.concerns(row):
+                fits[group, ~self._is_open(row)] = 0
+                if self._end.counts_one_by_one(row):
+                    fits[group] = fits[group].clip(max=1)
+        return fits
+
+    def _is_open(self, row: int) -> Mask:
+        """[node]: where one more member of the shape keeps its rules."""
+        return self._end.open_to(row) & self._end.affinity_now(row)
+
+    def _place(self, gang: PlacedGang, fits: Fits) -> bool:
         """Give the gang the first of its choices that can be carried out, within these nodes.
 
         Members of several shapes may find no room in domains that hold each shape alone. Then
         preferences do not matter.
         """
-        self._left -= 1
+        self._left -= 1 + self._looks(gang) // LOOKS_PER_GANG
         required = [rule for rule in gang.rules if rule.is_required]
         ways = (choices(rules, fits, gang.counts)[:MOST_TRIED] for rules in (gang.rules, required))
         return any(self._carry_out(gang, masks) for masks in chain.from_iterable(ways))
 
-    def _carry_out(self, gang: _PlacedGang, masks: Sequence[Mask]) -> bool:
+    def _carry_out(self, gang: PlacedGang, masks: Sequence[Mask]) -> bool:
         """Place the members, those with the fewest nodes first; undo it if one has no room."""
         gang.seats = {}
         order = [
@@ -253,53 +244,50 @@ class _Packing:
         ]
         for *_, group in sorted(order):
             row, missing = gang.rows[group], len(gang.uids[group])
-            for nodes, counts in self._scoring.spread(self._room, row, missing, masks[group]):
-                self._room.take(row, nodes, counts)
+            for nodes, counts in self._spread(row, missing, masks[group]):
+                self._take(row, nodes, counts)
                 missing -= int(counts.sum())
                 for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
                     gang.seats[group, node] = gang.seats.get((group, node), 0) + count
             if missing:
                 self._take_off(gang)
                 return False
+        if not self._end.holds(gang.rows):
+            self._take_off(gang)
+            return False
         return True
 
-    def _take_off(self, gang: _PlacedGang) -> None:
+    def _spread(
+        self, row: int, count: int, within: Mask
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
+        """Nodes with the members that each takes, as in best fit; under rules one by one."""
+        if not self._end.concerns(row):
+            yield from self._scoring.spread(self._room, row, count, within)
+            return
+        for _ in range(count):
+            nodes = np.flatnonzero(within & self._is_open(row) & (self._room.fits(row) > 0))
+            if not nodes.size:
+                return
+            ones = np.ones(nodes.size, np.int64)
+            best = first(self._scoring.keys(self._room, row, nodes, ones))
+            yield nodes[best : best + 1], ones[:1]
+
+    def _take_off(self, gang: PlacedGang) -> None:
         self._change_room(gang, gang.seats, -1)
 
-    def _put(self, gang: _PlacedGang, seats: Seats) -> None:
+    def _put(self, gang: PlacedGang, seats: Seats) -> None:
         self._change_room(gang, seats, 1)
         gang.seats = seats
 
-    def _change_room(self, gang: _PlacedGang, seats: Seats, times: int) -> None:
+    def _change_room(self, gang: PlacedGang, seats: Seats, times: int) -> None:
         for group, row in enumerate(gang.rows):
             own = [(node, count) for (g, node), count in seats.items() if g == group]
             if own:
                 nodes, counts = np.array(own, dtype=np.intp).T
-                self._room.take(row, nodes, times * counts)
+                self._take(row, nodes, times * counts)
 
-
-def _placed_gang(
-    base: Grid,
-    members: MemberCounts,
-    assigned: Mapping[Uid, Assignment],
-    rules_of: LevelRules,
-) -> _PlacedGang:
-    """The new members of a gang, in groups of one shape that the same rules cover."""
-    rules = rules_of.of(members.gang)
-    groups: dict[tuple[int, tuple[bool, ...]], list[Uid]] = {}
-    for member in members.waiting:
-        if member.uid in assigned:
-            covered = tuple(domain_rules.covers(rule, member.role) for rule, _ in rules)
-            groups.setdefault((base.shapes[member.shape], covered), []).append(member.uid)
-    seats: Seats = {}
-    for group, uids in enumerate(groups.values()):
-        for uid in uids:
-            node = base.index.rows[assigned[uid].node]
-            seats[group, node] = seats.get((group, node), 0) + 1
-    level_rules = tuple(
-        replace(level_rule, groups=tuple(own))
-        for index, (_, level_rule) in enumerate(rules)
-        if (own := [g for g, (_, covered) in enumerate(groups) if covered[index]])
-    )
-    rows = tuple(row for row, _ in groups)
-    return _PlacedGang(members, level_rules, rows, tuple(map(tuple, groups.values())), seats)
+    def _take(self, row: int, nodes: NDArray[np.intp], counts: NDArray[np.int64]) -> None:
+        self._room.take(row, nodes, counts)
+        if self._end.concerns(row):
+            for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+                self._end.add(row, node, count)

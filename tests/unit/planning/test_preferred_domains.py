@@ -20,10 +20,12 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness.builders import (
+    GangBuilder,
     NodeBuilder,
     Part,
     gang,
     node,
+    peers,
     reservation,
     snapshot,
     topology,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from tutti.model.decisions import Plan
 
 LEVELS = ("zone", "block", "rack")
+HOST = "kubernetes.io/hostname"
 NETWORK = topology(*LEVELS)
 EVERY = pytest.mark.parametrize("name", ["bestfit", "ilp", "flow"])
 
@@ -313,9 +316,32 @@ def test_the_top_priority_comes_first() -> None:
     assert (len(racks_of(made, "a")), len(racks_of(made, "b"))) == (2, 1)
 
 
-def test_a_gang_that_rules_between_pods_speak_of_stays() -> None:
+def test_rules_between_pods_come_before_what_a_gang_prefers() -> None:
     parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
     made = planned(snapshot(*parts, gang("a").of(2, cpu=1).apart("rack").preferring("rack")))
+    assert racks_of(made, "a") == ["b1-r1", "b1-r2"]
+
+
+@EVERY
+def test_members_that_keep_apart_by_node_are_in_one_rack(name: str) -> None:
+    parts: list[Part] = [
+        part.labelled(**{HOST: part.made.name})
+        for part in (*rack("r1", 2, cpu=2), *rack("r2", 4), *rack("r3", 3, cpu=3))
+    ]
+    apart = gang("a").of(4, cpu=1).apart(HOST).preferring("rack")
+    others = [gang(f"o{i}").of(1, cpu=1).near("rack", peers(group="a")) for i in range(2)]
+    made = planned(snapshot(*parts, NETWORK, apart, *others), name)
+    assert racks_of(made, "a") == ["b1-r2"]
+    assert len(made.placements) == 3
+
+
+def test_a_large_gang_under_rules_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preferred_domains, "MOST_RULED", 1)
+    parts: list[Part] = [
+        part.labelled(**{HOST: part.made.name}) for part in (*rack("r1", 1), *rack("r2", 2))
+    ]
+    spread_out = gang("a").of(2, cpu=1).apart(HOST).preferring("rack")
+    made = planned(snapshot(*parts, NETWORK, spread_out), "spread")
     assert racks_of(made, "a") == ["b1-r1", "b1-r2"]
 
 
@@ -416,6 +442,40 @@ def test_admission_is_the_same_with_and_without_preferences() -> None:
         before_all += sum(cost(seen, nodes_of(before, name), level)[0] for name in names)
         after_all += sum(cost(seen, nodes_of(after, name), level)[0] for name in names)
     assert after_all < before_all
+
+
+def under_rules(made: GangBuilder, chance: Random) -> GangBuilder:
+    """The gang with one rule between pods, or none."""
+    draw = chance.random()
+    if draw < 0.25:
+        return made.apart(chance.choice([HOST, "rack"]))
+    if draw < 0.45:
+        return made.near(chance.choice(LEVELS))
+    if draw < 0.55:
+        return made.near("zone", peers(group=f"g{chance.randrange(3)}"))
+    return made.even(chance.choice(["zone", "rack"])) if draw < 0.7 else made
+
+
+@pytest.mark.parametrize("strategy", ["bestfit", "ilp"])
+def test_under_rules_between_pods_no_gang_loses_its_start_to_a_preference(strategy: str) -> None:
+    """Where the plan without preferences is proved, the very same members start."""
+    for seed in range(60):
+        chance = Random(seed)
+        nodes = [one.labelled(**{HOST: one.made.name}) for one in cluster(chance)]
+        level = chance.choice(LEVELS)
+        gangs = [
+            under_rules(gang(f"g{i}").of(chance.randint(1, 3), cpu=chance.randint(1, 2)), chance)
+            for i in range(3)
+        ]
+        named = [made.preferring(level) for made in gangs]
+        before = planned(snapshot(*nodes, NETWORK, *gangs), strategy)
+        after = planned(snapshot(*nodes, NETWORK, *named), strategy)
+        started = [
+            {a.uid for placement in one.placements for a in placement.assignments}
+            for one in (before, after)
+        ]
+        assert started[0] <= started[1], seed
+        assert not before.proved or started[0] == started[1], seed
 
 
 def least_splits(rooms: Sequence[int], sizes: Sequence[int]) -> int:
