@@ -5,7 +5,7 @@ By counting alone: each shape by itself. Separate from ``preferred_domains``, wh
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import product, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,10 +204,11 @@ def _of_rule(
     singles = singles[np.lexsort((singles, *(room[n][parents[n][singles]] for n in levels)))]
     for domain in singles[:most]:
         yield (0, 0, *to_spare(domain)), own == domain
-    if singles.size and len(fits) == 1:
-        return  # they do hold the members, and nothing is better
-    for level in range(1, 0 if rule.is_required else len(levels)):
-        sets = [*_sets(parents[level], rooms, counts, used)]
+    if rule.is_required or (singles.size and len(fits) == 1):
+        return  # members of one kind do fit into a single domain, and nothing is better
+    # Counting takes each kind alone: for several kinds a domain more may be what they need.
+    for level, extra in product(levels[1:], range(min(len(fits), 2))):
+        sets = [*_sets(parents[level], rooms, counts, used, extra)]
         fewest = min(map(len, sets), default=0)
         ranked = [(to_spare(domains), domains) for domains in sets if len(domains) == fewest]
         for rank, domains in sorted(ranked, key=lambda pair: pair[0])[:1]:
@@ -227,9 +228,12 @@ def _parents(own: Domains, wide: Domains) -> Domains:
 
 
 def _sets(
-    parents: Domains, rooms: Fits, counts: NDArray[np.int64], used: NDArray[np.intp]
+    parents: Domains, rooms: Fits, counts: NDArray[np.int64], used: NDArray[np.intp], extra: int
 ) -> Iterator[NDArray[np.intp]]:
-    """For each wide domain: the fewest of its domains that hold the members, used ones included."""
+    """For each wide domain: the fewest of its domains that hold the members, used ones included.
+
+    So many ``extra`` ones come to them, those with the most room.
+    """
     totals = np.array([_by_domain(parents, row) for row in rooms])
     able = np.flatnonzero((totals >= counts[:, None]).all(axis=0))
     if used.size:
@@ -238,7 +242,11 @@ def _sets(
     is_new[used] = False
     for wide in able.tolist():
         inside = np.flatnonzero((parents == wide) & is_new)
-        yield np.concatenate((used, inside[_fewest(rooms[:, inside], lacking)]))
+        chosen = inside[_fewest(rooms[:, inside], lacking)]
+        others = np.setdiff1d(inside, chosen)
+        if len(others) >= extra:
+            largest = others[np.argsort(-rooms[:, others].sum(axis=0), kind="stable")][:extra]
+            yield np.concatenate((used, chosen, largest))
 
 
 def _fewest(rooms: Fits, counts: NDArray[np.int64]) -> list[int]:

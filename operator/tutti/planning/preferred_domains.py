@@ -32,7 +32,7 @@ from .domain_choice import (
 from .local_search import MoveContext
 from .search.limits import NO_PROGRESS, Progress
 
-MOST_TRIED = 8  # choices of domains that one gang tries
+MOST_TRIED = 12  # choices of domains that one gang tries
 MOST_SWEEPS = 3  # times that each gang by itself may get better nodes
 MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
 MOST_PLACED = 2_000  # gangs that are placed anew in one plan, each time counted

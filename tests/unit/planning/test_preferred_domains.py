@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations, product
 from random import Random
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from tutti.planning import preferred_domains
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
+from tutti.strategies.problem import Budget, Outcome, Share, Solution
 from tutti.verify import plan_checks
 
 from ...harness.builders import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from tutti.model.cluster import Snapshot
     from tutti.model.decisions import Plan
+    from tutti.strategies.problem import Problem
 
 LEVELS = ("zone", "block", "rack")
 HOST = "kubernetes.io/hostname"
@@ -189,6 +191,16 @@ def test_members_that_no_rack_holds_together_though_it_holds_each_shape_start() 
     assert (racks_of(names, "a"), len(racks_of(names, "b"))) == (["b1-r1", "b1-r2"], 1)
 
 
+def test_members_of_two_shapes_have_a_rack_more_than_counting_asks_for() -> None:
+    """No rack has room for the large one beside seven small ones, and no rack seems too small."""
+    parts: list[Part] = [NETWORK]
+    for number, size in enumerate((5, 5, 5, 4)):
+        block, name = f"b{number // 2}", f"r{number}"
+        parts += [*rack(name, 1, block=block, cpu=size), *rack(name, 4, block=block, cpu=1)[1:]]
+    made = gang("a").of(1, cpu=4).of(7, cpu=1).preferring("rack")
+    assert racks_of(planned(snapshot(*parts, made), "spread"), "a") == ["b1-r2", "b1-r3"]
+
+
 def test_members_that_best_fit_cannot_place_again_stay() -> None:
     """The large one leaves least room on the smaller node, and then the small ones lack one."""
     parts: list[Part] = [*rack("r1", 1, cpu=5), *rack("r1", 2, cpu=4)[1:], NETWORK]
@@ -306,6 +318,44 @@ def test_gangs_without_a_preference_make_room_in_the_same_plan() -> None:
     made = planned(snapshot(*parts, *others, gang("z").of(4, cpu=1).preferring("rack")), "spread")
     assert len(racks_of(made, "z")) == 1
     assert len(made.placements) == 5
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A strategy with one answer: the shares of gangs by the number of members that they need."""
+
+    shares: dict[int, list[tuple[Share, ...]]]
+    name: str = "given"
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - spends nothing
+        """Take the shares of gangs of one size in their order."""
+        left = {need: list(shares) for need, shares in self.shares.items()}
+        shares = tuple(left[demand.need].pop(0) for demand in problem.demands)
+        return Solution(Outcome.PROVED, shares)
+
+
+def test_a_rack_is_cleared_for_a_gang_where_not_all_gangs_can_be_placed_anew() -> None:
+    """Two pods are on the large nodes of two racks; a third rack has room for one of them.
+
+    Best fit cannot place the gang of the pool again, so all gangs together stay.
+    """
+    parts: list[Part] = [NETWORK, node("p1", cpu=5).labelled(pool="x")]
+    parts += [node("p2", cpu=4).labelled(pool="x")]
+    for name in ("r1", "r2"):
+        parts += [*rack(name, 4, cpu=1), *rack(name, 5, cpu=2)[4:]]
+    parts += rack("r3", 5, cpu=2)[4:]
+    pooled = gang("t").of(1, cpu=3).of(3, cpu=2).shaped(node_selector=(("pool", "x"),))
+    gangs = [gang("a").of(1, cpu=2), gang("b").of(1, cpu=2), pooled]
+    given = {
+        1: [(Share(0, 4, 1),), (Share(0, 9, 1),)],
+        4: [(Share(0, 11, 1), Share(1, 11, 1), Share(1, 12, 2))],
+        5: [tuple(Share(0, place, 1) for place in (0, 1, 2, 3, 5))],
+    }
+    seen = snapshot(*parts, *gangs, gang("z").of(5, cpu=1).preferring("rack"))
+    made = plan(seen, Given(given), BestFit(), Budget())
+    assert plan_checks.violations(seen, made) == ()
+    assert racks_of(made, "z") == ["b1-r1"]
+    assert sorted(nodes_of(made, "a") + nodes_of(made, "b")) == ["b1-r2-4", "b1-r3-4"]
 
 
 def test_the_top_priority_comes_first() -> None:
