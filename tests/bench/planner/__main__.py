@@ -182,7 +182,12 @@ def _compare(
 
 def _print(results: Results, rows: Sequence[Verdict], scale: float) -> None:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
-    answers = (tables.plans(results), tables.comparisons(results), tables.domains(results))
+    answers = (
+        tables.plans(results),
+        tables.comparisons(results),
+        tables.domains(results),
+        tables.kueue(results),
+    )
     for table in (*answers, tables.ratios(rows, scale)):
         if table.row_count:
             console.print(table)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tutti.model.decisions import Objective
 
 from .contenders import BESTFIT, ILP
-from .scenes import crowded, grid, hard, networked, queued, ruled, unlike
+from .scenes import crowded, grid, hard, kueue_loads, networked, queued, ruled, unlike
 from .trials import Case, Kind
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ PLAIN_RUNG = 64  # of these, what two commits are compared by
 
 def label(case: Case) -> str:
     """By what ``--only`` chooses it."""
-    return case.scene.name if case.kind is Kind.PLAN else case.kind.value
+    return case.scene.name if case.kind in (Kind.PLAN, Kind.KUEUE) else case.kind.value
 
 
 def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[Case]:
@@ -63,6 +63,19 @@ def survey(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[Cas
             for objective in others
             for strategy in strategies
         ),
+    ]
+
+
+def of_kueue(scale: float, strategies: Sequence[str], patterns: Collection[str]) -> Sequence[Case]:
+    """Kueue's load; all of it takes long, and is measured only if a pattern chooses it."""
+    first, *whole = kueue_loads(scale)
+    scenes = [first, *(scene for scene in whole if patterns)]
+    return [
+        Case(Kind.KUEUE, scene, strategy)
+        for scene in scenes
+        if is_chosen(scene.name, patterns)
+        for strategy in strategies
+        if strategy in (BESTFIT, ILP)
     ]
 
 

@@ -12,7 +12,7 @@ from .contenders import ILP
 from .isolation import alone
 from .results import Measured
 from .scenes import small
-from .trials import PLAIN_SECONDS, Case, Kind
+from .trials import KUEUE_SECONDS, PLAIN_SECONDS, Case, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -38,7 +38,8 @@ class Agenda:
         climbs = ILP in strategies and cases.is_chosen(Kind.PLAIN, patterns)
         decisive = cases.chosen(cases.decisive(listed, scale, strategies), patterns)
         survey = cases.chosen(cases.survey(listed, scale, strategies), patterns)
-        return cls(tuple(decisive), tuple(survey), climbs)
+        of_kueue = cases.of_kueue(scale, strategies, patterns)
+        return cls(tuple(decisive), (*survey, *of_kueue), climbs)
 
     @property
     def names(self) -> Sequence[str]:
@@ -87,7 +88,8 @@ def _measured(agenda: Agenda, source: Source, rounds: int, patience: float) -> I
     if agenda.climbs:
         yield from _climbed(source, rounds, patience)
     for case in agenda.survey:
-        yield Measured(case, alone(case, source, patience))
+        more = KUEUE_SECONDS if case.kind is Kind.KUEUE else 0.0
+        yield Measured(case, alone(case, source, patience + more))
 
 
 def _climbed(source: Source, rounds: int, patience: float) -> Iterator[Measured]:
@@ -112,6 +114,8 @@ def _line(one: Measured) -> str:
     told = figures.unfinished or f"{figures.seconds:.3f} s"
     if not figures.unfinished and case.kind is Kind.PLAN:
         told += f", {figures.gangs} gangs, {figures.gpus} GPUs, {figures.peak_megabytes:.0f} MB"
+    elif not figures.unfinished and case.kind is Kind.KUEUE:
+        told += f" of planning for {figures.gangs} gangs"
     elif not figures.unfinished:
         told += f" beside {figures.other_seconds:.3f} s"
     return f"{what} {case.objective:9} {told}"

@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from . import kueue_load
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from .kueue_load import Load
 
 GANGS = 900
 SIZES = (2, 4, 8, 16, 32, 64)  # members of a gang; each as likely
@@ -55,6 +59,7 @@ class Twist(StrEnum):
     FURTHER = "further"  # gangs that need one member, and have very many
     NETWORK = "network"  # racks in blocks in zones, and gangs that prefer one rack
     QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
+    KUEUE = "kueue"  # gangs come, run and end, as in a benchmark of Kueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class Scene:
     gangs: int = GANGS
     sizes: tuple[int, ...] = SIZES
     twist: Twist = Twist.NONE
+    load: str = ""  # of Kueue, by name
+    scale: float = 1.0  # so much of that load
 
     @classmethod
     def of(cls, plain: Mapping[str, object]) -> Scene:
@@ -218,6 +225,33 @@ def crowded(scale: float) -> Scene:
         Shapes.EIGHT,
         _gangs(CROWDED_GANGS, scale),
         twist=Twist.RULES,
+    )
+
+
+def kueue(load: Load, scale: float, name: str) -> Scene:
+    """The load of Kueue's benchmark, or so much of it."""
+    part = load.scaled(scale)
+    queues = part.cohorts * part.queues
+    return Scene(
+        name,
+        f"{part.workloads:,} gangs come to {queues} queues in {part.cohorts} cohorts, and end",
+        _nodes(kueue_load.NODES, scale),
+        0.0,
+        gangs=part.workloads,
+        sizes=(1,),
+        twist=Twist.KUEUE,
+        load=load.name,
+        scale=scale,
+    )
+
+
+def kueue_loads(scale: float) -> tuple[Scene, ...]:
+    """One cohort of Kueue's baseline; and, only where they are named, its whole loads."""
+    cohort = scale / kueue_load.BASELINE.cohorts
+    return (
+        kueue(kueue_load.BASELINE, cohort, "kueue"),
+        kueue(kueue_load.BASELINE, scale, "kueue/15000"),
+        kueue(kueue_load.LARGE_SCALE, scale, "kueue/50000"),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from . import contenders, network, queue_tree
+from . import contenders, kueue_load, network, queue_tree
 from .cases import PLAIN_SIZES
 from .stopwatch import NAMES
 from .trials import Kind
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..e2e.verdicts import Verdict
+    from .kueue_load import Load
     from .results import Key, Results
     from .trials import Figures
 
@@ -113,6 +114,65 @@ def domains(results: Results) -> Table:
                 cells = (count(values.get(column, math.nan)) for column in columns)
                 table.add_row(key.scene, plan, ratio(mean), *cells)
     return table
+
+
+def kueue(results: Results) -> Table:
+    """A row per planner of Kueue's load, and Kueue's own published figures under each load."""
+    table = Table(
+        title="Kueue's load: seconds of planning count, and nothing else does",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for heading in ("scene", "planner"):
+        table.add_column(heading, no_wrap=True)
+    classes = [one.name for one in kueue_load.BASELINE.classes]
+    for heading in (*_OF_LOAD, *(f"until {name} s" for name in classes)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("note")
+    keys = results.cases(Kind.KUEUE)
+    for key, case in keys.items():
+        table.add_row(key.scene, key.strategy, *_of_load(results, key, classes))
+        following = [other for other in keys if other.scene == key.scene]
+        if key == following[-1]:
+            load = kueue_load.LOADS[case.scene.load]
+            table.add_row(key.scene, "Kueue", *_published(load))
+    return table
+
+
+_OF_LOAD = ("gangs", "gangs/s", "cycles", "slowest s", "quota in use", "end s", "least s / end")
+
+
+def _of_load(results: Results, key: Key, classes: Sequence[str]) -> Sequence[str]:
+    def of(name: str) -> float:
+        return results.median(key, lambda one: one.load.get(name, math.nan))
+
+    return [
+        count(results.median(key, lambda one: one.gangs)),
+        ratio(of("started per second")),
+        count(of("cycles")),
+        seconds(of("slowest cycle")),
+        percent(of("quota in use")),
+        seconds(of("end")),
+        ratio(of("least end") / of("end")),
+        *(seconds(of(f"until {name}")) for name in classes),
+        results.trouble(key),
+    ]
+
+
+def _published(load: Load) -> Sequence[str]:
+    """The figures that Kueue publishes of a whole load."""
+    own = load.published
+    return [
+        count(load.workloads),
+        ratio(load.workloads / own.seconds),
+        "-",
+        "-",
+        percent(own.usage),
+        seconds(own.seconds),
+        ratio(kueue_load.least_seconds(load) / own.seconds),
+        *map(seconds, own.admission),
+        "published, from other machines, with an API server",
+    ]
 
 
 _WORDS = {

@@ -23,13 +23,13 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
 
-from . import baselines, contenders, network, queue_tree
+from . import baselines, contenders, kueue_load, network, queue_tree
 from .pictures import GPU, snapshot
 from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from fractions import Fraction
 
     from tutti.model.cluster import Snapshot
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 WARM_UP_NODES = 16
 PLAIN_SECONDS = 60.0
+KUEUE_SECONDS = 3_600.0  # for one of Kueue's loads, beside the patience
 _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
 
@@ -51,6 +52,7 @@ class Kind(StrEnum):
     UNCHANGED = "unchanged"  # a cycle with nothing changed beside a full plan
     QUEUES = "queues"  # a plan with queues beside one of the same gangs without
     NETWORK = "network"  # a plan with preferred racks beside one of the same gangs without
+    KUEUE = "kueue"  # gangs that come, run and end, planned cycle after cycle
     CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
 
 
@@ -85,26 +87,19 @@ class Figures:
     blocked_seconds: float = 0.0  # the longest that a cycle kept the event loop from anything else
     at_limit: int = 0  # queues that keep a gang waiting because of their limits
     where: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # gangs are, and room
+    load: Mapping[str, float] = field(default_factory=dict)  # what became of Kueue's load
     unfinished: str = ""  # why there are no figures
 
 
 def measured(case: Case, trace: Trace, seed: int) -> Figures:
     """Measure one case, once what it needs is loaded."""
     _planned(snapshot(small(WARM_UP_NODES), trace, seed), contenders.made(case.strategy), case)
+    if case.kind is Kind.KUEUE:
+        return asyncio.run(_kueue(case))
     picture = snapshot(case.scene, trace, seed)
     gc.collect()
     _forget_the_peak()
-    if case.kind is Kind.CYCLE:
-        return asyncio.run(_cycle(picture, case))
-    measure = {
-        Kind.PLAN: _plan,
-        Kind.ARGMIN: _argmin,
-        Kind.PLAIN: _plain,
-        Kind.UNCHANGED: _unchanged,
-        Kind.QUEUES: _queues,
-        Kind.NETWORK: _network,
-    }
-    return measure[case.kind](picture, case)
+    return _MEASURES[case.kind](picture, case)
 
 
 def _planned(picture: Snapshot, strategy: Strategy, case: Case) -> Plan:
@@ -290,7 +285,32 @@ def _timed(picture: Snapshot, case: Case) -> tuple[Plan, float, Sequence[str]]:
     return found, perf_counter() - start, broken
 
 
-async def _cycle(picture: Snapshot, case: Case) -> Figures:
+async def _kueue(case: Case) -> Figures:
+    """What becomes of Kueue's load, and the seconds that all cycles take."""
+    from . import kueue_run  # noqa: PLC0415 - it loads what a planner's memory is free of
+
+    load = kueue_load.LOADS[case.scene.load].scaled(case.scene.scale)
+    nodes = tuple(kueue_load.nodes(case.scene.nodes))
+    simulation = kueue_run.Simulation(load, nodes, contenders.made(case.strategy))
+    _forget_the_peak()
+    trouble = await simulation.run()
+    peak, tally = _peak_megabytes(), simulation.tally
+    return Figures(
+        seconds=tally.planning,
+        members=load.workloads,
+        gangs=tally.started,
+        placed=tally.started,
+        peak_megabytes=peak,
+        load=tally.figures(load),
+        unfinished=trouble,
+    )
+
+
+def _cycle(picture: Snapshot, case: Case) -> Figures:
+    return asyncio.run(_cycles(picture, case))
+
+
+async def _cycles(picture: Snapshot, case: Case) -> Figures:
     """A cycle after one pod changed and one after nothing did, once all that fits has started."""
     from .cycles import Operator  # noqa: PLC0415 - it loads what a planner's memory is free of
 
@@ -326,3 +346,14 @@ def _forget_the_peak() -> None:
 def _peak_megabytes() -> float:
     found = _PEAK.search(Path("/proc/self/status").read_text())
     return int(found.group(1)) / 1000 if found else 0.0
+
+
+_MEASURES: Mapping[Kind, Callable[[Snapshot, Case], Figures]] = {
+    Kind.PLAN: _plan,
+    Kind.ARGMIN: _argmin,
+    Kind.PLAIN: _plain,
+    Kind.UNCHANGED: _unchanged,
+    Kind.QUEUES: _queues,
+    Kind.NETWORK: _network,
+    Kind.CYCLE: _cycle,
+}

@@ -105,6 +105,9 @@ def verdicts(results: Results) -> Sequence[Verdict]:
             "event loop blocked at most, beside 50,000 pods, s", _blocked(results), most, 1, 0.1
         ),
         Verdict("gap with rules on a fifth of the gangs", _widest(results, _RULED), most, 1, 0.01),
+        Verdict(
+            "end of Kueue's load with ilp over that with bestfit", _ends(results), most, 1.5, 1
+        ),
     )
 
 
@@ -161,6 +164,18 @@ def _plain_words(results: Results) -> str:
 def _blocked(results: Results) -> float:
     key = Key(Kind.CYCLE, crowded(1.0).name, ILP, Objective.RESOURCES)
     return results.median(key, lambda one: one.blocked_seconds)
+
+
+def _ends(results: Results) -> float:
+    """Of the smallest load that was measured with both."""
+    scenes = {key.scene for key in results.cases(Kind.KUEUE)}
+
+    def end(scene: str, strategy: str) -> float:
+        key = Key(Kind.KUEUE, scene, strategy, Objective.RESOURCES)
+        return results.median(key, lambda one: one.load["end"])
+
+    ratios = (end(scene, ILP) / end(scene, BESTFIT) for scene in sorted(scenes))
+    return next((each for each in ratios if not math.isnan(each)), math.nan)
 
 
 def _of(results: Results, names: Collection[str]) -> Sequence[Key]:
