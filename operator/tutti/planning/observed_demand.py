@@ -64,7 +64,10 @@ def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[Mem
     )
     counts = [demand.count_members(gang, promised, slots.room(gang)) for gang in gangs]
     counts = [
-        members if slots.awaits(members.gang) else replace(members, absent=()) for members in counts
+        replace(members, absent=())
+        if members.absent and not slots.awaits(members.gang)
+        else members
+        for members in counts
     ]
     fixed = _FixedDomains(snapshot)
     return [fixed.with_node_rules(members) for members in counts]

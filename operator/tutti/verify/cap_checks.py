@@ -36,9 +36,9 @@ def faults(
         for gang in snapshot.gangs
         if gang.key in new_placements
     }
+    with_plan = before | after
     for cap in caps:
-        used = _total(before, cap.gangs)
-        planned = _total({**before, **after}, cap.gangs)
+        used, planned = _total(before, cap.gangs), _total(with_plan, cap.gangs)
         for name, limit in sorted(cap.limits.items()):
             if planned[name] > max(limit, used[name]):
                 amounts = (format_amount(name, n) for n in (planned[name], limit))
@@ -119,9 +119,9 @@ def holders(
         member = index.member(entry.uid, gang.key)
         if member is not None and member.node is None:
             members.append(member)
-    own = index.members(gang.key)
-    assigned = placement.assignments if placement is not None else ()
-    members += [own[assignment.uid] for assignment in assigned if assignment.uid in own]
+    if placement is not None:
+        own = index.members(gang.key)
+        members += [own[entry.uid] for entry in placement.assignments if entry.uid in own]
     return members
 
 
@@ -138,5 +138,6 @@ def _total(use: Mapping[GangKey, Counter[str]], gangs: Iterable[GangKey]) -> Cou
     """What these gangs use together."""
     total = Counter[str]()
     for key in gangs:
-        total.update(use.get(key, Counter()))
+        if amounts := use.get(key):  # nothing of a gang that waits
+            total.update(amounts)
     return total

@@ -63,9 +63,16 @@ class FitByShape:
     base: Grid
     free: NDArray[np.int64]
     known: dict[Shape, Fit] = field(default_factory=dict)
+    # By the id of a Shape, with it. Equal pods share one: to see that is cheaper than to hash each.
+    seen: dict[int, tuple[Shape, Fit]] = field(default_factory=dict)
 
     def __getitem__(self, shape: Shape) -> Fit:
         """How many members of this shape alone fit into the free room."""
+        if (entry := self.seen.get(id(shape))) is None:
+            entry = self.seen[id(shape)] = shape, self._fit(shape)
+        return entry[1]
+
+    def _fit(self, shape: Shape) -> Fit:
         fit = self.known.get(shape)
         if fit is None:
             row = self.base.shapes[shape]
@@ -135,6 +142,10 @@ def _reach_by_role(group: Sequence[Member], room: Fit) -> Counter[str]:
 
 def short(rooms: CountedFit, want: PlacementRequest) -> ShapeShortage | None:
     """The shape that this room is shortest of, so that the want cannot be met; None if none is."""
+    if len(want.alike) == 1 and not want.minimums:
+        (group,) = want.alike
+        if rooms[group[0].shape].members >= want.need:
+            return None
     return _shortest(blocks(rooms, want))
 
 
@@ -248,11 +259,11 @@ def single_members(
 
 def nowhere_member(empty: FitByShape, want: PlacementRequest) -> Member | None:
     """A member that the gang cannot start without and that fits no node, even if empty."""
+    if all(empty[group[0].shape].members for group in want.alike):
+        return None
     unplaceable = [
         m for block in blocks(empty, want) if not block.room.members for m in block.members
     ]
-    if not unplaceable:
-        return None
     uids = {member.uid for member in unplaceable}
     rest = [member for member in want.members if member.uid not in uids]
     by_role = Counter(member.role for member in rest)
