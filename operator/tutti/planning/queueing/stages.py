@@ -6,6 +6,7 @@ turns. Each stage is decided in the room and the limits that those before it lea
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ...gang import demand
 from ...gang.demand import MemberCounts, PlacementRequest
@@ -30,6 +31,7 @@ from .covered_round import HeldCover, RoundContext
 from .ledger import QueueLedger, extra_of
 
 Wants = Sequence[PlacementRequest]
+_PartOfGang = TypeVar("_PartOfGang", PlacementRequest, MemberCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +175,12 @@ class _Stage:
             for counts in self._growing(want.gang.key for want in waiting)
             if is_meant(counts.gang)
         ]
-        priorities = {want.gang.priority for want in waiting}
+        # Sorted once: each gang may have a priority of its own.
+        wants, levels = _by_priority(waiting), _by_priority(growing)
         together: list[PlacementRequest] = []
-        for priority in sorted(priorities | {c.gang.priority for c in growing}, reverse=True):
-            together += [want for want in waiting if want.gang.priority == priority]
-            level = [counts for counts in growing if counts.gang.priority == priority]
-            if level:
+        for priority in sorted(wants.keys() | levels.keys(), reverse=True):
+            together += wants.get(priority, ())
+            if level := levels.get(priority):
                 self._start_together(together)
                 self._extend_covered(level)
                 together = []
@@ -357,3 +359,11 @@ def _is_above(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
 def _is_behind(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
     """Whether a gang is of the queue of the starved gang and has no higher priority."""
     return _is_of_queue(ledger, gang, first) and gang.priority <= first.priority
+
+
+def _by_priority(parts: Iterable[_PartOfGang]) -> Mapping[int, Sequence[_PartOfGang]]:
+    """These by the priority of their gang, in the same order."""
+    by_priority: dict[int, list[_PartOfGang]] = {}
+    for part in parts:
+        by_priority.setdefault(part.gang.priority, []).append(part)
+    return by_priority
