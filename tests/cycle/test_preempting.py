@@ -286,6 +286,39 @@ async def test_a_claim_is_given_up_if_the_budget_refuses_again() -> None:
     assert all(victim.gang.name != "low" for victims in claims for victim in victims or ())
 
 
+@pytest.mark.parametrize("is_planned", [False, True], ids=["before", "after"])
+async def test_no_eviction_is_sent_to_a_gang_of_which_a_budget_would_keep_a_part(
+    *, is_planned: bool
+) -> None:
+    """A tenant may write the budget before the claim is written down, or after it."""
+    cluster, clock = prioritized(), Clock()
+    for name in ("low-0", "low-1"):
+        cluster.change_pod(name, labels=builders.labels(app="low"))
+    if is_planned:
+        cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+        with pytest.raises(Crash):
+            await live(cluster, clock)
+        cluster.fault = lambda _number, _name: None
+        assert [v.gang.name for v in next(iter(cluster.reservations.values())).victims or ()] == [
+            "low"
+        ]
+    cluster.put_budget("keep", 1, app="low")
+    await live(cluster, clock)
+    assert terminating(cluster) == ["other-0", "small-0", "small-1"]
+    assert {"low-0", "low-1"} <= {*on_nodes(cluster)}
+    assert not cluster.broken
+
+
+async def test_a_gang_ends_whole_within_its_budget() -> None:
+    cluster = prioritized()
+    for name in ("low-0", "low-1"):
+        cluster.change_pod(name, labels=builders.labels(app="low"))
+    cluster.put_budget("keep", 2, app="low")
+    await live(cluster)
+    assert terminating(cluster) == ["low-0", "low-1"]
+    assert cluster.budgets["keep"].value.allowed == 0
+
+
 async def test_a_job_that_would_fail_is_no_victim() -> None:
     cluster = prioritized(JOB)
     cluster.jobs[NAMESPACE, "low"] = Job("low", 2)

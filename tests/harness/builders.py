@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from tutti.kube.codec.inter_pod import spread_order, term_order
 from tutti.model import ports
 from tutti.model.cluster import (
+    DisruptionBudget,
     Gang,
     Member,
     Namespace,
@@ -384,7 +385,13 @@ def topology(*levels: str, name: str = "network") -> Topology:
     return Topology(name, tuple(LABELS.get(level, level) for level in levels))
 
 
-Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue | Topology
+def budget(name: str, allowed: int, *, most: int = 0, **by_name: str) -> DisruptionBudget:
+    """A PodDisruptionBudget of the pods with these labels."""
+    selector = tuple(Requirement(key, "In", (value,)) for key, value in labels(**by_name))
+    return DisruptionBudget(NAMESPACE, name, selector, allowed, most)
+
+
+Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue | Topology | DisruptionBudget
 
 
 def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Snapshot:
@@ -397,6 +404,7 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
     spaces = [part for part in parts if isinstance(part, Namespace)]
     queues = [part for part in parts if isinstance(part, Queue)]
     topologies = [part for part in parts if isinstance(part, Topology)]
+    budgets = [part for part in parts if isinstance(part, DisruptionBudget)]
     bare = Snapshot(
         taken_at=at,
         nodes=tuple(sorted(_occupied(nodes, members), key=lambda n: n.name)),
@@ -409,6 +417,7 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
         namespaces=tuple(sorted(spaces, key=lambda namespace: namespace.name)),
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
         topologies=tuple(sorted(topologies, key=lambda topology: topology.name)),
+        budgets=tuple(sorted(budgets, key=str)),
     )
     return _inhabited(bare, others)
 

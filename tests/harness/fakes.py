@@ -10,8 +10,10 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
+from tutti.filters.selectors import is_budgeted
 from tutti.kube import errors, wire
 from tutti.kube.codec import decode, encode
 from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_status
@@ -19,6 +21,7 @@ from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import (
+    DisruptionBudget,
     ForeignPod,
     Member,
     Namespace,
@@ -42,7 +45,7 @@ from tutti.state.cluster_state import ClusterState
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 
-from .builders import NAMESPACE, GangBuilder, NodeBuilder, labels
+from .builders import NAMESPACE, GangBuilder, NodeBuilder, budget, labels
 
 T = TypeVar("T")
 
@@ -57,6 +60,7 @@ STREAMS = (
     "namespaces",
     "queues",
     "topologies",
+    "budgets",
 )
 
 
@@ -108,6 +112,7 @@ class FakeCluster:
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
     queues: dict[str, QueueObject] = field(default_factory=dict)
     topologies: dict[str, Item[Topology]] = field(default_factory=dict)
+    budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
@@ -280,6 +285,14 @@ class FakeCluster:
         self.topologies[topology.name] = item
         self._tell("topologies", lambda state: state.topologies.put(item))
 
+    def put_budget(self, name: str, allowed: int, **by_name: str) -> None:
+        """Create or change a PodDisruptionBudget of the pods with these labels."""
+        old = self.budgets.get(name)
+        uid = self._uid() if old is None else old.uid
+        item = Item(uid, self._next(), budget(name, allowed, most=allowed, **by_name))
+        self.budgets[name] = item
+        self._tell("budgets", lambda state: state.budgets.put(item))
+
     def add_namespace(self, name: str, **by_name: str) -> None:
         """Create a namespace."""
         item = Item(self._uid(), self._next(), Namespace(name, labels(**by_name)))
@@ -342,12 +355,30 @@ class FakeCluster:
             pod = self._pod(member.key)
             if pod.key.name in self.protected:
                 raise errors.Refused("it would violate the pod's disruption budget", status=429)
+            self._disrupt(pod)
             _demand(encode.eviction(member)["deleteOptions"]["preconditions"], pod)
             if not any(pod.uid in _ending(held) for held in self.reservations.values()):
                 self.broken.append(f"{pod.key} is evicted without a Reservation")
             self._put_pod(replace(pod, terminating=True))
 
         await self._call("evict", commit)
+
+    def _disrupt(self, pod: Member) -> None:
+        """Take the eviction of a pod off its budget."""
+        items = [
+            (name, item)
+            for name, item in self.budgets.items()
+            if is_budgeted(item.value, pod.key.namespace, pod.labels)
+        ]
+        if len(items) > 1:
+            raise errors.Unavailable("it has more than one budget", status=500)
+        for name, item in items:
+            if not item.value.allowed:
+                raise errors.Refused("it would violate the pod's disruption budget", status=429)
+            value = replace(item.value, allowed=item.value.allowed - 1)
+            changed = Item(item.uid, self._next(), value)
+            self.budgets[name] = changed
+            self._tell("budgets", partial(_put_budget, changed))
 
     async def read_job(self, namespace: str, name: str) -> Job:
         """See ``Api.read_job``."""
@@ -556,6 +587,7 @@ class FakeCluster:
             "groups": lambda: [Item(g.uid, int(g.version), g) for g in self.groups.values()],
             "queues": lambda: [Item(q.queue.uid, int(q.version), q) for q in self.queues.values()],
             "topologies": lambda: [*self.topologies.values()],
+            "budgets": lambda: [*self.budgets.values()],
             "reservations": lambda: [
                 Item(Uid(str(r.self_uid)), int(r.version), r) for r in self.reservations.values()
             ],
@@ -651,6 +683,10 @@ class FakeCluster:
 
     def _uid(self) -> Uid:
         return Uid(f"uid-{self._next()}")
+
+
+def _put_budget(item: Item[DisruptionBudget], state: ClusterState) -> None:
+    state.budgets.put(item)
 
 
 def _ending(reservation: Reservation) -> set[Uid]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial as bind
 from typing import NamedTuple
 
+from ..filters.disruption_budgets import DisruptionBudgets
 from ..gang import finding_text
 from ..gang.findings import EvictionObstacle, EvictionRefused
 from ..gang.quantities import count
@@ -215,8 +216,8 @@ class Evictor:
         """Evict these members of a victim; answers whether the claim goes on."""
         staying = {member.uid for member in members}
         is_begun = not staying.issuperset(victim.pods)
-        if not is_begun and (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
-            await self._spare(reservation, victim, finding_text.text(obstacle))
+        if not is_begun and (why := self._why_not_end(members, jobs)):
+            await self._spare(reservation, victim, why)
             return False
         earlier = self._stuck.get(victim.uid)
         if earlier is not None and self._clock() < earlier.until:
@@ -241,6 +242,16 @@ class Evictor:
             return True
         await self._spare(reservation, victim, sentence)
         return False
+
+    def _why_not_end(self, members: Sequence[Member], jobs: Mapping[JobKey, Job]) -> str:
+        """Why a Job or a budget would leave half of a victim; empty if none would."""
+        if (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
+            return finding_text.text(obstacle)
+        shortage = DisruptionBudgets.of([*self._state.budgets]).shortage(members)
+        if shortage is None:
+            return ""
+        names = " and ".join(map(str, shortage.budgets))
+        return f"{names}: too few evictions are allowed by now"
 
     async def _spare(self, reservation: Reservation, victim: ReservedVictim, why: str) -> None:
         """Give up a claim, and do not choose this victim again for a while."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from ..kube.codec.queues import encode_queue
-from ..kube.kinds import encode_topology
+from ..kube.kinds import encode_budget, encode_topology
 from ..model.cluster import Member, PlacedPod, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import NodeName
@@ -37,6 +37,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
     yield from (encode.priority_class(name, n) for name, n in sorted(classes.items()))
     yield from (encode_queue(queue, at) for queue in snapshot.queues)
     yield from (encode_topology(topology) for topology in snapshot.topologies)
+    yield from (encode_budget(budget) for budget in snapshot.budgets)
     yield from (encode.group(gang, at) for gang in snapshot.gangs if not gang.is_single)
     yield from (encode.member(member, scheduler, at) for member in members)
     standing = (*snapshot.reservations, *snapshot.start_records)

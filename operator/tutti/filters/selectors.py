@@ -6,8 +6,8 @@ else in common. Source: ``labels.Selector`` of apimachinery, ``AffinityTerm`` of
 
 from collections.abc import Iterable, Mapping
 
-from ..model.cluster import Namespace
-from ..model.inter_pod import PodSelector, Requirement
+from ..model.cluster import DisruptionBudget, Namespace
+from ..model.inter_pod import Labels, PodSelector, Requirement
 from ..model.shapes import Shape
 from .node_rules import label_holds
 
@@ -29,6 +29,11 @@ def is_counted(
     return namespace in peers.namespaces or _is_selected(
         peers.namespace_labels, namespaces.get(namespace, {})
     )
+
+
+def is_budgeted(budget: DisruptionBudget, namespace: str, labels: Labels) -> bool:
+    """Whether a pod of this namespace with these labels is one of the budget's pods."""
+    return budget.namespace == namespace and _is_selected(budget.selector, dict(labels))
 
 
 def _is_selected(selector: tuple[Requirement, ...] | None, labels: Mapping[str, str]) -> bool:

@@ -302,6 +302,17 @@ def _(finding: of.ClaimsRoom) -> str:
 
 
 @text.register
+def _(finding: of.KeptByBudget) -> str:
+    more = f", nor {count(finding.more, 'other gang')}" if finding.more else ""
+    first, *others = finding.budgets
+    if others:
+        why = f"a pod of it has the PodDisruptionBudgets {' and '.join(finding.budgets)}"
+        return f"gang {finding.gang} cannot end for it{more}: {why}, and is never evicted"
+    allows = f"allows {count(finding.allowed, 'eviction')} of {finding.pods}"
+    return f"gang {finding.gang} cannot end for it{more}: PodDisruptionBudget {first} {allows}"
+
+
+@text.register
 def _(finding: of.ToBeReleased) -> str:
     members = count(finding.members, "bound member")
     return f"to be released: {members} to evict, to start again whole"

@@ -198,6 +198,17 @@ class ClaimsRoom(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class KeptByBudget(Finding):
+    """A gang that would end for it is kept by a budget, or by several of one pod."""
+
+    gang: GangKey
+    budgets: tuple[str, ...]  # by namespace and name
+    pods: int  # of the budget that would have to be evicted together
+    allowed: int  # evictions that it allows
+    more: int = 0  # other gangs that budgets keep
+
+
+@dataclass(frozen=True, slots=True)
 class ToBeReleased(Finding):
     """So many bound members are to be evicted."""
 

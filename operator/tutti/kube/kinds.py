@@ -8,13 +8,13 @@ watch in the chart: a test says so. What pods, nodes and volumes have is more, a
 
 from typing import Any, TypeAlias
 
-from ..model.cluster import Namespace, PriorityClass
+from ..model.cluster import DisruptionBudget, Namespace, PriorityClass
 from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
 from .calls import TUTTI_VERSION, Call, Kind, Right, Stream, api_version
 from .codec import decode, queues, volumes
-from .codec.inter_pod import decode_labels
+from .codec.inter_pod import MalformedSelector, decode_labels, read_selector
 from .codec.metadata import named
 
 AnyKind: TypeAlias = Kind[Any, Any]
@@ -63,6 +63,79 @@ def decode_namespace(read: NamespaceObject) -> Namespace:
     return Namespace(read.metadata.name, decode_labels(read.metadata.labels))
 
 
+class BudgetSpec(wire.Wire):
+    """The pods that a budget is about."""
+
+    selector: wire.LabelSelector | None = None
+
+
+class BudgetStatus(wire.Wire):
+    """How many pods there are, and how many of them may go."""
+
+    observed_generation: int = 0
+    disruptions_allowed: int = 0
+    expected_pods: int = 0
+    desired_healthy: int = 0
+
+
+class BudgetObject(wire.Object):
+    """A policy/v1 PodDisruptionBudget."""
+
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+def decode_budget(read: BudgetObject) -> DisruptionBudget:
+    """Read a PodDisruptionBudget as the eviction API does.
+
+    It allows nothing while its status is older than its spec, and no pod has a budget whose
+    selector cannot be read.
+    """
+    named(read)
+    metadata, status = read.metadata, read.status
+    is_current = status.observed_generation >= metadata.generation
+    try:
+        selector = read_selector(read.spec.selector)
+    except MalformedSelector:
+        selector = None
+    return DisruptionBudget(
+        metadata.namespace,
+        metadata.name,
+        selector,
+        max(status.disruptions_allowed, 0) if is_current else 0,
+        max(status.expected_pods - status.desired_healthy, 0) if is_current else 0,
+    )
+
+
+def encode_budget(budget: DisruptionBudget) -> dict[str, Any]:
+    """A PodDisruptionBudget as the API has it; for dumps."""
+    spec: dict[str, Any] = {}
+    if budget.selector is not None:
+        spec["selector"] = {
+            "matchExpressions": [
+                {"key": r.key, "operator": r.operator, "values": [*r.values]}
+                for r in budget.selector
+            ]
+        }
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {
+            "namespace": budget.namespace,
+            "name": budget.name,
+            "uid": f"budget-{budget}",
+        },
+        "spec": spec,
+        "status": {"disruptionsAllowed": budget.allowed, "expectedPods": budget.most},
+    }
+
+
+BUDGET = Kind(
+    ApiKind("policy", "PodDisruptionBudget"),
+    "poddisruptionbudgets",
+    BudgetObject,
+    decode_budget,
+)
 NAMESPACE = Kind(
     ApiKind("", "Namespace"),
     "namespaces",
@@ -182,7 +255,9 @@ STORAGE: tuple[AnyKind, ...] = (
     CSI_DRIVER,
     ATTACHMENT,
 )
-KINDS: tuple[AnyKind, ...] = (POD, *PRESENT_GANGS, *CLUSTER, *STORAGE)
+# What is listed and watched only while Tutti may end gangs so that others start.
+PREEMPTION: tuple[AnyKind, ...] = (BUDGET,)
+KINDS: tuple[AnyKind, ...] = (POD, *PRESENT_GANGS, *CLUSTER, *STORAGE, *PREEMPTION)
 
 BOUND = POD.stream("spec.nodeName!=", "bound pods")
 

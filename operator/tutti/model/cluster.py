@@ -9,7 +9,14 @@ from enum import StrEnum
 from typing import Self
 
 from . import ports
-from .inter_pod import AffinityTerm, DomainRule, Labels, Topology, WeightedAffinityTerm
+from .inter_pod import (
+    AffinityTerm,
+    DomainRule,
+    Labels,
+    Requirement,
+    Topology,
+    WeightedAffinityTerm,
+)
 from .keys import POD, POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from .owners import Owner
 from .queues import Queue, QueueRecord
@@ -222,6 +229,21 @@ class PriorityClass:
 
 
 @dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget, and how many evictions of its pods the API server takes by now."""
+
+    namespace: str
+    name: str
+    selector: tuple[Requirement, ...] | None  # of its pods, by their labels; None for none
+    allowed: int  # evictions that the API server takes now
+    most: int  # evictions that it would take if all of its pods were healthy
+
+    def __str__(self) -> str:
+        """As people write it."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class GangDeclaration:
     """What an API object says of a gang: every field that users may set, and nothing of its pods.
 
@@ -412,6 +434,8 @@ class Snapshot:
     topologies: tuple[Topology, ...] = ()  # sorted by name
     # Gangs that end for no other gang, for their eviction was refused a while ago.
     protected: frozenset[Uid] = frozenset()
+    # Sorted by namespace and name; none are read while Tutti ends no gang for another.
+    budgets: tuple[DisruptionBudget, ...] = ()
 
     @property
     def being_ended(self) -> frozenset[GangKey]:

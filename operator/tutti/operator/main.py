@@ -28,6 +28,7 @@ from ..kube.clock import ServerClock
 from ..kube.leader_election import Deposed, Election, assert_name_is_free
 from ..model.decisions import Mode
 from ..model.keys import LeaseKey
+from ..model.queues import Preemption
 from ..reporting import probes
 from ..reporting.metrics import Metrics
 from ..state.cluster_state import ClusterState
@@ -80,7 +81,12 @@ async def serve(
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     sources = gang_sources.chosen(settings.gang_sources)
     feeds = reflectors_into(
-        state, name, settings.namespaces, sources=sources, elsewhere=_warn_of_reservations
+        state,
+        name,
+        settings.namespaces,
+        sources=sources,
+        preempts=settings.preemption is not Preemption.OFF,
+        elsewhere=_warn_of_reservations,
     )
     async with Client(access, lease, heard=metrics.called, clock=clock, sources=sources) as api:
         election = Election(

@@ -16,13 +16,14 @@ from ..model.decisions import (
     Assignment,
     Claim,
     Eviction,
+    Finding,
     Placement,
     Plan,
     Policy,
     Reason,
     Rejection,
 )
-from ..model.keys import Uid
+from ..model.keys import GangKey, Uid
 from ..strategies.problem import Budget, Strategy
 from . import (
     compiled_demand,
@@ -42,6 +43,7 @@ from .compiled_demand import CompiledDemand
 from .observed_demand import ObservedDemand
 from .queued_gangs import QueuedGangs
 from .queueing import claim_rounds, stages
+from .queueing.claim_rounds import ClaimRound
 from .search import bounds, late_joins, repairs, round_order, round_runner, starvation
 from .search.limits import NO_PROGRESS, Progress, SearchLimits
 from .search.partial_plan import PartialPlan
@@ -68,16 +70,18 @@ def plan(
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
     first = begin(snapshot, limits)
-    begun, searched, claims = search_with_claims(snapshot, first, limits)
+    begun, searched, guaranteed = search_with_claims(snapshot, first, limits)
     observed, queued, compiled = begun.observed, begun.queued, begun.compiled
     improved = improve(compiled, searched, begun.order, limits)
     waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
-    claims += claim_by_priority(begun, improved, limits)
+    prioritized = claim_by_priority(begun, improved, limits)
+    claims = guaranteed.claims + prioritized.claims
+    obstacles = {**guaranteed.obstacles, **prioritized.obstacles}
     rejections = (*released.rejections, *queued.observed.refused.values())
     return Plan(
         placements=placements_of(improved, observed.slots, queued),
-        rejections=with_claimants(rejections, claims),
+        rejections=with_claimants(rejections, claims, obstacles),
         evictions=released.evictions,
         proved=improved.plan.proved,
         shortfall=improved.plan.shortfall,
@@ -142,7 +146,7 @@ def begin(snapshot: Snapshot, limits: SearchLimits) -> BegunPlan:
 
 def search_with_claims(
     snapshot: Snapshot, begun: BegunPlan, limits: SearchLimits
-) -> tuple[BegunPlan, PartialPlan, tuple[Claim, ...]]:
+) -> tuple[BegunPlan, PartialPlan, ClaimRound]:
     """The plan once all rounds are answered, and what gangs claim that a guarantee would cover.
 
     The claims are decided once all have started that do not borrow, and what they claim is given
@@ -153,14 +157,16 @@ def search_with_claims(
     if is_meant and compiled.requests and isinstance(order, stages.QueueStages):
         covered = search(replace(begun, order=replace(order, has_borrowers=False)), limits)
         first = order.starved.want if order.starved and order.starved.is_entitled else None
-        claims = claim_rounds.by_guarantee(compiled, begun.queued, covered, first, limits)
-        if claims:
-            beside = begin(claim_rounds.with_claims(snapshot, claims), limits)
+        claimed = claim_rounds.by_guarantee(compiled, begun.queued, covered, first, limits)
+        if claimed.claims:
+            beside = begin(claim_rounds.with_claims(snapshot, claimed.claims), limits)
             plan = search(beside, limits)
             starts = (want for want in compiled.requests if covered.has_placed(want))
             if all(plan.has_placed(want) for want in starts):
-                return beside, plan, claims
-    return begun, search(begun, limits), ()
+                return beside, plan, claimed
+        else:
+            return begun, search(begun, limits), claimed
+    return begun, search(begun, limits), claim_rounds.NO_CLAIMS
 
 
 def search(begun: BegunPlan, limits: SearchLimits) -> PartialPlan:
@@ -168,19 +174,22 @@ def search(begun: BegunPlan, limits: SearchLimits) -> PartialPlan:
     return search_rounds(begun.compiled, begun.repaired, begun.starved, begun.order, limits)
 
 
-def claim_by_priority(
-    begun: BegunPlan, improved: ImprovedPlan, limits: SearchLimits
-) -> tuple[Claim, ...]:
+def claim_by_priority(begun: BegunPlan, improved: ImprovedPlan, limits: SearchLimits) -> ClaimRound:
     """What gangs claim by their priority, once the plan has started all that it starts."""
     if not claim_rounds.may_claim(begun.compiled.snapshot, limits.policy, by_guarantee=False):
-        return ()
+        return claim_rounds.NO_CLAIMS
     return claim_rounds.by_priority(begun.compiled, begun.queued, improved.plan, limits)
 
 
 def with_claimants(
-    rejections: Sequence[Rejection], claims: Sequence[Claim]
+    rejections: Sequence[Rejection],
+    claims: Sequence[Claim],
+    obstacles: Mapping[GangKey, Finding],
 ) -> tuple[Rejection, ...]:
-    """The rejections, in which each claimant says who ends before it starts."""
+    """The rejections, in which each claimant says who ends before it starts.
+
+    Gangs without a claim say what keeps them from it.
+    """
     by_gang = {rejection.gang: rejection for rejection in rejections}
     for claim in claims:
         before = by_gang.get(claim.gang) or Rejection(claim.gang, Reason.NOT_ENOUGH_ROOM, ())
@@ -188,6 +197,10 @@ def with_claimants(
         victims = tuple(victim.gang for victim in claim.victims)
         finding = ClaimsRoom(members, victims, by_guarantee=claim.by_guarantee)
         by_gang[claim.gang] = before.with_findings(finding)
+    claimants = {claim.gang for claim in claims}
+    for gang, obstacle in obstacles.items():
+        if gang in by_gang and gang not in claimants:
+            by_gang[gang] = by_gang[gang].with_findings(obstacle)
     return tuple(by_gang.values())
 
 

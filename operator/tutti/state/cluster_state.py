@@ -14,6 +14,7 @@ from ..kube.codec.queues import QueueObject
 from ..kube.gang_sources import GangObject
 from ..kube.list_watch import Item
 from ..model.cluster import (
+    DisruptionBudget,
     ForeignPod,
     Gang,
     Member,
@@ -80,6 +81,7 @@ class ClusterState:
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.queues: Store[QueueObject] = Store(self._queue_changed, self._listed)
         self.topologies: Store[Topology] = Store(self._topology_changed, self._listed)
+        self.budgets: Store[DisruptionBudget] = Store(self._budget_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
@@ -94,6 +96,7 @@ class ClusterState:
             kinds.NAMESPACE: self.namespaces,
             kinds.QUEUE: self.queues,
             kinds.TOPOLOGY: self.topologies,
+            kinds.BUDGET: self.budgets,
             **self.storage.stores,
         }
         self._node_usage = NodeUsage(self.storage.attached)
@@ -109,6 +112,7 @@ class ClusterState:
         self._lost_records: dict[Uid, Reservation] = {}  # deleted while they counted, by gang
         self._queues: tuple[Queue, ...] = ()  # sorted by name
         self._topologies: tuple[Topology, ...] = ()  # sorted by name
+        self._budgets: tuple[DisruptionBudget, ...] = ()  # sorted by namespace and name
         self.protected: dict[Uid, float] = {}  # gangs that end for no other one, until when
 
     @property
@@ -150,6 +154,7 @@ class ClusterState:
             start_records=self._start_records,
             topologies=self._topologies,
             protected=self._protected_at(now),
+            budgets=self._budgets,
         )
 
     def protect(self, gang: Uid, until: float) -> None:
@@ -403,6 +408,15 @@ class ClusterState:
             # Of several Topologies of one name, the latest counts.
             by_name = {topology.name: topology for topology in self.topologies}
             self._topologies = tuple(by_name[name] for name in sorted(by_name))
+            self._wake()
+
+    def _budget_changed(
+        self, _uid: Uid, old: DisruptionBudget | None, new: DisruptionBudget | None
+    ) -> None:
+        if old != new:
+            # Of several budgets of one name, the latest counts.
+            by_name = {str(budget): budget for budget in self.budgets}
+            self._budgets = tuple(by_name[name] for name in sorted(by_name))
             self._wake()
 
     def _bound_changed(

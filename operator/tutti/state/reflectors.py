@@ -48,6 +48,7 @@ def reflectors_into(
     served: Collection[str] = (),
     *,
     sources: Sequence[GangSource] = ALWAYS,
+    preempts: bool = False,
     elsewhere: Callable[[str], None] = lambda _: None,
 ) -> Reflectors:
     """The reflectors that fill a cluster state; ``name`` is the scheduler's.
@@ -55,7 +56,7 @@ def reflectors_into(
     If ``served`` names namespaces, only their gangs count: pods that wait elsewhere are left out,
     and pods bound elsewhere count as foreign. ``elsewhere`` is called once with each other
     namespace that has a Reservation of this scheduler: that Reservation's room is not kept. Gangs
-    come from these ``sources``.
+    come from these ``sources``. Unless Tutti ``preempts``, it reads no PodDisruptionBudgets.
     """
     ours = frozenset(served)
     spaces_reported: set[str] = set()
@@ -94,7 +95,9 @@ def reflectors_into(
         pinned=list_watch.Reflector(cluster_kinds, wire.Pod, decode.decode_occupant, state.pinned),
         reservations=_reflector(state, kinds.RESERVATION, promised),
         cluster_kinds=tuple(
-            _reflector(state, kind) for kind in kinds.CLUSTER if kind is not kinds.RESERVATION
+            _reflector(state, kind)
+            for kind in (*kinds.CLUSTER, *(kinds.PREEMPTION if preempts else ()))
+            if kind is not kinds.RESERVATION
         ),
     )
 

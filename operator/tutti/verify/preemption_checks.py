@@ -4,13 +4,14 @@ Claims are judged one by one, each as if the victims of those before it had gone
 claimants ran.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from ..filters.node_rules import fits_node
-from ..model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
+from ..filters.selectors import is_budgeted
+from ..model.cluster import DisruptionBudget, Gang, Member, PodReservation, Reservation, Snapshot
 from ..model.decisions import Claim, Plan, Victim
 from ..model.keys import GangKey, Uid
 from ..model.queues import ROOT, Preemption, Queue, QueueMode
@@ -63,7 +64,37 @@ def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ..
     if found and placed:
         # Whoever borrows starts after the claims by guarantee, and may come before them in a walk.
         found = violations(after, plan.claims, modes, (), later=placed)
-    return (*spared, *found)
+    return (*spared, *_beyond_budgets(snapshot, plan.claims), *found)
+
+
+def _beyond_budgets(snapshot: Snapshot, claims: Sequence[Claim]) -> Iterator[str]:
+    """Victims of which the eviction API would take some pods and refuse others."""
+    standing = {pod for r in snapshot.reservations for v in r.victims or () for pod in v.pods}
+    holders = [pod for gang in snapshot.gangs if standing for pod in _holders(gang)]
+    going = _by_budget(snapshot, [pod for pod in holders if pod.uid in standing])
+    for victim in (victim for claim in claims for victim in claim.victims):
+        if any(len(_budgets_of(snapshot, pod)) > 1 for pod in victim.members):
+            yield f"victim {victim.gang} has pods of two budgets, which are never evicted"
+        for budget, uids in _by_budget(snapshot, victim.members).items():
+            going[budget] |= uids
+            if len(going[budget]) > budget.allowed:
+                why = f"{len(going[budget])} pods of {budget} would go, {budget.allowed} may"
+                yield f"victim {victim.gang} would be left as half a gang: {why}"
+
+
+def _by_budget(
+    snapshot: Snapshot, pods: Sequence[Member]
+) -> defaultdict[DisruptionBudget, set[Uid]]:
+    uids = defaultdict[DisruptionBudget, set[Uid]](set)
+    for pod in pods:
+        for budget in _budgets_of(snapshot, pod):
+            uids[budget].add(pod.uid)
+    return uids
+
+
+def _budgets_of(snapshot: Snapshot, pod: Member) -> Sequence[DisruptionBudget]:
+    space = pod.key.namespace
+    return [b for b in snapshot.budgets if is_budgeted(b, space, pod.labels)]
 
 
 def _mode(queue: Queue, setting: Preemption) -> Preemption:

@@ -54,7 +54,16 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
 from ...harness import generators
-from ...harness.builders import gang, node, reservation, resources, single, snapshot, space
+from ...harness.builders import (
+    budget,
+    gang,
+    node,
+    reservation,
+    resources,
+    single,
+    snapshot,
+    space,
+)
 
 SETUP = dump.PlannerConfig("tutti", "bestfit", Policy(Objective.GANGS, 60.0), {"seconds": 2.5})
 
@@ -415,6 +424,12 @@ def test_the_gangs_that_end_for_no_other_are_kept() -> None:
     body["metadata"]["annotations"]["tutti.dev/protected"] = '{"gangs": 1}'
     with pytest.raises(dump.BadFile, match="no list of gangs"):
         read(json.dumps(body))
+
+
+def test_budgets_are_kept() -> None:
+    budgets = budget("keep", 3, most=4, app="x"), replace(budget("none", 0), selector=None)
+    kept = snapshot(node("n1", cpu=8), *budgets)
+    assert read(dump.write(kept, SETUP)) == kept
 
 
 def test_the_claims_of_a_plan_are_in_its_record() -> None:

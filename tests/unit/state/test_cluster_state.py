@@ -27,6 +27,7 @@ from tutti.model.resources import NOTHING, Resources
 from tutti.state.cluster_state import ClusterState
 
 from ...harness.builders import (
+    budget,
     gang,
     labels,
     member,
@@ -773,6 +774,17 @@ def test_topologies_are_shown_by_name_and_wake_when_they_change() -> None:
     for uid in ("t-1", "t-2", "t-3"):
         one.state.topologies.drop(Uid(uid))
     assert not any(one.seen.topologies)
+
+
+def test_budgets_are_shown_by_name_and_wake_when_they_change() -> None:
+    one = Observed()
+    wakes = one.wakes
+    for name, uid, allowed in (("b", "b-1", 1), ("a", "b-2", 2), ("b", "b-3", 3)):
+        one.state.budgets.put(Item(Uid(uid), one.next(), budget(name, allowed)))
+    assert one.seen.budgets == (budget("a", 2), budget("b", 3))
+    assert one.wakes == wakes + 3
+    one.state.budgets.put(Item(Uid("b-2"), one.next(), budget("a", 2)))
+    assert one.wakes == wakes + 3
 
 
 def test_queues_are_shown_by_name_with_the_namespaces_that_they_choose_from() -> None:

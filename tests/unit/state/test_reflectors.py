@@ -34,11 +34,23 @@ def _feeds(state: ClusterState, *served: str) -> Mapping[str, list_watch.Reflect
 
 def test_every_kind_has_a_stream_into_a_store_of_its_own() -> None:
     state = ClusterState(lambda: None)
-    feeds = (*reflectors_into(state, "tutti", sources=SOURCES), *storage_into(state))
+    feeds = (
+        *reflectors_into(state, "tutti", sources=SOURCES, preempts=True),
+        *storage_into(state),
+    )
     known = {*kinds.KINDS, *kinds.GANGS.values()}
     assert {feed.kind for feed in feeds} == {kind.model for kind in known}
     assert len({id(feed.sink) for feed in feeds}) == len(feeds)
     assert known - {kinds.POD} == set(state.stores)
+
+
+def test_budgets_are_read_only_where_gangs_may_end_for_others() -> None:
+    feeds = [
+        reflectors_into(ClusterState(lambda: None), "tutti", preempts=preempts)
+        for preempts in (False, True)
+    ]
+    off, on = ({feed.stream.name for feed in some} for some in feeds)
+    assert on - off == {kinds.BUDGET.stream().name}
 
 
 def _taken(feed: list_watch.Reflector[Any, Any], body: objects.Json) -> Any:

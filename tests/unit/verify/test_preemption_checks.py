@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Gang, Phase, Snapshot
+from tutti.model.cluster import Gang, Phase, ReservedVictim, Snapshot
 from tutti.model.decisions import Assignment, Claim, Placement, Plan, Victim
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart
@@ -18,7 +18,9 @@ from ...harness.builders import (
     NAMESPACE,
     GangBuilder,
     Part,
+    budget,
     gang,
+    labels,
     node,
     reservation,
     resources,
@@ -346,3 +348,41 @@ def test_a_gang_started_when_its_first_member_got_a_node() -> None:
     seen = scene(A, B, NEW, early, late)
     assert said(seen, claims(seen, "x")) == ()
     assert said(seen, claims(seen, "y")) == ("gang ml/new: its victim ml/y would not borrow",)
+
+
+def test_no_victim_has_more_pods_than_its_budgets_let_go() -> None:
+    seen = scene(A, B, NEW, *runs(gang("old").of(8, gpu=1).each(labels=labels(app="old")), "b"))
+    made = Plan(claims=(claims(seen, "old"),))
+
+    def faults(*budgets: Any, of: Snapshot = seen, plan: Plan = made) -> tuple[str, ...]:
+        return preemption_checks.faults(replace(of, budgets=budgets), plan, Preemption.FULL)
+
+    assert faults(budget("keep", 8, app="old")) == ()
+    (sentence,) = faults(budget("keep", 7, app="old"))
+    assert "ml/old would be left as half a gang: 8 pods of ml/keep would go, 7 may" in sentence
+    assert faults(budget("keep", 7, app="x")) == ()
+    assert faults(replace(budget("keep", 7), namespace="else")) == ()
+    assert faults(replace(budget("keep", 7), selector=None)) == ()
+    (sentence,) = faults(budget("a", 8), budget("b", 8))
+    assert "has pods of two budgets, which are never evicted" in sentence
+
+
+def test_the_pods_of_a_budget_that_standing_claims_end_count() -> None:
+    """Also those of victims of one claim together."""
+    some = labels(app="old")
+    x, y = (runs(gang(n).of(4, gpu=1).each(labels=some), "b") for n in ("x", "y"))
+    seen = scene(A, B, NEW, *x, *y)
+    keep = budget("keep", 7, app="old")
+    held = ReservedVictim(key("x"), Uid("other"), (found(seen, "x").members[0].uid,), is_whole=True)
+    standing = replace(reservation(gang("else").of(1)), victims=(held,))
+    for allowed, is_fault in ((4, True), (5, False)):
+        of = replace(
+            seen,
+            budgets=(replace(keep, allowed=allowed),),
+            reservations=(*seen.reservations, standing),
+        )
+        said = preemption_checks.faults(of, Plan(claims=(claims(seen, "y"),)), Preemption.FULL)
+        assert any("half a gang" in sentence for sentence in said) is is_fault
+    both = replace(seen, budgets=(keep,))
+    said = preemption_checks.faults(both, Plan(claims=(claims(seen, "x", "y"),)), Preemption.FULL)
+    assert any("victim ml/y would be left as half a gang" in sentence for sentence in said)

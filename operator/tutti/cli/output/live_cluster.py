@@ -33,17 +33,21 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     from ...kube.access import Access
     from ...kube.client import Client
     from ...kube.gang_sources import chosen
+    from ...model.queues import Preemption
     from ...state.cluster_state import ClusterState
     from ...state.reflectors import reflectors_into, storage_into
 
     state, sources = ClusterState(lambda: None), chosen(settings.gang_sources)
+    feeds = reflectors_into(
+        state,
+        settings.scheduler_name,
+        settings.namespaces,
+        sources=sources,
+        preempts=settings.preemption is not Preemption.OFF,
+    )
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
-        await list_all(
-            api,
-            reflectors_into(state, settings.scheduler_name, settings.namespaces, sources=sources),
-            lambda sentence: say(sentence, aside=True),
-        )
+        await list_all(api, feeds, lambda sentence: say(sentence, aside=True))
         for reflector in storage_into(state) if state.storage.are_wanted else ():
             await list_watch.relist(api, reflector)
     return state

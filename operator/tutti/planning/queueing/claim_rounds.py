@@ -6,11 +6,14 @@ the same.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from ...filters.disruption_budgets import Shortage
 from ...gang.demand import PlacementRequest
+from ...gang.findings import KeptByBudget
 from ...model.cluster import PodReservation, Reservation, ReservedVictim, Snapshot
-from ...model.decisions import Assignment, Claim, Policy
+from ...model.decisions import Assignment, Claim, Finding, Policy
+from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption, Queue, QueueMode
 from ..compiled_demand import CompiledDemand
 from ..queued_gangs import QueuedGangs
@@ -22,13 +25,24 @@ from .preemption import ClaimedPlan
 from .victim_pool import PreemptionRules
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimRound:
+    """What gangs claim, and what keeps others from a claim, by gang."""
+
+    claims: tuple[Claim, ...] = ()
+    obstacles: Mapping[GangKey, Finding] = field(default_factory=dict)
+
+
+NO_CLAIMS = ClaimRound()
+
+
 def by_guarantee(
     compiled: CompiledDemand,
     queued: QueuedGangs,
     plan: PartialPlan,
     first: PlacementRequest | None,
     limits: SearchLimits,
-) -> tuple[Claim, ...]:
+) -> ClaimRound:
     """What gangs claim that a guarantee would cover; the plan has started nobody who borrows.
 
     The ``first`` is the starved gang that is entitled, if any. If it claims, it needs the room no
@@ -42,16 +56,16 @@ def by_guarantee(
         claimed = own if own.claims else claimed
         wants = [want for want in wants if not _is(want, first)]
     claimed = preemption.claim_by_guarantee(claimed, wants)
-    return _recorded(compiled, queued, claimed.claims)
+    return _claim_round(compiled, queued, claimed)
 
 
 def by_priority(
     compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan, limits: SearchLimits
-) -> tuple[Claim, ...]:
+) -> ClaimRound:
     """What gangs claim by their priority, once the plan has started all that it starts."""
     claimed = _claimed(compiled, queued, plan, limits)
     claimed = preemption.claim_by_priority(claimed, _waiting(compiled, plan))
-    return _recorded(compiled, queued, claimed.claims)
+    return _claim_round(compiled, queued, claimed)
 
 
 def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool:
@@ -118,6 +132,18 @@ def _waiting(compiled: CompiledDemand, plan: PartialPlan) -> Sequence[PlacementR
 
 def _is(want: PlacementRequest, other: PlacementRequest) -> bool:
     return want.gang.key == other.gang.key
+
+
+def _claim_round(compiled: CompiledDemand, queued: QueuedGangs, claimed: ClaimedPlan) -> ClaimRound:
+    obstacles = {gang: _kept_by_budgets(kept) for gang, kept in claimed.kept.items()}
+    return ClaimRound(_recorded(compiled, queued, claimed.claims), obstacles)
+
+
+def _kept_by_budgets(kept: Mapping[GangKey, Shortage]) -> KeptByBudget:
+    first = min(kept)
+    budgets, pods = kept[first]
+    names = tuple(str(budget) for budget in budgets)
+    return KeptByBudget(first, names, pods, budgets[0].allowed, more=len(kept) - 1)
 
 
 def _recorded(

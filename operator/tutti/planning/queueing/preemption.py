@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...filters.disruption_budgets import Shortage
 from ...gang import order
 from ...gang.demand import PlacementRequest
 from ...model.decisions import Claim, Victim
@@ -51,6 +52,8 @@ class ClaimedPlan:
     ledger: QueueLedger
     room: Room  # negative where a node is overdrawn
     claims: tuple[Claim, ...] = ()
+    # Gangs that may be ended for a gang without a claim, and why budgets keep them.
+    kept: Mapping[GangKey, Mapping[GangKey, Shortage]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -65,7 +68,7 @@ class ClaimedPlan:
 
         A gang of which no member stays has ended: it is neither covered nor charged.
         """
-        pool = VictimPool(compiled.snapshot, compiled.grid, plan, rules.spent, spared=rules.spared)
+        pool = VictimPool.of(compiled.snapshot, compiled.grid, plan, rules)
         room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
         starting = ledger.begun | {held.gang for held in compiled.snapshot.reservations}
         ended = {
@@ -174,7 +177,9 @@ def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
 
 def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlement) -> ClaimedPlan:
     """The plan with the claim of a gang, if some victims suffice."""
-    candidates = claimed.pool.candidates(want, claimed.ledger, entitlement)
+    candidates, kept = claimed.pool.within_budgets(
+        claimed.pool.candidates(want, claimed.ledger, entitlement)
+    )
     freed = claimed.pool.freed(candidates)
     quick = replace(claimed.limits, strategy=claimed.limits.fallback)  # any place will do
 
@@ -199,7 +204,7 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
 
     chosen = victims.cheapest(candidates, placed)
     if chosen is None:
-        return claimed
+        return replace(claimed, kept={**claimed.kept, want.gang.key: kept}) if kept else claimed
     room, after = room_without(chosen.candidates), chosen.answer
     left: Room = after.free + np.minimum(room, 0)
     return replace(

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...filters.disruption_budgets import DisruptionBudgets, Shortage
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Gang, Member, Snapshot
 from ...model.keys import GangKey, NodeName, Uid
@@ -48,14 +50,33 @@ class VictimPool:
     grid: Grid
     plan: PartialPlan
     spent: Mapping[GangKey, Fraction]
+    budgets: DisruptionBudgets
+    ending: tuple[Member, ...]  # members that hold room and end by a claim, standing ones included
     claimants: frozenset[GangKey] = frozenset()
     ended: frozenset[Uid] = frozenset()  # members that end by a claim already
     spared: frozenset[GangKey] = frozenset()
 
+    @classmethod
+    def of(cls, snapshot: Snapshot, grid: Grid, plan: PartialPlan, rules: PreemptionRules) -> Self:
+        """The pool before the first claim of a plan."""
+        victims = {
+            pod for held in snapshot.reservations for v in held.victims or () for pod in v.pods
+        }
+        ending = tuple(
+            m for gang in snapshot.gangs if victims for m in holders(gang) if m.uid in victims
+        )
+        budgets = DisruptionBudgets.of(snapshot.budgets)
+        return cls(snapshot, grid, plan, rules.spent, budgets, ending, spared=rules.spared)
+
     def with_claim(self, claimant: GangKey, victims: Iterable[Candidate]) -> "VictimPool":
         """The pool once the gang has a place, and these end."""
-        more = {member.uid for candidate in victims for member in candidate.members}
-        return replace(self, claimants=self.claimants | {claimant}, ended=self.ended | more)
+        more = tuple(member for candidate in victims for member in candidate.members)
+        return replace(
+            self,
+            claimants=self.claimants | {claimant},
+            ended=self.ended | {member.uid for member in more},
+            ending=self.ending + more,
+        )
 
     def candidates(
         self, want: PlacementRequest, ledger: QueueLedger, entitlement: Entitlement
@@ -76,6 +97,26 @@ class VictimPool:
                 if key in limited or any(member.node in allowed for member in candidate.members)
             ]
         return found
+
+    def within_budgets(
+        self, candidates: Sequence[Candidate]
+    ) -> tuple[Sequence[Candidate], Mapping[GangKey, Shortage]]:
+        """The candidates that PodDisruptionBudgets let end together, and why the others stay.
+
+        Where a budget lets not all of its candidates end, those that cost least may.
+        """
+        evicted = self.budgets.by_budget(self.ending)
+        allowed: set[CandidateName] = set()
+        kept: dict[GangKey, Shortage] = {}
+        for candidate in sorted(candidates, key=lambda one: (one.cost, one.name)):
+            shortage = self.budgets.shortage(candidate.members, evicted)
+            if shortage is not None:
+                kept[candidate.gang] = shortage
+                continue
+            allowed.add(candidate.name)
+            for budget, pods in self.budgets.by_budget(candidate.members).items():
+                evicted[budget] = evicted.get(budget, frozenset()) | pods
+        return [candidate for candidate in candidates if candidate.name in allowed], kept
 
     def freed(self, candidates: Sequence[Candidate]) -> Mapping[CandidateName, Freed]:
         """The rows of nodes that the end of each gives room, and how much; rounded down."""

@@ -16,7 +16,7 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks, preemption_checks
 
-from ....harness.builders import gang, node, single, snapshot
+from ....harness.builders import budget, gang, labels, node, single, snapshot
 from ..test_queued_gangs import queue
 from .test_preemption import A, B, ends, gpus, old, runs, seen, waits
 
@@ -180,3 +180,65 @@ def test_a_pod_without_a_pod_group_claims_too(setting: Preemption) -> None:
         assert [r.uid for r in claim_rounds.with_claims(of, plan(of).claims).reservations] == [
             Uid(pod.made.uid)
         ]
+
+
+def test_a_gang_whose_budget_allows_fewer_evictions_than_it_has_pods_is_no_victim() -> None:
+    """A budget of one would leave half a gang."""
+    low = gang("low").of(4, gpu=1).each(node="n1", labels=labels(app="low"))
+    dear = gang("dear").of(4, gpu=2).bound_on(*["n1"] * 4)
+    high = gang("high").of(2, gpu=1).priority(1)
+    parts = node("n1", gpu=12), low, dear, high
+    assert claimed(snapshot(*parts, at=9.0)) == {"high": ["low"]}
+    kept = snapshot(*parts, budget("keep", 3, app="low"), at=9.0)
+    assert claimed(kept) == {"high": ["dear"]}
+    assert claimed(snapshot(*parts, budget("keep", 4, app="low"), at=9.0)) == {"high": ["low"]}
+    both = budget("keep", 4, app="low"), budget("twice", 9)
+    assert claimed(snapshot(*parts[:2], high, *both, node("n0", gpu=0))) == {}
+
+
+def test_a_gang_that_budgets_keep_from_a_claim_says_so() -> None:
+    low = gang("low").of(8, gpu=1).each(node="n1", labels=labels(app="low"))
+    high = gang("high").of(2, gpu=1).priority(1)
+    made = plan(snapshot(node("n1", gpu=8), low, high, budget("keep", 7, app="low")))
+    said = finding_text.sentence(made.rejections[0])
+    assert said.endswith(
+        "; gang ml/low cannot end for it: PodDisruptionBudget ml/keep allows 7 evictions of 8"
+    )
+    twice = snapshot(node("n1", gpu=8), low, high, budget("a", 9, app="low"), budget("b", 9))
+    said = finding_text.sentence(plan(twice).rejections[0])
+    assert "a pod of it has the PodDisruptionBudgets ml/a and ml/b, and is never evicted" in said
+    two = [gang(n).of(4, gpu=1).each(node="n1", labels=labels(app="low")) for n in ("x", "y")]
+    made = plan(snapshot(node("n1", gpu=8), *two, high, budget("keep", 1, app="low")))
+    assert "gang ml/x cannot end for it, nor 1 other gang: " in finding_text.sentence(
+        made.rejections[0]
+    )
+    queues = seen(A, B, waits("new", "a", 4), *old())
+    tight = replace(queues, budgets=(budget("all", 7),))
+    assert "cannot end for it" in finding_text.sentence(plan(tight).rejections[0])
+
+
+def test_gangs_that_end_together_share_a_budget() -> None:
+    """What earlier claims end counts, in the same plan and in standing ones."""
+    x, y = (
+        gang(name).of(4, gpu=1).each(node=on, labels=labels(app="low"))
+        for name, on in (("x", "n1"), ("y", "n2"))
+    )
+    first, second = (gang(n).of(4, gpu=1).priority(p) for n, p in (("first", 2), ("second", 1)))
+    parts = node("n1", gpu=4), node("n2", gpu=4), x, y, first, second
+    assert claimed(snapshot(*parts)) == {"first": ["x"], "second": ["y"]}
+    tight = snapshot(*parts, budget("keep", 4, app="low"))
+    assert claimed(tight) == {"first": ["x"]}
+    standing = claim_rounds.with_claims(tight, plan(tight).claims)
+    assert claimed(standing) == {}
+    free = replace(standing, budgets=())
+    assert claimed(free) == {"second": ["y"]}
+
+
+def test_an_extra_ends_only_if_its_budget_allows_it() -> None:
+    big = runs(gang("big").of(6, gpu=1).needing(4).each(labels=labels(app="big")), B)
+    of = seen(A, B, waits("new", "a", 2), *big, gpu=6)
+    assert claimed(of) == {"new": ["big-4", "big-5"]}
+    assert claimed(replace(of, budgets=(budget("keep", 2, app="big"),))) == {
+        "new": ["big-4", "big-5"]
+    }
+    assert claimed(replace(of, budgets=(budget("keep", 1, app="big"),))) == {}
