@@ -309,6 +309,46 @@ async def test_no_eviction_is_sent_to_a_gang_of_which_a_budget_would_keep_a_part
     assert not cluster.broken
 
 
+async def test_what_a_tenant_declares_after_the_start_protects_no_borrower() -> None:
+    """Neither an edit of the PodGroup does, nor another PodGroup of the same name."""
+    for is_made_anew in (False, True):
+        cluster, clock = guaranteed(), Clock()
+        for name in ("base", "loan"):  # the first by name is covered
+            waits(cluster, name, "b", at=1000.0)
+        await live(cluster, clock)
+        if is_made_anew:
+            cluster.delete_group("loan")
+            cluster.collect()
+            cluster.add_group(gang("loan").of(2, cpu=1))
+        cluster.change_group("loan", queue="b", is_protected=True)
+        waits(cluster, "claims", "a", at=clock.now)
+        await live(cluster, clock)
+        assert terminating(cluster) == ["loan-0", "loan-1"]
+        assert not cluster.broken
+
+
+async def test_a_gang_that_said_never_at_its_start_runs_on_and_its_record_says_so() -> None:
+    cluster, clock = guaranteed(), Clock()
+    waits(cluster, "keeps", "b", at=1000.0)
+    cluster.change_group("keeps", is_protected=True)
+    await live(cluster, clock)
+    (held,) = cluster.reservations.values()
+    assert held.record is not None
+    assert held.record.is_protected
+    waits(cluster, "large", "b", at=999.0)
+    cluster.change_group("large", is_protected=True)
+    await live(cluster, clock)
+    assert {"large-0", "large-1"}.isdisjoint(on_nodes(cluster))
+    assert "queue b does not cover it by its own guarantee" in told(cluster, "large")
+    cluster.change_group("large", is_protected=False)
+    cluster.change_group("keeps", is_protected=False)
+    await live(cluster, clock)
+    assert {"large-0", "large-1"} <= {*on_nodes(cluster)}
+    waits(cluster, "claims", "a", at=clock.now)
+    await live(cluster, clock)
+    assert terminating(cluster) == ["large-0", "large-1"]
+
+
 async def test_a_gang_ends_whole_within_its_budget() -> None:
     cluster = prioritized()
     for name in ("low-0", "low-1"):

@@ -442,6 +442,19 @@ def _(finding: of.QueueChanges) -> str:
 
 
 @text.register
+def _(finding: of.MayNotBorrow) -> str:
+    name = finding.resource
+    wanted, guaranteed, in_use = (
+        format_amount(name, n) for n in (finding.wanted, finding.guaranteed, finding.in_use)
+    )
+    used = f", {in_use} {'is' if in_use == '1' else 'are'} in use" if finding.in_use else ""
+    amounts = f": it guarantees {guaranteed} {name}{used}, {wanted} wanted" if name else ""
+    fix = "with preemption: Any it could borrow, and then be ended"
+    why = f"preemption: Never, and queue {finding.queue} does not cover it by its own guarantee"
+    return f"{why}{amounts}; {fix}"
+
+
+@text.register
 def _(finding: of.QueueAtLimit) -> str:
     name = finding.resource
     in_use, limit, charge = (

@@ -382,6 +382,20 @@ class QueueAtLimit(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class MayNotBorrow(Finding):
+    """The gang cannot be ended, and its own queue does not cover it.
+
+    Of a resource that is short: what the gang wants, and what the queue guarantees and covers.
+    """
+
+    queue: str
+    resource: str = ""
+    wanted: int = 0
+    guaranteed: int = 0
+    in_use: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CountsInRoot(Finding):
     """The gang names no queue, and its namespace has no default."""
 

@@ -271,6 +271,7 @@ class GangDeclaration:
     is_one_by_one: bool = False  # its pods start as pods that name no gang
     same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
     preferred_domains: tuple[DomainRule, ...] = ()  # the same, of levels that are only preferred
+    is_protected: bool = False  # never ends for another gang; while there are Queues, never borrows
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class Reason(StrEnum):
     QUEUE_DRAINS = "QueueDrains"  # and the gang is newer than the drain
     QUEUE_CHANGES = "QueueChanges"  # pods of the gang still hold room in another queue
     QUEUE_AT_LIMIT = "QueueAtLimit"
+    MAY_NOT_BORROW = "MayNotBorrow"  # preemption: Never, and its queue does not cover it
     PAUSED = "Paused"
     WOULD_START = "WouldStart"  # but for the mode
 

@@ -76,3 +76,4 @@ class QueueRecord:
     queue_uid: Uid
     started: float  # seconds since the epoch
     minimum: tuple[RoleAtStart, ...] = ()  # sorted by role
+    is_protected: bool = False  # from being ended, for its queue's own guarantee covered it

@@ -52,6 +52,7 @@ from .search.starvation import StarvedGang
 from .search.starvation_trials import StarvationSearch
 
 DEFAULT_POLICY = Policy()
+EXPLAINED_BY_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 ROUNDED = "a node has more than 1 Pi of a resource, and a request for it was rounded up"
 
 
@@ -223,7 +224,9 @@ def find_starved(
     candidates = [
         request
         for request in compiled.requests
-        if request.gang.key not in refused and not problems.exceeded(compiled.grid, request, quotas)
+        if request.gang.key not in refused
+        and queued.may_ever_start(request)
+        and not problems.exceeded(compiled.grid, request, quotas)
     ]
     trials = StarvationSearch(limits, len(compiled.requests))
     gangs = starvation.starved(
@@ -321,7 +324,13 @@ def explain_waiting(
         limited=queued.limited(improved.gangs, plan.assigned),
     )
     rejections = explain.rejections(context, improved.gangs, limits.progress)
-    rejections = tuple(queued.explained(rejection) for rejection in rejections)
+    barred = claim_rounds.barred(compiled, queued, plan)
+    rejections = tuple(
+        barred.get(rejection.gang, rejection)
+        if rejection.reason in EXPLAINED_BY_ROOM
+        else rejection
+        for rejection in map(queued.explained, rejections)
+    )
     return timeouts.with_time_limits(rejections, improved.gangs, compiled.snapshot.taken_at)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from ..gang import demand, timeouts
-from ..gang.demand import MemberCounts
+from ..gang.demand import MemberCounts, PlacementRequest
 from ..gang.findings import (
     AmbiguousDefault,
     CountsInRoot,
@@ -73,7 +73,18 @@ class QueuedGangs:
             return None
         queue = self.queues[gang.key]
         minimum = charge.start_charge(gang, placed)
-        return QueueRecord(queue, self.uids[queue], self.observed.snapshot.taken_at, minimum)
+        now = self.observed.snapshot.taken_at
+        return QueueRecord(queue, self.uids[queue], now, minimum, gang.is_protected)
+
+    def may_ever_start(self, want: PlacementRequest) -> bool:
+        """Whether its queue guarantees enough for a gang that must not borrow."""
+        gang = want.gang
+        if self.charged is None or not gang.is_protected:
+            return True
+        guarantee = self.charged.tree.guarantees[self.queue_of(gang)]
+        starts = charge.start_charge(gang, want.members)
+        needs = Resources.total(start.requests for start in starts)
+        return all(needs[line] <= n for line, n in guarantee.items())
 
     def limited(self, gangs: Iterable[MemberCounts], placed: Collection[Uid]) -> LimitedGangs:
         """The gangs below limits; of these, those wait of which no member has got a node."""
@@ -218,7 +229,10 @@ def _has_node(member: Member) -> bool:
 def _running(gang: Gang, queue: str, charged: GangCharge, record: QueueRecord | None) -> QueuedGang:
     """A gang that runs, as the walk sees it."""
     started = charge.started_at(gang) if record is None else record.started
-    return QueuedGang(gang.key, queue, gang.priority, charged.minimum, charged.extras, started)
+    is_protected = record is not None and record.is_protected
+    return QueuedGang(
+        gang.key, queue, gang.priority, charged.minimum, charged.extras, started, is_protected
+    )
 
 
 def _waiting(

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..gang.findings import MayNotBorrow
 from ..model.keys import GangKey
 from ..model.queues import Preemption
+from ..model.resources import NOTHING
 from . import cover
 from .cover import Cover, QueuedGang
 from .tree import QueueTree
@@ -61,11 +63,25 @@ def may_borrow(tree: QueueTree, gang: QueuedGang) -> bool:
     return not gang.is_protected or len(tree.queues) == 1
 
 
+def why_not_covered(
+    tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang
+) -> MayNotBorrow | None:
+    """Why a gang that must not borrow cannot start by now; None if its own queue would cover it."""
+    if cover.would_be_covered(tree, running, [start]):
+        return None
+    used = cover.walk(tree, running).used.get(start.queue, NOTHING)
+    guarantee, needs = tree.guarantees[start.queue], cover.on_lines(tree, start.minimum)
+    short = [line for line, n in needs.amounts if used[line] + n > guarantee[line]]
+    line = min(short, key=lambda line: (needs[line] <= guarantee[line], line), default="")
+    if not line:
+        return MayNotBorrow(start.queue)
+    return MayNotBorrow(start.queue, line, needs[line], guarantee[line], used[line])
+
+
 def _is_covered_start(
     tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang, after: Cover
 ) -> bool:
-    queue = after.gangs.get(start.key)
-    if queue is None or (start.is_protected and queue != start.queue):
+    if start.key not in after.gangs:
         return False
     return cover.would_be_covered(tree, running, [start])
 

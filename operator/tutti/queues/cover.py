@@ -75,17 +75,29 @@ def would_be_covered(
     """Whether the walk covers each of the starts once all of them run, and they strip nobody.
 
     A start strips a gang of its own queue with the same or a higher priority if that gang is
-    covered without such starts, and no longer with them.
+    covered without such starts, and no longer with them. A protected start has to be covered by its
+    own queue, and may not take that from another protected gang.
     """
     cover = walk(tree, (*running, *starts))
-    if not all(gang.key in cover.gangs for gang in starts):
+    if not all(_is_covered(gang, cover) for gang in starts):
         return False
+    protected = [gang for gang in running if gang.is_protected and not _is_covered(gang, cover)]
+    if protected and any(start.is_protected for start in starts):
+        before = walk(tree, running)
+        if any(_is_covered(gang, before) for gang in protected):
+            return False
     queues = {gang.queue for gang in starts}
     uncovered = [g for g in running if g.queue in queues and g.key not in cover.gangs]
     return not any(
         _is_stripped(tree, running, starts, [g for g in uncovered if _place(g) == place])
         for place in sorted({_place(gang) for gang in uncovered})
     )
+
+
+def _is_covered(gang: QueuedGang, cover: Cover) -> bool:
+    """Whether a queue covers the gang; its own queue if it is protected."""
+    queue = cover.gangs.get(gang.key)
+    return queue is not None and (queue == gang.queue or not gang.is_protected)
 
 
 def _is_stripped(

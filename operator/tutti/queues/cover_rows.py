@@ -9,6 +9,7 @@ starts, if no start comes before it and none is covered below.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from ..model.keys import GangKey
 from ..model.resources import NOTHING, Resources
@@ -91,6 +92,7 @@ class _Scan:
     covered: Mapping[str, Sequence[QueuedGang]]  # by queue
     kinds: Mapping[str, Mapping[_Kind, int]]  # at and below each queue, how many run
     lines: dict[GangKey, Resources] = field(default_factory=dict)
+    protected: Mapping[str, Sequence[Resources]] = field(default_factory=dict)  # by their queue
 
     @classmethod
     def of(cls, tree: QueueTree, running: Sequence[QueuedGang]) -> "_Scan":
@@ -98,13 +100,16 @@ class _Scan:
         covered: dict[str, list[QueuedGang]] = {}
         kinds: dict[str, dict[_Kind, int]] = {queue: {} for queue in tree.queues}
         lines = {gang.key: on_lines(tree, gang.minimum) for gang in running}
+        protected: dict[str, list[Resources]] = {}
         for gang in running:
             if gang.key in cover.gangs:
                 covered.setdefault(cover.gangs[gang.key], []).append(gang)
+            if gang.is_protected:
+                protected.setdefault(gang.queue, []).append(lines[gang.key])
             kind = gang.priority, lines[gang.key]
             for queue in tree.path(gang.queue):
                 kinds[queue][kind] = kinds[queue].get(kind, 0) + 1
-        return cls(tree, covered, kinds, lines)
+        return cls(tree, covered, kinds, lines, protected)
 
     def feasible(
         self, starts: Sequence[QueuedGang]
@@ -126,13 +131,17 @@ class _Scan:
             stays[queue] = Resources.total((*(self.lines[gang.key] for gang in staying), *below))
             if not any(tree.guarantees[queue].values()):
                 continue
-            known: dict[tuple[_Kind, bool], bool] = {}
+            known: dict[_StartKind, bool] = {}
             for start in inside[queue]:
-                kind = start.priority, on_lines(tree, start.minimum)
+                if start.is_protected and start.queue != queue:
+                    continue  # only its own queue may cover it
+                requests = on_lines(tree, start.minimum)
                 is_last = start.started == inf
-                if (kind, is_last) not in known:
-                    known[kind, is_last] = self._may_cover(queue, kind, stays, is_last=is_last)
-                if known[kind, is_last]:
+                kind = _StartKind(start.priority, requests, is_last, start.is_protected)
+                if kind not in known:
+                    before = self._before(queue, kind)
+                    known[kind] = self._may_cover(queue, requests, stays[queue], before)
+                if known[kind]:
                     feasible[start.key].append(queue)
         return feasible, stays
 
@@ -145,26 +154,45 @@ class _Scan:
         """The gangs that the queue covers now and whatever starts."""
         if any(feasible[start.key] for start in starts):
             return ()
+        covered = self.covered.get(queue, ())
+        if any(start.is_protected and start.queue == queue for start in starts):
+            return [gang for gang in covered if gang.is_protected and gang.queue == queue]
         before = max(((start.priority, -start.started) for start in starts), default=(-inf, -inf))
-        return [
-            gang for gang in self.covered.get(queue, ()) if (gang.priority, -gang.started) > before
-        ]
+        return [gang for gang in covered if (gang.priority, -gang.started) > before]
 
     def _may_cover(
-        self, queue: str, kind: _Kind, stays: Mapping[str, Resources], *, is_last: bool
+        self, queue: str, wanted: Resources, stays: Resources, before: Sequence[Resources]
     ) -> bool:
-        """Whether the queue could cover a start of this kind beside what it must cover before.
+        """Whether the queue could cover a start of this size beside what it must cover before.
 
         The larger of two amounts must be covered there: what stays, and the gangs that come before
         and request no more.
         """
-        priority, wanted = kind
         guarantee = self.tree.guarantees[queue]
-        before = [
-            requests.scaled(number)
-            for (other, requests), number in self.kinds[queue].items()
-            if (other > priority or (is_last and other == priority))
-            and all(n <= wanted[line] for line, n in requests.amounts)
-        ]
-        used = Resources.total(before).at_least(stays[queue])
+        used = Resources.total(before).at_least(stays)
         return all(used[line] + n <= guarantee[line] for line, n in wanted.amounts)
+
+    def _before(self, queue: str, kind: "_StartKind") -> Sequence[Resources]:
+        """What gangs request that come before such a start and request no more of any line."""
+        if kind.is_protected:
+            sizes = [(requests, 1) for requests in self.protected.get(queue, ())]
+        else:
+            sizes = [
+                (requests, number)
+                for (other, requests), number in self.kinds[queue].items()
+                if other > kind.priority or (kind.is_last and other == kind.priority)
+            ]
+        return [
+            requests.scaled(number)
+            for requests, number in sizes
+            if all(n <= kind.requests[line] for line, n in requests.amounts)
+        ]
+
+
+class _StartKind(NamedTuple):
+    """What decides which queues may cover a start."""
+
+    priority: int
+    requests: Resources  # of lines
+    is_last: bool  # after all that run with its priority
+    is_protected: bool

@@ -20,6 +20,7 @@ from . import (
     domain_checks,
     inter_pod,
     lookup,
+    preemption_checks,
     queue_checks,
     queue_order,
     room_ledger,
@@ -39,6 +40,7 @@ def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> 
         *over_caps,
         *over_limits,
         *queue_faults.values(),
+        *preemption_checks.borrowers(charged, plan.placements).values(),
     )
     return faults or tuple(queue_order.faults(charged, plan))
 
@@ -73,7 +75,10 @@ def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Plac
     if not snapshot.queues:
         return placements
     charged = queue_checks.with_charged_pods(snapshot)
-    queue_faults = queue_checks.faults(charged, placements)
+    queue_faults = {
+        **queue_checks.faults(charged, placements),
+        **preemption_checks.borrowers(charged, placements),
+    }
     allowed = [placement for placement in placements if placement.gang not in queue_faults]
     limits = queue_checks.caps(charged)
     return cap_checks.within(charged, allowed, limits, queue_checks.charging(charged))

@@ -6,13 +6,14 @@ claimants ran.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from math import inf
 
 from ..filters.node_rules import fits_node
 from ..filters.selectors import is_budgeted
 from ..model.cluster import DisruptionBudget, Gang, Member, PodReservation, Reservation, Snapshot
-from ..model.decisions import Claim, Plan, Victim
+from ..model.decisions import Claim, Placement, Plan, Victim
 from ..model.keys import GangKey, Uid
 from ..model.queues import ROOT, Preemption, Queue, QueueMode
 from . import lookup, queue_checks, room_ledger
@@ -52,18 +53,19 @@ def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ..
     modes = {queue.name: _mode(queue, setting) for queue in snapshot.queues} | {ROOT: setting}
     if setting is Preemption.OFF:
         modes = {}
-    protected = {gang.uid: gang.key for gang in snapshot.gangs if gang.uid in snapshot.protected}
+    refused = {gang.uid for gang in snapshot.gangs if gang.uid in snapshot.protected}
     spared = [
         f"gang {claim.gang}: its victim {victim.gang} could not be evicted a while ago"
         for claim in plan.claims
         for victim in claim.victims
-        if victim.uid in protected
+        if victim.uid in refused
     ]
-    placed, after = {one.gang for one in plan.placements}, _once_placed(snapshot, plan)
-    found = violations(after, plan.claims, modes, ())
+    placed, after = {p.gang for p in plan.placements}, _once_placed(snapshot, plan.placements)
+    protected = _protected(after)
+    found = violations(after, plan.claims, modes, protected)
     if found and placed:
         # Whoever borrows starts after the claims by guarantee, and may come before them in a walk.
-        found = violations(after, plan.claims, modes, (), later=placed)
+        found = violations(after, plan.claims, modes, protected, later=placed)
     return (*spared, *_beyond_budgets(snapshot, plan.claims), *found)
 
 
@@ -103,9 +105,66 @@ def _mode(queue: Queue, setting: Preemption) -> Preemption:
     return setting if queue.preemption is None else queue.preemption
 
 
-def _once_placed(snapshot: Snapshot, plan: Plan) -> Snapshot:
+def borrowers(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
+    """A sentence for each gang that starts, cannot be ended, and is not covered by its own queue.
+
+    The Snapshot is one ``with_charged_pods``.
+    """
+    if not snapshot.queues:
+        return {}
+    starts = {placement.gang: placement for placement in placements}
+    gangs = {gang.key: gang for gang in snapshot.gangs if gang.key in starts}
+    new = {key for key, gang in gangs.items() if not any(map(_runs, gang.members))}
+    after = _once_placed(snapshot, [starts[key] for key in new])
+    protected = _protected(after)
+    sentences = {
+        key: f"gang {key}: its record does not say whether it can be ended"
+        for key in sorted(new)
+        if (record := starts[key].record) is not None
+        and record.is_protected is not gangs[key].is_protected
+    }
+    if not new & protected:
+        return sentences
+    judge = _Judge.of(after, {}, protected)
+    running = [
+        replace(gang, started=inf) if key in new else gang for key, gang in judge.running.items()
+    ]
+    covers = _covered(judge.queues, running)
+    for gang in running:
+        if gang.key in new & protected and covers.get((gang.key, "")) != gang.queue:
+            sentences[gang.key] = f"gang {gang.key}: it cannot be ended, and it would borrow"
+    return sentences
+
+
+def _runs(member: Member) -> bool:
+    return member.counts_as_bound and not member.is_over
+
+
+def _protected(snapshot: Snapshot) -> AbstractSet[GangKey]:
+    """The gangs that cannot be ended: by their PodGroup, or by the record of their start.
+
+    While there are Queues, a gang that holds room is as it was when it started.
+    """
+    records = snapshot.records if snapshot.queues else {}
+    has_room = {held.uid for held in snapshot.reservations if held.entries or held.slots}
+    return {
+        gang.key
+        for gang in snapshot.gangs
+        if (
+            (record := records.get(gang.uid)) is not None and record.is_protected
+            if snapshot.queues and (gang.uid in has_room or _present(gang))
+            else gang.is_protected
+        )
+    }
+
+
+def _present(gang: Gang) -> bool:
+    return any(member.node is not None and not member.is_over for member in gang.members)
+
+
+def _once_placed(snapshot: Snapshot, placements: Sequence[Placement]) -> Snapshot:
     """The Snapshot in which the placements have Reservations."""
-    placed = {placement.uid: placement for placement in plan.placements}
+    placed = {placement.uid: placement for placement in placements}
     standing = {reservation.uid: reservation for reservation in snapshot.reservations}
     for uid, placement in placed.items():
         before = standing.get(uid)
@@ -215,6 +274,7 @@ class _Judge:
             f"gang {claim.gang}: {sentence}"
             for sentence in (
                 *self._placement(claim, gang),
+                *_record_faults(claim, gang),
                 *self._rights(claim, counted),
                 *self._victims(claim, counted),
             )
@@ -359,6 +419,11 @@ class _Judge:
         names = {member.key.name for member in members}
         extras = {pod: amounts for pod, amounts in gang.extras.items() if pod not in names}
         self.running[key] = replace(gang, extras=extras, members=gang.members - len(names))
+
+
+def _record_faults(claim: Claim, gang: Gang) -> Iterator[str]:
+    if claim.record is not None and claim.record.is_protected is not gang.is_protected:
+        yield "its record does not say whether it can be ended"
 
 
 def _holders(gang: Gang) -> Sequence[Member]:

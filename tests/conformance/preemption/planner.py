@@ -72,7 +72,10 @@ def faults_of_plans(state: State) -> Iterator[str]:
         for queue in seen.queues
     )
     setting = Preemption.FULL if queues else declared.modes.get("root", Preemption.OFF)
-    spared = frozenset(gang.uid for gang in seen.gangs if gang.key in declared.protected)
+    # A pod without a PodGroup declares nothing: for Tutti it is one that could not be evicted.
+    spared = frozenset(
+        gang.uid for gang in seen.gangs if gang.is_single and gang.key in declared.protected
+    )
     seen = replace(seen, queues=queues, protected=spared)
     for _ in range(2):
         strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
@@ -230,6 +233,7 @@ def _gang(state: State, job: Job) -> Gang:
         job.members,
         created=float(job.since),
         queue=queue,
+        is_protected=job.protected and not job.single,
         members=tuple(sorted(members, key=lambda member: member.key)),
     )
 
@@ -247,7 +251,8 @@ def _member(job: Job, name: str, created: int) -> Member:
 def _record(job: Job, start: int) -> QueueRecord:
     uid = Uid("" if job.team == rules.TOP else job.team)
     requests = _requests(job.each).scaled(job.members)
-    return QueueRecord(job.team, uid, float(start), (RoleAtStart("", job.members, requests),))
+    minimum = (RoleAtStart("", job.members, requests),)
+    return QueueRecord(job.team, uid, float(start), minimum, job.protected)
 
 
 def _queue(state: State, name: str) -> Queue:

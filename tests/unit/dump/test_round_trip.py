@@ -236,6 +236,7 @@ GANG: dict[str, Any] = {
     ),
     "absent_seconds": 5.0,
     "is_suspended": True,
+    "is_protected": True,
     "owner_pod": "driver",
     "priority_class": "high",
     "queue": "vision",
@@ -276,6 +277,7 @@ RESERVATION: dict[str, Any] = {
             RoleAtStart("driver", 1, resources(cpu=1, pods=1)),
             RoleAtStart("worker", 3, resources(gpu=6, pods=3)),
         ),
+        is_protected=True,
     ),
 }
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from tutti.gang import finding_text
+from tutti.gang.findings import MayNotBorrow
 from tutti.model.keys import POD
 from tutti.model.queues import Preemption
 from tutti.queues import claims, cover
@@ -121,3 +123,23 @@ def test_where_there_are_no_queues_a_lower_priority_ends() -> None:
 def test_a_gang_without_victims_may_still_claim_room_that_is_leaving() -> None:
     found = claims.entitlement(TREE, [], queued("new", "a", gpu=2), Preemption.FULL)
     assert found == Entitlement(by_guarantee=True, gangs=frozenset(), extras=frozenset())
+
+
+def test_a_gang_that_must_not_borrow_says_what_its_queue_lacks() -> None:
+    start, running = protected(queued("x", "a", gpu=2, cpu=1)), queued("r", "a", started=1, gpu=1)
+    assert claims.why_not_covered(TREE, [], start) is None
+    short = claims.why_not_covered(TREE, [protected(running)], start)
+    assert short == MayNotBorrow("a", "gpu", wanted=2, guaranteed=2, in_use=1)
+    large = claims.why_not_covered(TREE, [], protected(queued("x", "a", gpu=3)))
+    assert large == MayNotBorrow("a", "gpu", wanted=3, guaranteed=2)
+    assert claims.why_not_covered(TREE, [], protected(queued("x", "root", cpu=1))) == MayNotBorrow(
+        "root"
+    )
+
+
+def test_a_gang_that_must_not_borrow_names_the_fix() -> None:
+    fix = "; with preemption: Any it could borrow, and then be ended"
+    why = "preemption: Never, and queue a does not cover it by its own guarantee"
+    assert finding_text.text(MayNotBorrow("a")) == why + fix
+    full = MayNotBorrow("a", "pods", wanted=2, guaranteed=2, in_use=1)
+    assert finding_text.text(full) == f"{why}: it guarantees 2 pods, 1 is in use, 2 wanted{fix}"

@@ -1,5 +1,7 @@
 """Which gangs a guarantee covers."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,3 +148,27 @@ def potential(tree: QueueTree, gangs: list[QueuedGang]) -> list[int]:
 def test_a_declared_queue_is_a_value() -> None:
     assert isinstance(queue("q"), Queue)
     assert queue("q", gpu=1) == queue("q", gpu=1)
+
+
+def test_a_protected_start_needs_the_guarantee_of_its_own_queue() -> None:
+    tree = QueueTree.of([queue("p", gpu=8), queue("a", "p", gpu=4)])
+    start = replace(queued("x", "a", gpu=5), is_protected=True)
+    assert would_be_covered(tree, [], [replace(start, is_protected=False)])
+    assert not would_be_covered(tree, [], [start])
+    assert would_be_covered(tree, [], [queued("x", "a", gpu=4), queued("y", "a", gpu=4)])
+    leaf = QueueTree.of([queue("a", gpu=4)])
+    lower = queued("low", "a", started=1.0, gpu=4)
+    small = replace(queued("x", "a", priority=1, gpu=4), is_protected=True)
+    assert would_be_covered(leaf, [lower], [small])
+    assert not would_be_covered(leaf, [replace(lower, priority=1)], [small])
+
+
+def test_no_start_takes_the_cover_of_a_protected_gang_whatever_its_name_or_priority() -> None:
+    """Two starts of one plan come in the order of their names."""
+    tree = QueueTree.of([queue("p", gpu=8), queue("a", "p", gpu=4)])
+    first = replace(queued("z", "a", gpu=4), is_protected=True)
+    later = replace(queued("b", "a", priority=9, gpu=4), is_protected=True)
+    assert not would_be_covered(tree, [first], [later])
+    assert would_be_covered(tree, [first], [replace(later, is_protected=False)])
+    borrows = replace(queued("large", "a", started=1.0, gpu=5), is_protected=True)
+    assert would_be_covered(tree, [borrows], [later])

@@ -1,6 +1,7 @@
 """The rows that any set of covered starts keeps, and the starts that are in none."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,14 +46,29 @@ def test_a_fault_lets_children_cover_more_than_their_parent_guarantees() -> None
     assert {(row.queue, row.room) for row in found.rows} == {("a", 4), ("p", 4)}
 
 
+def test_a_protected_start_is_covered_by_its_own_queue_or_in_no_set() -> None:
+    """Only protected gangs of its queue come before it."""
+    start = replace(queued("x", "a", gpu=2), is_protected=True)
+    assert names([], start) == ["x"]
+    assert names([], replace(start, queue="b")) == []  # its parent alone guarantees that much
+    above = queued("r", "a", priority=9, started=1.0, gpu=2)
+    assert names([above, replace(above, key=key("s"))], start) == ["x"]
+    first, second = (replace(above, key=key(n), is_protected=True) for n in "rs")
+    assert names([first], start) == ["x"]
+    assert names([first, second], start) == []
+    stays = cover_rows(TREE, [first, above], [start]).rows
+    assert CoverRow("a", "gpu", 2, frozenset({start.key})) in stays
+
+
 SIZES = st.integers(0, 5)
-SOME = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1), SIZES, SIZES), max_size=4)
+GANGS = st.tuples(st.sampled_from("abc"), st.integers(0, 1), SIZES, SIZES, st.booleans())
+SOME = st.lists(GANGS, max_size=4)
 
 
 @given(SOME, SOME, st.lists(st.integers(0, 8), min_size=8, max_size=8))
 def test_no_covered_set_breaks_a_row(
-    running: list[tuple[str, int, int, int]],
-    starts: list[tuple[str, int, int, int]],
+    running: list[tuple[str, int, int, int, bool]],
+    starts: list[tuple[str, int, int, int, bool]],
     guaranteed: list[int],
 ) -> None:
     p, a, b, c = zip(guaranteed[::2], guaranteed[1::2], strict=True)
@@ -61,12 +77,15 @@ def test_no_covered_set_breaks_a_row(
         for name, parent, pair in (("p", "", p), ("a", "p", a), ("b", "p", b), ("c", "", c))
     )
     there = [
-        queued(f"r{i}", own, priority, started=float(i), gpu=gpu, cpu=cpu)
-        for i, (own, priority, gpu, cpu) in enumerate(running)
+        replace(
+            queued(f"r{i}", own, priority, started=float(i), gpu=gpu, cpu=cpu),
+            is_protected=is_protected,
+        )
+        for i, (own, priority, gpu, cpu, is_protected) in enumerate(running)
     ]
     waiting = [
-        queued(f"w{i}", own, priority, gpu=gpu, cpu=cpu)
-        for i, (own, priority, gpu, cpu) in enumerate(starts)
+        replace(queued(f"w{i}", own, priority, gpu=gpu, cpu=cpu), is_protected=is_protected)
+        for i, (own, priority, gpu, cpu, is_protected) in enumerate(starts)
     ]
     found = cover_rows(tree, there, waiting)
     for chosen in range(1, 1 << len(waiting)):

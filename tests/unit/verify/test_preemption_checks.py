@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Gang, Phase, ReservedVictim, Snapshot
+from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, SlotReservation, Snapshot
 from tutti.model.decisions import Assignment, Claim, Placement, Plan, Victim
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart
-from tutti.verify import preemption_checks
+from tutti.verify import plan_checks, preemption_checks
 
 from ...harness.builders import (
     GPU,
@@ -41,7 +41,7 @@ def key(name: str) -> GangKey:
     return GangKey(NAMESPACE, name)
 
 
-def runs(builder: GangBuilder, into: str, start: float = 1.0) -> tuple[Part, Part]:
+def runs(builder: GangBuilder, into: str, start: float = 1.0) -> tuple[GangBuilder, Reservation]:
     """A gang on the first node, and the record of its start."""
     bound = builder.but(queue=into).each(node=NodeName("n1"))
     made = bound.made
@@ -386,3 +386,115 @@ def test_the_pods_of_a_budget_that_standing_claims_end_count() -> None:
     both = replace(seen, budgets=(keep,))
     said = preemption_checks.faults(both, Plan(claims=(claims(seen, "x", "y"),)), Preemption.FULL)
     assert any("victim ml/y would be left as half a gang" in sentence for sentence in said)
+
+
+def starts(
+    seen: Snapshot, *names: str, protected: bool | None = True, into: str = "a"
+) -> tuple[Placement, ...]:
+    """Placements of all members of these gangs, with the record of each start."""
+    placed = []
+    for name in names:
+        gang_ = found(seen, name)
+        on = [Assignment(m.key, m.uid, m.version, NodeName("n1")) for m in gang_.members]
+        record = None
+        if protected is not None:
+            amounts = resources()
+            for m in gang_.members:
+                amounts += m.shape.requests
+            at_start = (RoleAtStart("", len(on), amounts),)
+            record = QueueRecord(into, Uid(into), 60.0, at_start, is_protected=protected)
+        placed.append(Placement(gang_.key, gang_.uid, 0, tuple(on), record=record))
+    return tuple(placed)
+
+
+def borrows(seen: Snapshot, placements: Sequence[Placement]) -> dict[str, str]:
+    found_ = preemption_checks.borrowers(seen, placements)
+    return {gang_.name: sentence for gang_, sentence in found_.items()}
+
+
+NEVER = gang("new").of(4, gpu=1).but(queue="a", is_protected=True)
+
+
+def test_a_gang_that_cannot_be_ended_starts_only_if_its_own_queue_covers_it() -> None:
+    within, beyond = scene(A, B, NEVER), scene(queue("a", 3), B, NEVER)
+    assert borrows(within, starts(within, "new")) == {}
+    (sentence,) = borrows(beyond, starts(beyond, "new")).values()
+    assert sentence == "gang ml/new: it cannot be ended, and it would borrow"
+    parent = scene(queue("p", 8), queue("a", 3, parent="p"), NEVER)
+    assert list(borrows(parent, starts(parent, "new"))) == ["new"]
+    any_ = scene(queue("a", 3), B, NEW)
+    assert borrows(any_, starts(any_, "new", protected=False)) == {}
+    nowhere = scene(NEVER)
+    assert borrows(nowhere, starts(nowhere, "new")) == {}
+
+
+def test_of_gangs_that_start_together_the_later_one_borrows() -> None:
+    """A gang that runs comes before both; one that can be ended after both."""
+    first, second = (
+        gang(name).of(2, gpu=1).but(queue="a", is_protected=True) for name in ("x", "y")
+    )
+    above = runs(gang("above").of(4, gpu=1).priority(9), "a")
+    seen = scene(A, B, first, second, *above)
+    assert borrows(seen, starts(seen, "x", "y")) == {}
+    held = replace(above[1], record=replace(above[1].record, is_protected=True))
+    seen = scene(A, B, first, second, above[0], held)
+    assert list(borrows(seen, starts(seen, "x", "y"))) == ["x", "y"]
+    small = scene(queue("a", 2), B, first, second)
+    assert list(borrows(small, starts(small, "x", "y"))) == ["y"]
+
+
+def test_the_record_of_a_start_says_what_the_podgroup_says() -> None:
+    for of, is_protected in ((NEW, True), (NEVER, False)):
+        seen = scene(A, B, of)
+        (sentence,) = borrows(seen, starts(seen, "new", protected=is_protected)).values()
+        assert "its record does not say whether it can be ended" in sentence
+    seen = scene(A, B, NEVER)
+    assert borrows(seen, starts(seen, "new", protected=None)) == {}
+    run = scene(A, B, *runs(gang("old").of(2, gpu=1).but(is_protected=True), "a"))
+    assert borrows(run, starts(run, "old", protected=False)) == {}
+    seen = scene(A, B, NEVER, *OLD)
+    record = starts(seen, "new", protected=False)[0].record
+    assert "does not say" in said(seen, claims(seen, "old", record=record), protected=["new"])[0]
+
+
+def test_a_plan_that_lets_a_protected_gang_borrow_breaks_a_promise() -> None:
+    seen = scene(queue("a", 3), B, NEVER)
+    made = Plan(placements=starts(seen, "new"), proved=False)
+    assert any("it would borrow" in words for words in plan_checks.violations(seen, made))
+    assert plan_checks.upheld(seen, made.placements) == ()
+    free = scene(A, B, NEVER)
+    assert plan_checks.upheld(free, starts(free, "new")) == starts(free, "new")
+
+
+def test_who_runs_is_as_protected_as_its_record_says() -> None:
+    """Without Queues the PodGroup counts; without a record nobody is protected beside Queues."""
+    bound, held = OLD
+    assert isinstance(bound, GangBuilder)
+    assert isinstance(held, Reservation)
+    assert held.record is not None
+    kept = replace(held, record=replace(held.record, is_protected=True))
+    never = bound.but(is_protected=True)
+    cases = [((never, held), False), ((bound, kept), True), ((never,), False)]
+    for parts, is_protected in cases:
+        seen = scene(A, B, NEW, *parts)
+        made = Plan(claims=(claims(seen, "old"),))
+        sentences = preemption_checks.faults(seen, made, Preemption.FULL)
+        assert any("old cannot be ended" in words for words in sentences) is is_protected
+    high = NEW.priority(9)
+    for of, is_protected in ((never, True), (bound, False)):
+        seen = scene(high, of)
+        made = Plan(claims=(claims(seen, "old", by_guarantee=False),))
+        sentences = preemption_checks.faults(seen, made, Preemption.FULL)
+        assert any("old cannot be ended" in words for words in sentences) is is_protected
+
+
+def test_a_gang_that_a_reservation_holds_room_for_is_as_its_record_says() -> None:
+    of = gang("b").of(1, gpu=1).but(queue="a", is_protected=True)
+    for slots in ((), (SlotReservation(NodeName("n1"), "", 1),)):
+        entries = () if slots else (("b-0", "n1"),)
+        held = reservation(of, *entries, slots=slots)
+        record = QueueRecord("a", Uid("a"), 1.0, (RoleAtStart("", 1, resources(gpu=1, pods=1)),))
+        for is_protected in (False, True):
+            kept = replace(held, record=replace(record, is_protected=is_protected))
+            seen = scene(A, B, of, kept)
+            assert (key("b") in preemption_checks._protected(seen)) is is_protected

@@ -232,6 +232,7 @@ def _record(record: wire.QueueRecord, name: str) -> QueueRecord:
         Uid(record.uid),
         seconds_of(record.started_at),
         tuple(sorted(minimum, key=lambda start: start.role)),
+        record.protected,
     )
 
 

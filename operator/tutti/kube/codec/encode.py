@@ -152,6 +152,7 @@ def _record(record: QueueRecord) -> dict[str, Any]:
             }
             for start in record.minimum
         ],
+        **({"protected": True} if record.is_protected else {}),
     }
 
 

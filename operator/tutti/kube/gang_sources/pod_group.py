@@ -24,6 +24,8 @@ from ..errors import BadObject
 from .base import GangObject, GangSource, StatusWriter
 from .spark import TUTTI_GROUP_LABEL, joining
 
+NEVER = "Never"  # of spec.preemption
+
 
 class TemplateSpec(wire.Wire):
     """What a member of a role that does not exist yet will request."""
@@ -77,6 +79,7 @@ class PodGroupSpec(wire.Wire):
     absent_member_timeout_seconds: int | None = None
     suspend: bool = False
     queue: str = ""
+    preemption: str = ""
     topology: TopologySpec = TopologySpec()
 
 
@@ -117,6 +120,7 @@ def decode_group(group: PodGroup) -> GangObject:
             (owner.name for owner in metadata.owner_references if owner.kind == "Pod"), ""
         ),
         queue=spec.queue,
+        is_protected=spec.preemption == NEVER,
         same_domain=_domain_rules(spec, lambda level: level.required),
         preferred_domains=_domain_rules(spec, lambda level: level.preferred),
         status=group.status,
@@ -140,6 +144,8 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
         spec["suspend"] = True
     if gang.queue:
         spec["queue"] = gang.queue
+    if gang.is_protected:
+        spec["preemption"] = NEVER
     if gang.same_domain or gang.preferred_domains:
         spec["topology"] = _topology(gang)
     return spec

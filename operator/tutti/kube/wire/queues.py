@@ -22,6 +22,7 @@ class QueueRecord(Wire):
     uid: str = ""
     started_at: AwareDatetime
     minimum: tuple[RoleAtStart, ...] = ()
+    protected: bool = False
 
 
 class QueueResource(Wire):

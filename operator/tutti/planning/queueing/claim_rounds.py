@@ -12,9 +12,10 @@ from ...filters.disruption_budgets import Shortage
 from ...gang.demand import PlacementRequest
 from ...gang.findings import KeptByBudget
 from ...model.cluster import PodReservation, Reservation, ReservedVictim, Snapshot
-from ...model.decisions import Assignment, Claim, Finding, Policy
+from ...model.decisions import Assignment, Claim, Finding, Policy, Reason, Rejection
 from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption, Queue, QueueMode
+from ...queues import claims
 from ..compiled_demand import CompiledDemand
 from ..queued_gangs import QueuedGangs
 from ..search.limits import SearchLimits
@@ -68,6 +69,30 @@ def by_priority(
     return _claim_round(compiled, queued, claimed)
 
 
+def barred(
+    compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan
+) -> Mapping[GangKey, Rejection]:
+    """Why gangs wait that must not borrow and are not covered once the plan is carried out."""
+    if queued.charged is None:
+        return {}
+    wants = [
+        want
+        for want in compiled.requests
+        if (want.gang.is_protected or want.gang.key in queued.charges) and not plan.has_placed(want)
+    ]
+    if not wants:
+        return {}
+    ledger = QueueLedger.of(queued, queued.charged, compiled.tried)
+    ledger = ledger.with_assigned(ledger.counts, plan.assigned)
+    starts = [start for want in wants if (start := ledger.started(want)).is_protected]
+    findings = {}
+    for start in starts:
+        others = [gang for gang in ledger.running if gang.key != start.key]
+        if (finding := claims.why_not_covered(ledger.tree, others, start)) is not None:
+            findings[start.key] = Rejection(start.key, Reason.MAY_NOT_BORROW, (finding,))
+    return findings
+
+
 def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool:
     """Whether the queue of some gang lets it have others ended."""
     if policy.preemption is Preemption.OFF:
@@ -78,9 +103,9 @@ def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool
     return Preemption.FULL in declared
 
 
-def with_claims(snapshot: Snapshot, claims: Sequence[Claim]) -> Snapshot:
+def with_claims(snapshot: Snapshot, added: Sequence[Claim]) -> Snapshot:
     """The Snapshot in which a Reservation stands for each claim."""
-    reservations = [*snapshot.reservations, *(_reservation(snapshot, claim) for claim in claims)]
+    reservations = [*snapshot.reservations, *(_reservation(snapshot, claim) for claim in added)]
     ordered = sorted(reservations, key=lambda reservation: reservation.gang)
     return replace(snapshot, reservations=tuple(ordered))
 
@@ -147,12 +172,12 @@ def _kept_by_budgets(kept: Mapping[GangKey, Shortage]) -> KeptByBudget:
 
 
 def _recorded(
-    compiled: CompiledDemand, queued: QueuedGangs, claims: Sequence[Claim]
+    compiled: CompiledDemand, queued: QueuedGangs, made: Sequence[Claim]
 ) -> tuple[Claim, ...]:
     """The claims with the record of each start."""
     counts = {members.gang.key: members for members in compiled.gangs}
     records = []
-    for claim in claims:
+    for claim in made:
         members = counts[claim.gang]
         placed = {assignment.uid for assignment in claim.assignments}
         record = queued.start_record(members, [m for m in members.waiting if m.uid in placed])

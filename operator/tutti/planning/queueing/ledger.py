@@ -173,7 +173,12 @@ class QueueLedger:
     ) -> QueuedGang:
         """A gang that starts."""
         queue = self.queued.queue_of(gang)
-        return QueuedGang(gang.key, queue, gang.priority, minimum, extras)
+        # A gang that is charged for pods of an earlier run goes by the record of that.
+        record = self.records.get(gang.uid) if gang.key in self.queued.charges else None
+        is_protected = gang.is_protected if record is None else record.is_protected
+        return QueuedGang(
+            gang.key, queue, gang.priority, minimum, extras, is_protected=is_protected
+        )
 
 
 def extra_of(want: PlacementRequest) -> tuple[str, Resources]:

@@ -109,7 +109,15 @@ def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
             started = gang.created if record is None else record.started
             charges[gang.key] = own
             running.append(
-                QueuedGang(gang.key, ROOT, gang.priority, own.minimum, own.extras, started)
+                QueuedGang(
+                    gang.key,
+                    ROOT,
+                    gang.priority,
+                    own.minimum,
+                    own.extras,
+                    started,
+                    gang.is_protected,
+                )
             )
     totals = Resources.total(node.allocatable for node in snapshot.nodes)
     return ChargedGangs(QueueTree.of(()), dict(totals.amounts), tuple(running), charges)

@@ -108,8 +108,12 @@ def _starved(
 ) -> StarvedQueueGang | None:
     """The candidate that waits longest, of the entitled ones if there are any."""
     ranked = [
-        (not is_entitled(ledger, gang.want), starvation.falls_due(gang.want, policy), gang)
+        (borrows, starvation.falls_due(gang.want, policy), gang)
         for gang in candidates
+        if not (
+            (borrows := not is_entitled(ledger, gang.want))
+            and ledger.started(gang.want).is_protected
+        )
     ]
     if not ranked:
         return None
@@ -191,7 +195,8 @@ class _Stage:
 
         The turns count gangs before as started, so they hold until one does not start.
         """
-        left = [*self.waiting, *self._extras(self._growing(None))]
+        gangs = [want for want in self.waiting if not self.ledger.started(want).is_protected]
+        left = [*gangs, *self._extras(self._growing(None))]
         while left := [*self._that_may_start(left)]:
             borrowers = {self.ledger.borrower(want): want for want in left}
             if self._start_all_turns(borrowers):

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tutti.gang import finding_text, timeouts
-from tutti.model.cluster import STUCK_SECONDS, Snapshot
-from tutti.model.decisions import Plan, Policy
-from tutti.model.keys import Uid
+from tutti.model.cluster import STUCK_SECONDS, Reservation, Snapshot
+from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.keys import NodeName, Uid
 from tutti.model.queues import Preemption, QueueMode
 from tutti.planning import plan as planning
 from tutti.planning.queueing import claim_rounds
@@ -16,7 +16,7 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks, preemption_checks
 
-from ....harness.builders import budget, gang, labels, node, single, snapshot
+from ....harness.builders import GangBuilder, Part, budget, gang, labels, node, single, snapshot
 from ..test_queued_gangs import queue
 from .test_preemption import A, B, ends, gpus, old, runs, seen, waits
 
@@ -242,3 +242,105 @@ def test_an_extra_ends_only_if_its_budget_allows_it() -> None:
         "new": ["big-4", "big-5"]
     }
     assert claimed(replace(of, budgets=(budget("keep", 1, app="big"),))) == {}
+
+
+def never(builder: GangBuilder) -> GangBuilder:
+    return builder.but(is_protected=True)
+
+
+def as_protected(held: Part) -> Reservation:
+    """The record of a gang that said so when it started."""
+    assert isinstance(held, Reservation)
+    assert held.record is not None
+    return replace(held, record=replace(held.record, is_protected=True))
+
+
+def reasons(made: Plan) -> dict[str, Reason]:
+    return {rejection.gang.name: rejection.reason for rejection in made.rejections}
+
+
+def test_a_gang_that_says_never_starts_within_the_guarantee_of_its_queue_alone() -> None:
+    """Whatever the setting: else a gang could run for ever in the room of others."""
+    parent = queue("p", **gpus(8))
+    mine = queue("a", parent="p", **gpus(4))
+    for setting in Preemption:
+        made = plan(
+            seen(parent, mine, never(waits("small", "a", 4)), waits("any", "a", 4)), setting
+        )
+        assert starts(made) == ["any", "small"]
+        small = next(p for p in made.placements if p.gang.name == "small")
+        assert small.record is not None
+        assert small.record.is_protected
+        made = plan(seen(parent, mine, never(waits("large", "a", 5))), setting)
+        assert (starts(made), reasons(made)) == ([], {"large": Reason.MAY_NOT_BORROW})
+        (said,) = [finding_text.sentence(rejection) for rejection in made.rejections]
+        assert said == (
+            "preemption: Never, and queue a does not cover it by its own guarantee: it guarantees "
+            "4 nvidia.com/gpu, 5 wanted; with preemption: Any it could borrow, and then be ended"
+        )
+        assert starts(plan(seen(parent, mine, waits("large", "a", 5)), setting)) == ["large"]
+    assert starts(plan(seen(never(waits("a", "", 8))))) == ["a"]
+
+
+def test_gangs_that_say_never_share_the_guarantee_of_their_queue() -> None:
+    one, two = (never(waits(name, "a", 3, n)) for n, name in ((5, "z"), (9, "b")))
+    made = plan(seen(A, one, two))
+    assert starts(made) == ["b"]
+    runs_on = runs(gang("z").of(3, gpu=1), A)
+    kept = as_protected(runs_on[1])
+    made = plan(seen(A, runs_on[0], kept, two))
+    assert reasons(made) == {"b": Reason.MAY_NOT_BORROW}
+    assert "4 nvidia.com/gpu, 3 are in use, 3 wanted" in finding_text.sentence(made.rejections[0])
+
+
+def test_a_starved_gang_that_says_never_borrows_no_more_than_others() -> None:
+    large, small = never(waits("large", "a", 5)), waits("small", "a", 1)
+    made = plan(seen(A, B, large, small), starvation_seconds=1.0)
+    assert (starts(made), reasons(made)) == (["small"], {"large": Reason.MAY_NOT_BORROW})
+    above = runs(gang("above").of(3, gpu=1).priority(9), A)
+    fits = never(waits("fits", "a", 4))
+    made = plan(seen(A, B, fits, waits("other", "b", 1), *above), starvation_seconds=1.0)
+    assert (starts(made), reasons(made)) == (["other"], {"fits": Reason.MAY_NOT_BORROW})
+
+
+def test_a_gang_that_says_never_is_a_victim_only_if_it_did_not_say_so_when_it_started() -> None:
+    """No tenant keeps what it borrows by an edit of its PodGroup."""
+    bound, held = old()
+    assert isinstance(bound, GangBuilder)
+    parts = A, B, waits("new", "a", 4)
+    assert claimed(seen(*parts, never(bound), held)) == {"new": ["old"]}
+    kept = as_protected(held)
+    assert claimed(seen(*parts, bound, kept)) == {}
+    early = seen(*parts, never(bound))  # from the time before there were Queues
+    assert claimed(early) == {"new": ["old"]}
+
+
+def test_without_queues_a_gang_that_says_never_is_no_victim() -> None:
+    low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
+    high = gang("high").of(4, gpu=1).priority(1)
+    assert claimed(snapshot(node("n1", gpu=8), never(low), high)) == {}
+    assert claimed(snapshot(node("n1", gpu=8), low, never(high))) == {"high": ["low"]}
+
+
+def test_a_gang_that_says_never_claims_within_its_guarantee_alone() -> None:
+    made = plan(seen(A, B, never(waits("new", "a", 4)), *old()))
+    assert ends(made.claims) == {"new": ["old"]}
+    assert made.claims[0].record is not None
+    assert made.claims[0].record.is_protected
+    mine = runs(gang("mine").of(8, gpu=1), A)
+    assert claimed(seen(A, B, waits("new", "a", 5, 9), *mine)) == {"new": ["mine"]}
+    assert claimed(seen(A, B, never(waits("new", "a", 5, 9)), *mine)) == {}
+
+
+def test_the_record_of_an_earlier_run_decides_while_its_pods_hold_room() -> None:
+    """Such a gang starts as one that can be ended, whatever its PodGroup says by now."""
+    _, held = runs(gang("a").of(2, gpu=1), A)
+    leaving = ("a-0", "a-1")
+    again = never(gang("a").of(7, gpu=1).but(queue="a", min_member=5)).where(
+        lambda m: replace(m, node=NodeName("n1"), terminating=True) if m.key.name in leaving else m
+    )
+    made = plan(seen(A, again, held))
+    assert [(p.gang.name, p.record) for p in made.placements] == [("a", None)]
+    kept = as_protected(held)
+    made = plan(seen(A, again, kept))
+    assert reasons(made) == {"a": Reason.MAY_NOT_BORROW}
