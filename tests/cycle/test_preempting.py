@@ -107,6 +107,13 @@ async def test_the_claim_is_written_down_before_the_first_victim_goes() -> None:
     assert [victim.gang.name for victim in claim.victims] == ["low"]
     told_of = [(e["involvedObject"]["name"], e["reason"]) for e in cluster.events.values()]
     assert told_of.count(("low", "Preempted")) == 1
+    (told_to_victim,) = [
+        e["message"] for e in cluster.events.values() if e["reason"] == "Preempted"
+    ]
+    assert told_to_victim.startswith(
+        "2 pods to evict, so that gang ml/high starts: its priority is higher; all that end for it "
+    )
+    assert told_to_victim.endswith(" s of the whole cluster's work, proved least")
     assert calls(cluster, "evict") == 2
     assert not cluster.broken
 
@@ -357,6 +364,54 @@ async def test_a_gang_ends_whole_within_its_budget() -> None:
     await live(cluster)
     assert terminating(cluster) == ["low-0", "low-1"]
     assert cluster.budgets["keep"].value.allowed == 0
+
+
+def limited(cluster: FakeCluster, clock: Clock, **limits: int) -> Life:
+    return Life(cluster, clock, preemption=FULL, restraint=RolloutLimits(**limits))
+
+
+async def test_a_cycle_ends_no_more_pods_than_its_limit_and_the_next_one_goes_on() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=2), node("n2", cpu=2))
+    for at, name in enumerate(("x", "y"), start=1):
+        cluster.add(gang(name).of(2, cpu=1).bound_on(f"n{at}", f"n{at}"))
+        cluster.add(gang(f"high-{name}").of(1, cpu=2).priority(5))
+    life = limited(cluster, clock, evictions=2)
+    assert await life.turn() == 0.1
+    assert len(terminating(cluster)) == 2
+    assert await life.turn() != 0.1
+    assert len(terminating(cluster)) == 4
+    assert not cluster.broken
+
+
+async def test_of_a_queue_no_more_pods_end_within_an_hour_than_its_limit() -> None:
+    """Whoever waits says so; a gang that alone is larger than the limit ends by itself."""
+    cluster, clock = prioritized(), Clock()
+    life = limited(cluster, clock, hourly_evictions=1)
+    await turns(life)
+    assert terminating(cluster) == ["low-0", "low-1"]
+    go(cluster)
+    await turns(life)
+    cluster.add(gang("more").of(1, cpu=2).priority(9).each(created=clock.now))
+    await turns(life)
+    assert not terminating(cluster)
+    clock.now += 3600
+    await turns(life)
+    assert terminating(cluster) == ["small-0", "small-1"]
+
+
+async def test_a_paused_operator_does_not_go_on_for_a_limit() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=2))
+    for name in ("x", "y"):
+        cluster.add(gang(name).of(1, cpu=1).bound_on("n1"))
+        cluster.add(gang(f"high-{name}").of(1, cpu=1).priority(5))
+    restraint = RolloutLimits(Mode.PAUSED, evictions=1)
+    life = Life(cluster, clock, preemption=FULL, restraint=restraint)
+    assert await life.turn() != 0.1
+    assert "but not yet: this cycle ends 1 pod already, and at most 1 may" in " ".join(
+        told(cluster, f"high-{name}") for name in ("x", "y")
+    )
 
 
 async def test_a_job_that_would_fail_is_no_victim() -> None:

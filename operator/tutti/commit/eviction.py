@@ -21,12 +21,14 @@ from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import TOO_MANY, ConcurrencyLimit, is_away
 from ..model.cluster import Member, Reservation, ReservedVictim, Snapshot
-from ..model.decisions import Claim, Plan
+from ..model.decisions import Claim, Mode, Plan, RolloutLimits
 from ..model.keys import GangKey, Uid
 from ..model.owners import Job
+from ..model.queues import ROOT
 from ..planning import partial_release
 from ..reporting.events import create_event
 from ..state.cluster_state import ClusterState
+from .eviction_limits import EvictionLimits
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ AGAIN_SECONDS = 30.0  # until a Job is read again, or an eviction tried again
 IN_VAIN_SECONDS = 3600.0
 EVENT_SECONDS = 3600.0  # for which API servers keep an Event
 
+NO_LIMITS = RolloutLimits()
 JobKey = tuple[str, str]  # namespace and name
 
 
@@ -86,6 +89,7 @@ class Evictor:
         give_up: Callable[[Reservation, str], Awaitable[None]],
         clock: Callable[[], float],
         in_flight: int,
+        limits: RolloutLimits = NO_LIMITS,
     ) -> None:
         """``give_up`` deletes a Reservation that is not to be carried out, and says why."""
         self._state = state
@@ -97,6 +101,10 @@ class Evictor:
         self._announced: dict[Uid, float] = {}  # when the Event of an eviction was created
         self._refusals: dict[Uid, _EvictionRefusal] = {}  # by gang, until it is whole
         self._stuck: dict[Uid, _EvictionRefusal] = {}  # by victim, of which some have gone
+        self._limits = EvictionLimits(limits, clock)
+        self._claims: dict[Uid, Claim] = {}  # as this leader has decided them, by claimant
+        self._mode = limits.mode
+        self.is_capped = False  # claims wait for the next cycle
         self._checked_at = 0.0  # when this cycle's plan was checked
 
     async def without_unsafe(self, plan: Plan) -> Plan:
@@ -113,7 +121,36 @@ class Evictor:
         keys = _job_keys(everyone)
         self._jobs = {key: read for key, read in self._jobs.items() if key in keys}
         jobs = await self._read_jobs(everyone, is_fresh=False)
-        return replace(partial_release.spared(plan, jobs), claims=self._safe_claims(plan, jobs))
+        plan = replace(partial_release.spared(plan, jobs), claims=self._safe_claims(plan, jobs))
+        return self._within_limits(plan)
+
+    def _within_limits(self, plan: Plan) -> Plan:
+        """The plan without the claims that would exceed a limit; they say so.
+
+        While a queue has reached its limit, no plan chooses victims of it.
+        """
+        claims, obstacle, until = self._limits.within(plan.claims)
+        is_active = self._mode is Mode.ACTIVE
+        self.is_capped = is_active and obstacle is not None and until is None
+        if obstacle is None:
+            return plan
+        if until is not None:
+            logger.warning("queue %s: %s", obstacle.queue, finding_text.text(obstacle))
+            for uid in self._of_queue(obstacle.queue, plan.claims[len(claims)]):
+                self._state.protect(uid, until)
+        waiting = {claim.gang for claim in plan.claims[len(claims) :]}
+        rejections = tuple(
+            rejection.with_findings(obstacle) if rejection.gang in waiting else rejection
+            for rejection in plan.rejections
+        )
+        return replace(plan, claims=claims, rejections=rejections)
+
+    def _of_queue(self, queue: str, claim: Claim) -> Collection[Uid]:
+        """The gangs that are charged to a queue, and those of the claim that are."""
+        snapshot = self._state.snapshot(self._clock())
+        queues = {uid: record.queue for uid, record in snapshot.records.items()}
+        uids = {gang.uid for gang in snapshot.gangs if queues.get(gang.uid, ROOT) == queue}
+        return uids | {victim.uid for victim in claim.victims if victim.queue == queue}
 
     def _safe_claims(self, plan: Plan, jobs: Mapping[JobKey, Job]) -> tuple[Claim, ...]:
         """The claims before the first one with a victim that a Job would not survive.
@@ -154,6 +191,11 @@ class Evictor:
         )
         return min((max(0.0, at - now) for at in retries), default=None)
 
+    def begin(self, claim: Claim) -> None:
+        """Take in that a claim is carried out."""
+        self._limits.count(claim)
+        self._claims[claim.uid] = claim
+
     async def evict(self, evictions: Sequence[PendingEviction], snapshot: Snapshot) -> None:
         """Evict members of given-up gangs; what is known of all other gangs is forgotten.
 
@@ -175,6 +217,8 @@ class Evictor:
             for victim in reservation.victims or ()
         }
         self._announced = {uid: at for uid, at in self._announced.items() if uid in uids_in_use}
+        standing = {reservation.uid for reservation in snapshot.reservations}
+        self._claims = {uid: claim for uid, claim in self._claims.items() if uid in standing}
         for reservation, members in evictions:
             refusal = self._current_refusals.get(reservation.uid)
             if refusal is None:
@@ -270,10 +314,22 @@ class Evictor:
             return
         self._announced[victim.uid] = now
         pods = count(len(victim.pods), "pod" if victim.is_whole else "extra pod")
-        sentence = f"{pods} to evict, so that gang {reservation.gang} starts"
+        sentence = f"{pods} to evict, so that {self._claimant(reservation)}"
         logger.warning("gang %s: %s", victim.gang, sentence)
         about = encode.Regarding.gang(victim.gang, victim.uid)
         await create_event(self._api, encode.Event(about, "Preempted", sentence, now, warning=True))
+
+    def _claimant(self, reservation: Reservation) -> str:
+        """Which gang starts, by which right, and at which cost, as far as this leader knows."""
+        record, claim = reservation.record, self._claims.get(reservation.uid)
+        queue = "" if record is None else f" of queue {record.queue}"
+        sentence = f"gang {reservation.gang}{queue} starts"
+        if claim is None:
+            return sentence
+        right = "a guarantee covers it" if claim.by_guarantee else "its priority is higher"
+        cost = f"all that end for it lose {float(claim.cost):.1f} s of the whole cluster's work"
+        proof = "proved least" if claim.is_proved else f"at least {float(claim.bound):.1f} s"
+        return f"{sentence}: {right}; {cost}, {proof}"
 
     async def _evict_all(self, reservation: Reservation, members: Sequence[Member]) -> None:
         jobs = await self._read_jobs(members, is_fresh=True)

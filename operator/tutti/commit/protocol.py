@@ -14,7 +14,7 @@ from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..kube.leader_election import Deposed, assert_leader
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
-from ..model.decisions import Assignment, Claim, Eviction, Placement, Released
+from ..model.decisions import Assignment, Claim, Eviction, Placement, Released, RolloutLimits
 from ..model.keys import POD, GangKey, LeaderTerm, Uid
 from ..state.cluster_state import ClusterState
 from ..verify import plan_checks
@@ -22,7 +22,7 @@ from . import progress
 from . import steps as step_lists
 from .adoption import Adoption
 from .binding import Binder
-from .eviction import Evictor, PendingEviction
+from .eviction import NO_LIMITS, Evictor, PendingEviction
 from .queue_lifecycle import QueueLifecycle
 from .recovery import Recovery
 from .release import Releaser
@@ -43,6 +43,7 @@ class Commit:
         in_flight: int,
         predecessor_resigned: Callable[[], bool],
         preempts: bool = False,
+        limits: RolloutLimits = NO_LIMITS,
     ) -> None:
         """``scheduler`` says whose Reservations these are; ``in_flight`` caps calls at a time.
 
@@ -68,21 +69,26 @@ class Commit:
             clock=clock,
             predecessor_resigned=predecessor_resigned,
         )
-        self.evictor = Evictor(state, api, give_up=self._give_up, clock=clock, in_flight=in_flight)
+        self.evictor = Evictor(
+            state, api, give_up=self._give_up, clock=clock, in_flight=in_flight, limits=limits
+        )
         self.queues = QueueLifecycle(state, api, limit=self._limit, clock=clock)
         self.records = StartRecords(state, api, scheduler=scheduler, limit=self._limit, clock=clock)
         self.done: Sequence[Reservation] = ()  # of this cycle, with nothing left to bind or free
 
     @property
     def is_late(self) -> bool:
-        """Whether bindings wait for the watch to show earlier ones."""
-        return self._binder.is_late
+        """Whether bindings wait for the watch to show earlier ones, or claims for a cycle."""
+        return self._binder.is_late or self.evictor.is_capped
 
     async def reserve(
         self, decisions: Sequence[Placement | Eviction | Claim], term: LeaderTerm
     ) -> None:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self._writer.begin()
+        for decision in decisions:
+            if isinstance(decision, Claim):
+                self.evictor.begin(decision)
         await self._limit.all(
             partial(self._writer.delete, reservation) for reservation in self._writer.unneeded()
         )

@@ -313,6 +313,14 @@ def _(finding: of.KeptByBudget) -> str:
 
 
 @text.register
+def _(finding: of.EvictionsCapped) -> str:
+    pods, most = count(finding.pods, "pod"), f"and at most {finding.limit} may"
+    if finding.queue:
+        return f"but not yet: {pods} of queue {finding.queue} ended within the last hour, {most}"
+    return f"but not yet: this cycle ends {pods} already, {most}"
+
+
+@text.register
 def _(finding: of.ToBeReleased) -> str:
     members = count(finding.members, "bound member")
     return f"to be released: {members} to evict, to start again whole"

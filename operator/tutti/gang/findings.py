@@ -209,6 +209,18 @@ class KeptByBudget(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class EvictionsCapped(Finding):
+    """The claim waits: so many pods have ended, and more would exceed a limit.
+
+    The limit is of one cycle, or of a queue within an hour.
+    """
+
+    pods: int
+    limit: int
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToBeReleased(Finding):
     """So many bound members are to be evicted."""
 

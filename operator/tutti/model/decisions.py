@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .cluster import Member, PodReservation, Reservation, SlotReservation
 from .keys import GangKey, NodeName, PodKey, Uid
-from .queues import Preemption, QueueRecord
+from .queues import ROOT, Preemption, QueueRecord
 from .resources import Resources
 
 
@@ -58,6 +58,9 @@ class RolloutLimits:
 
     mode: Mode = Mode.ACTIVE
     bindings: int = 0  # begun per cycle at most, whole gangs only; 0 is any number
+    # Pods that end for claims at most, in one cycle and of one queue within an hour; 0: no limit.
+    evictions: int = 0
+    hourly_evictions: int = 0
 
 
 class Reason(StrEnum):
@@ -157,6 +160,7 @@ class Victim:
     uid: Uid
     members: tuple[Member, ...]
     is_whole: bool  # otherwise the gang runs on with at least the members that it needs
+    queue: str = ROOT  # that the gang is charged to
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ class Cycle:
             in_flight=in_flight,
             predecessor_resigned=predecessor_resigned,
             preempts=policy.preemption is not Preemption.OFF,
+            limits=limits,
         )
         self._pod_group_creator = PodGroupCreator(
             state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
@@ -210,6 +211,7 @@ class Cycle:
             return ()
         with self._metrics.stage(Stage.RESERVE):  # the commit point
             await self._commit.reserve(checked.decisions, term)
+            self._metrics.claimed(checked.claims)
         with self._metrics.stage(Stage.BIND):
             released = await self._commit.execute(checked.placements, term)
         await self._commit.queues.release(planned, checked.plan, term)

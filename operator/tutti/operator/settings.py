@@ -110,6 +110,21 @@ class Settings(BaseModel):
         description="what Tutti may end so that gangs start, in queues whose `spec.preemption` "
         "says nothing: " + ", ".join(Preemption) + "; with Off, Tutti ends nothing for any queue",
     )
+    evictions_per_cycle: int = Field(
+        default=500,  # a mistake is seen before it has emptied a cluster
+        ge=0,
+        le=1_000_000,
+        description="the most pods that one cycle ends so that gangs start; a claim that ends more "
+        "has a cycle of its own; 0 means no limit",
+    )
+    evictions_per_hour: int = Field(
+        default=2000,
+        ge=0,
+        le=1_000_000,
+        description="the most pods of one queue, or of a cluster without Queues, that Tutti ends "
+        "within an hour so that gangs start; a claim that ends more is the only one of its hour; "
+        "0 means no limit",
+    )
     mode: Mode = Field(
         default=Mode.ACTIVE,  # a scheduler is installed to start pods
         description="whether Tutti carries out plans: " + ", ".join(Mode) + "; shadow only reports "
@@ -174,7 +189,9 @@ class Settings(BaseModel):
     @property
     def restraint(self) -> RolloutLimits:
         """The settings that limit how much of a plan Tutti carries out."""
-        return RolloutLimits(self.mode, self.bindings_per_cycle)
+        return RolloutLimits(
+            self.mode, self.bindings_per_cycle, self.evictions_per_cycle, self.evictions_per_hour
+        )
 
     @property
     def budget(self) -> Budget:

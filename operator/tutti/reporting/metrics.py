@@ -18,7 +18,8 @@ from ..gang import health, order
 from ..kube.calls import Call, Right
 from ..kube.client import NO_ANSWER
 from ..model.cluster import Gang, Snapshot
-from ..model.decisions import Mode, Plan, Reason
+from ..model.decisions import Claim, Mode, Plan, Reason
+from ..model.queues import ROOT
 from ..queues.tree import QueueTree
 from . import utilisation
 
@@ -64,6 +65,13 @@ class BindingResult(StrEnum):
     CONFLICT = "conflict"  # the pod had changed, or was gone
     REFUSED = "refused"
     FAILED = "failed"  # the API server was away, or broken: it is looked at again
+
+
+class EndReason(StrEnum):
+    """Why pods end so that a gang starts."""
+
+    GUARANTEE = "guarantee"  # covers the gang that starts
+    PRIORITY = "priority"  # of the gang that starts is higher
 
 
 class Leader(Protocol):
@@ -119,6 +127,25 @@ class Metrics(Collector):
             buckets=TO_BIND,
             registry=self._registry,
         )
+        self._evictions = self._counter(
+            "tutti_queue_evictions",
+            "Pods that end so that a gang starts, by the queue of their gang.",
+            *("queue", "reason"),
+        )
+        self._lost_work = Counter(
+            "tutti_evictions_lost_work_seconds",
+            "Work lost by ending gangs so that others start: seconds in which the whole cluster "
+            "could have done it.",
+            registry=self._registry,
+        )
+        # Uids of gangs with a claim: since when; None once its time is taken.
+        self._claiming: dict[str, float | None] = {}
+        self._claim_to_bind = Histogram(
+            "tutti_claim_time_to_bind_seconds",
+            "Time from the decision to end gangs for another one until its first member is bound.",
+            buckets=TO_BIND,
+            registry=self._registry,
+        )
         self._watch_delay = Histogram(
             "tutti_watch_delay_seconds",
             "Time from the answer to a binding until the watch of bound pods shows it.",
@@ -135,11 +162,17 @@ class Metrics(Collector):
         ):
             for value in values:
                 counter.labels(value)
+        self._know_queues((ROOT,))
         ProcessCollector(registry=self._registry)
         self._registry.register(self)
 
     def _counter(self, name: str, description: str, *labels: str) -> Counter:
         return Counter(name, description, labels, registry=self._registry)
+
+    def _know_queues(self, queues: Iterable[str]) -> None:
+        for queue in queues:
+            for reason in EndReason:
+                self._evictions.labels(queue, reason)
 
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -158,10 +191,19 @@ class Metrics(Collector):
     def planned(self, plan: Plan) -> None:
         """A plan was made."""
         self._plans.labels(PlanOutcome.PROVED if plan.proved else PlanOutcome.UNPROVED).inc()
+        self._know_queues(use.name for use in plan.queues)
 
     def broke(self) -> None:
         """A plan was dropped, because it broke a promise."""
         self._plans.labels(PlanOutcome.BROKEN).inc()
+
+    def claimed(self, claims: Iterable[Claim]) -> None:
+        """These claims are carried out."""
+        for claim in claims:
+            reason = EndReason.GUARANTEE if claim.by_guarantee else EndReason.PRIORITY
+            for victim in claim.victims:
+                self._evictions.labels(victim.queue, reason).inc(len(victim.members))
+            self._lost_work.inc(float(claim.cost))
 
     def ended(self, how: CycleResult) -> None:
         """A cycle has ended."""
@@ -180,6 +222,7 @@ class Metrics(Collector):
     def saw(self, snapshot: Snapshot, plan: Plan) -> None:
         """A cycle has come to its report: the picture by then, and what was planned."""
         self._last_cycle = _LastCycle(snapshot, plan)
+        self._saw_claims(snapshot)
         if not (plan.placements or self._starting):
             return
         gangs: dict[str, Gang] = {gang.uid: gang for gang in snapshot.gangs}
@@ -198,6 +241,21 @@ class Metrics(Collector):
             elif gang is not None and not gang.is_idle:
                 continue
             del self._starting[uid]
+
+    def _saw_claims(self, snapshot: Snapshot) -> None:
+        """Take the time of claims of which the first member is bound; each once."""
+        for reservation in snapshot.reservations:
+            if reservation.victims is not None:
+                self._claiming.setdefault(reservation.uid, reservation.reserved_at)
+        if not self._claiming:
+            return
+        for gang in snapshot.gangs:
+            since = self._claiming.get(gang.uid)
+            if since is not None and any(member.counts_as_bound for member in gang.members):
+                self._claim_to_bind.observe(max(0.0, snapshot.taken_at - since))
+                self._claiming[gang.uid] = None
+        standing = {reservation.uid for reservation in snapshot.reservations}
+        self._claiming = {uid: at for uid, at in self._claiming.items() if uid in standing}
 
     # What follows from the picture
 

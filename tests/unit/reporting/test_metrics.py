@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tutti.kube.calls import Call
 from tutti.model.cluster import Snapshot
-from tutti.model.decisions import Level, Mode, Plan, Reason, Rejection
+from tutti.model.decisions import Claim, Level, Mode, Plan, Reason, Rejection, Victim
 from tutti.model.keys import GangKey, Uid
 from tutti.model.queues import Queue
 from tutti.planning.observed_demand import observe
 from tutti.planning.queued_gangs import queue_gangs
 from tutti.reporting.metrics import BindingResult, CycleResult, Metrics
 
-from ...harness.builders import NAMESPACE, gang, node, single, snapshot, space
+from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot, space
 from ...harness.fakes import Clock, FakeCluster, Life
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
@@ -76,7 +77,11 @@ def test_queues_tell_figures_of_what_has_a_quota() -> None:
     metrics = leading()
     metrics.saw(*queued())
     found = told(metrics)
-    figures = {name: value for name, value in found.items() if name.startswith("tutti_queue")}
+    figures = {
+        name: value
+        for name, value in found.items()
+        if name.startswith("tutti_queue") and "evictions" not in name
+    }
     assert figures == {
         "tutti_queue_charged root cpu core": 2.0,
         "tutti_queue_charged root memory byte": 2.0**30,
@@ -241,3 +246,39 @@ async def test_a_gang_that_grows_is_not_counted_again() -> None:
     found = told(life.cycle._metrics)
     assert found["tutti_gang_time_to_bind_seconds_count"] == 1.0
     assert sum(found[f"tutti_bindings_total {one}"] for one in BindingResult) == 0.0
+
+
+def test_pods_that_end_for_others_are_counted_by_queue_and_right() -> None:
+    metrics = leading()
+    metrics.planned(queued()[1])
+    old = gang("old").of(3, cpu=1).made
+    victim = Victim(old.key, old.uid, old.members, is_whole=True, queue="vision")
+    claim = Claim(
+        *(old.key, old.uid, 0, (), (victim,)),
+        by_guarantee=True,
+        cost=Fraction(5, 2),
+        bound=Fraction(0),
+    )
+    metrics.claimed([claim, replace(claim, by_guarantee=False)])
+    found = told(metrics)
+    assert found["tutti_queue_evictions_total vision guarantee"] == 3.0
+    assert found["tutti_queue_evictions_total vision priority"] == 3.0
+    assert found["tutti_queue_evictions_total root guarantee"] == 0.0
+    assert found["tutti_evictions_lost_work_seconds_total"] == 5.0
+
+
+def test_the_time_from_a_claim_to_its_first_binding_is_told_once() -> None:
+    metrics = leading()
+    waits = gang("a").of(2, cpu=1)
+    held = replace(reservation(waits, ("a-0", "n1"), at=10.0), victims=())
+    metrics.saw(snapshot(node("n1", cpu=2), waits, held, at=20.0), Plan())
+    bound = waits.bound_on("n1")
+    for at in (30.0, 40.0):
+        metrics.saw(snapshot(node("n1", cpu=2), bound, held, at=at), Plan())
+    metrics.saw(snapshot(node("n1", cpu=2), bound, at=45.0), Plan())
+    other = replace(reservation(gang("b").of(1), at=10.0), victims=())
+    metrics.saw(snapshot(node("n1", cpu=2), other, at=50.0), Plan())
+    metrics.saw(snapshot(node("n1", cpu=2), at=60.0), Plan())
+    found = told(metrics)
+    assert found["tutti_claim_time_to_bind_seconds_count"] == 1.0
+    assert found["tutti_claim_time_to_bind_seconds_sum"] == 20.0

@@ -288,6 +288,7 @@ def _decision(
                 uids[key],
                 tuple(member for candidate in some for member in candidate.members),
                 is_whole=some[0].is_whole,
+                queue=claimed.ledger.gangs[key].queue,
             )
             for key, some in sorted(by_gang.items())
         ),
