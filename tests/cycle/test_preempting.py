@@ -468,17 +468,28 @@ async def test_room_that_others_free_spares_the_victims() -> None:
     assert not cluster.reservations
 
 
-async def test_a_pod_that_does_not_go_in_time_is_not_waited_for() -> None:
+@pytest.mark.parametrize(
+    ("finalizers", "words"),
+    [
+        ((), "its kubelet has not ended it: look at the node"),
+        (("example.com/keep",), "it is held by example.com/keep, in its metadata.finalizers"),
+    ],
+    ids=["kubelet", "finalizer"],
+)
+async def test_a_pod_that_does_not_go_in_time_is_not_waited_for(
+    finalizers: tuple[str, ...], words: str
+) -> None:
     cluster, clock = prioritized(), Clock()
     life = await live(cluster, clock)
     for name in ("low-0", "low-1"):
-        cluster.change_pod(name, gone_by=clock.now + 30)
+        cluster.change_pod(name, gone_by=clock.now + 30, finalizers=finalizers)
     await turns(life)
     assert cluster.reservations
     clock.now += 95
     await turns(life)
     reasons = {event["message"] for event in cluster.events.values()}
-    assert any("VictimStuck: pod ml/low-0" in message for message in reasons)
+    stuck = "VictimStuck: pod ml/low-0 should have gone from n1 by now"
+    assert any(f"{stuck}; {words}" in message for message in reasons)
     assert terminating(cluster) == ["low-0", "low-1", "other-0", "small-0", "small-1"]
 
 

@@ -335,9 +335,12 @@ def stuck_sentence(reservation: Reservation, snapshot: Snapshot) -> str:
     first = min(stuck, key=lambda member: member.key, default=None)
     if first is None:
         return ""
+    holder = "its kubelet has not ended it: look at the node"
+    if first.finalizers:
+        holder = f"it is held by {', '.join(first.finalizers)}, in its metadata.finalizers"
     return (
-        f"VictimStuck: pod {first.key} should have gone from {first.node} by now; look at its "
-        "finalizers and at the node; planning again without its room"
+        f"VictimStuck: pod {first.key} should have gone from {first.node} by now; {holder}; "
+        "planning again without its room"
     )
 
 

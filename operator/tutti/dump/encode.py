@@ -117,6 +117,8 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
     if value.terminating:
         ends = taken_at if value.gone_by is None else value.gone_by
         metadata["deletionTimestamp"] = timestamp(ends)
+        if value.finalizers:
+            metadata["finalizers"] = [*value.finalizers]
     if (owner := value.owner) is not None:
         version = f"{owner.group}/v1" if owner.group else "v1"
         names = {"kind": owner.kind, "name": owner.name, "uid": owner.uid or ""}

@@ -87,6 +87,8 @@ class Member:
     unread_gang: GangKey | None = None  # that it names, of a kind that is turned off
     # When a pod that terminates should have gone; None if unknown.
     gone_by: float | None = field(default=None, compare=False)
+    # That hold a pod that terminates; of other pods none are read.
+    finalizers: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def gang(self) -> GangKey:

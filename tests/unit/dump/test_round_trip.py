@@ -201,6 +201,7 @@ MEMBER: dict[str, Any] = {
     "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
     "other_gangs": (GangKey("ml", "b"), GangKey("ml", "c", RAY)),
     "gone_by": 1_767_225_700.0,
+    "finalizers": ("example.com/keep",),
 }
 _SHAPE = MEMBER["shape"]
 TEMPLATE = shapes.Template(
@@ -426,6 +427,12 @@ def test_the_gangs_that_end_for_no_other_are_kept() -> None:
     body["metadata"]["annotations"]["tutti.dev/protected"] = '{"gangs": 1}'
     with pytest.raises(dump.BadFile, match="no list of gangs"):
         read(json.dumps(body))
+
+
+def test_the_finalizers_of_a_pod_that_terminates_are_kept() -> None:
+    leaving = gang("a").of(1, cpu=1).each(terminating=True, finalizers=("example.com/keep",))
+    kept = read(dump.write(snapshot(node("n1", cpu=8), leaving), SETUP))
+    assert kept.gangs[0].members[0].finalizers == ("example.com/keep",)
 
 
 def test_budgets_are_kept() -> None:

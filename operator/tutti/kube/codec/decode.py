@@ -87,6 +87,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
         gone_by=_gone_by(metadata),
+        finalizers=() if metadata.deletion_timestamp is None else metadata.finalizers,
         gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
         unsupported_fields=(*malformed, *unsupported),
         owner=_owner(metadata),
