@@ -51,6 +51,7 @@ class Queue:
     draining_since: float | None = None  # seconds since the epoch; None until it is written down
     mode: QueueMode = QueueMode.ACTIVE
     preemption: Preemption | None = None  # None: as the operator's setting says
+    min_run_seconds: float = 0.0  # after its start a gang of the queue is no victim for so long
     is_terminating: bool = False
     created: float = 0.0  # seconds since the epoch
     unreadable: tuple[str, ...] = ()  # fields: amounts that count as 0, selectors as None; sorted

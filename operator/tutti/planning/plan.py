@@ -86,7 +86,7 @@ def plan(
         evictions=released.evictions,
         proved=improved.plan.proved,
         shortfall=improved.plan.shortfall,
-        next_change_at=next_change_at(snapshot, observed, compiled, begun.starved, policy),
+        next_change_at=next_change_at(snapshot, queued, compiled, begun.starved, policy),
         levels=bounds.levels(improved.plan.tally, gang_value.scale(policy)),
         queues=first.queued.use,
         claims=claims,
@@ -381,7 +381,7 @@ def _placement(
 
 def next_change_at(
     snapshot: Snapshot,
-    observed: ObservedDemand,
+    queued: QueuedGangs,
     compiled: CompiledDemand,
     starved: StarvedGangs,
     policy: Policy,
@@ -390,10 +390,11 @@ def next_change_at(
     # With Queues, any gang that falls due may come before the one that is starved by now.
     firsts = () if snapshot.queues else starved.gangs
     moments = (
-        starvation.next_change_at(starved.candidates, firsts, observed.snapshot, policy),
-        refusals.next_change_at(observed.snapshot),
+        starvation.next_change_at(starved.candidates, firsts, snapshot, policy),
+        refusals.next_change_at(snapshot),
         timeouts.next_change_at(compiled.gangs, snapshot.taken_at),
         slots.next_change_at(snapshot),  # of slots too that this plan gives back
         timeouts.next_stuck_at(snapshot),
+        claim_rounds.next_change_at(queued, snapshot.taken_at, policy),
     )
     return min((moment for moment in moments if moment is not None), default=None)

@@ -220,6 +220,7 @@ class _Judge:
     over: set[Uid]  # members that have ended, or leave
     claimed: set[GangKey]
     being_bound: Collection[GangKey]  # or being ended
+    now: float
 
     @classmethod
     def of(cls, snapshot: Snapshot, modes: Modes, protected: Collection[GangKey]) -> "_Judge":
@@ -231,7 +232,9 @@ class _Judge:
                 ledger.take(node, asked)
         bound = {reservation.gang for reservation in snapshot.reservations}
         bound |= {v.gang for held in snapshot.reservations for v in held.victims or ()}
-        judge = cls(seen.gangs, queues, modes, protected, {}, ledger, set(), set(), bound)
+        judge = cls(
+            seen.gangs, queues, modes, protected, {}, ledger, set(), set(), bound, snapshot.taken_at
+        )
         records = snapshot.records
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
         for gang in snapshot.gangs:
@@ -332,6 +335,9 @@ class _Judge:
             if gang is None or victim.gang in self.claimed or victim.gang in self.being_bound:
                 yield f"its victim {victim.gang} does not run, or not yet"
                 continue
+            queue = self.queues.queues.get(gang.queue)
+            if queue is not None and self.now < gang.started + queue.min_run_seconds:
+                yield f"its victim {victim.gang} has not run for long enough"
             names = {member.key.name for member in self._members(victim)}
             yield from self._victim(claim, counted, gang, names, is_whole=victim.is_whole)
             ending = [(victim.gang, name) for name in names & gang.extras.keys()]

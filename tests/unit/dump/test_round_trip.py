@@ -294,6 +294,7 @@ QUEUE: dict[str, Any] = {
     "draining_since": 1_767_225_600.25,
     "mode": QueueMode.SHADOW,
     "preemption": Preemption.RECLAIM,
+    "min_run_seconds": 600,
     "is_terminating": True,
     "created": 1_767_225_601.0,
     "unreadable": ("spec.defaultFor",),

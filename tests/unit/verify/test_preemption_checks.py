@@ -498,3 +498,12 @@ def test_a_gang_that_a_reservation_holds_room_for_is_as_its_record_says() -> Non
             kept = replace(held, record=replace(record, is_protected=is_protected))
             seen = scene(A, B, of, kept)
             assert (key("b") in preemption_checks._protected(seen)) is is_protected
+
+
+def test_no_gang_ends_before_it_has_run_for_as_long_as_its_queue_says() -> None:
+    for seconds, is_fault in ((60.0, True), (59.0, False)):
+        seen = scene(A, replace(B, min_run_seconds=seconds), NEW, *OLD)
+        sentences = said(seen, claims(seen, "old"))
+        assert any("has not run for long enough" in words for words in sentences) is is_fault
+    seen = scene(A, B, NEW, *OLD)
+    assert said(seen, claims(seen, "old")) == ()

@@ -23,6 +23,8 @@ from .quantity import QuantityError, as_text, granted
 
 FINALIZER = f"{POD_GROUP.group}/charged"  # keeps a Queue while gangs are charged to it
 
+MOST_RUN_SECONDS = 86_400  # of the CRD: no queue refuses a guarantee for longer
+
 _STOPS = {str(stop): stop for stop in Stop}
 _PREEMPTIONS = {str(preemption): preemption for preemption in Preemption}
 
@@ -87,6 +89,7 @@ def _declared(queue: wire.Queue) -> Queue:
         draining_since=None if since is None else seconds_of(since),
         mode=QueueMode.SHADOW if spec.mode == QueueMode.SHADOW else QueueMode.ACTIVE,
         preemption=_preemption(spec.preemption),
+        min_run_seconds=min(max(0, spec.min_run_seconds), MOST_RUN_SECONDS),
         is_terminating=metadata.deletion_timestamp is not None,
         created=seconds_of(metadata.creation_timestamp),
         unreadable=tuple(sorted(unreadable)),
@@ -105,6 +108,8 @@ def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
         spec["parent"] = queue.parent
     if queue.preemption is not None:
         spec["preemption"] = queue.preemption
+    if queue.min_run_seconds:
+        spec["minRunSeconds"] = int(queue.min_run_seconds)
     unreadable = frozenset(queue.unreadable)
     guaranteed, limits = dict(queue.guaranteed), dict(queue.limits)
     spec["resources"] = [

@@ -44,6 +44,7 @@ class QueueSpec(Wire):
     stop: str = "None"
     mode: str = "Active"
     preemption: str | None = None
+    min_run_seconds: int = 0
 
 
 class QueueStatus(Wire):

@@ -5,7 +5,7 @@ made of. So its room is given to nobody else, as in every later plan. ``docs/pre
 the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...filters.disruption_budgets import Shortage
@@ -16,6 +16,8 @@ from ...model.decisions import Assignment, Claim, Finding, Policy, Reason, Rejec
 from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption, Queue, QueueMode
 from ...queues import claims
+from ...queues.cover import QueuedGang
+from ...queues.use import ChargedGangs
 from ..compiled_demand import CompiledDemand
 from ..queued_gangs import QueuedGangs
 from ..search.limits import SearchLimits
@@ -103,6 +105,13 @@ def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool
     return Preemption.FULL in declared
 
 
+def next_change_at(queued: QueuedGangs, now: float, policy: Policy) -> float | None:
+    """When the next gang has run long enough to end for others, in seconds since the epoch."""
+    if policy.preemption is Preemption.OFF:
+        return None
+    return min((until for _, until in _young(queued.charged, now)), default=None)
+
+
 def with_claims(snapshot: Snapshot, added: Sequence[Claim]) -> Snapshot:
     """The Snapshot in which a Reservation stands for each claim."""
     reservations = [*snapshot.reservations, *(_reservation(snapshot, claim) for claim in added)]
@@ -129,6 +138,14 @@ def _modes(snapshot: Snapshot, policy: Policy) -> Mapping[str, Preemption]:
     return {**modes, ROOT: policy.preemption}
 
 
+def _young(charged: ChargedGangs | None, now: float) -> Iterator[tuple[QueuedGang, float]]:
+    """The gangs that have not run for as long as their queue lets them, and until when."""
+    for gang in charged.running if charged is not None else ():
+        queue = charged.tree.queues[gang.queue]
+        if now < (until := gang.started + queue.min_run_seconds):
+            yield gang, until
+
+
 def _mode(queue: Queue, policy: Policy) -> Preemption:
     """What a queue says, or else the setting; nothing if its quotas do not count."""
     if queue.mode is QueueMode.SHADOW:
@@ -144,7 +161,8 @@ def _claimed(
     ledger = QueueLedger.of(queued, preemption.charged_gangs(queued), compiled.tried)
     ledger = ledger.with_assigned(ledger.counts, plan.assigned)
     protected = {gang.key for gang in snapshot.gangs if gang.uid in snapshot.protected}
-    rules = PreemptionRules(_modes(snapshot, limits.policy), spared=frozenset(protected))
+    young = {gang.key for gang, _ in _young(queued.charged, snapshot.taken_at)}
+    rules = PreemptionRules(_modes(snapshot, limits.policy), spared=frozenset(protected | young))
     return ClaimedPlan.of(compiled, plan, ledger, rules, limits)
 
 

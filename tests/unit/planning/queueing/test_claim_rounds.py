@@ -18,7 +18,7 @@ from tutti.verify import plan_checks, preemption_checks
 
 from ....harness.builders import GangBuilder, Part, budget, gang, labels, node, single, snapshot
 from ..test_queued_gangs import queue
-from .test_preemption import A, B, ends, gpus, old, runs, seen, waits
+from .test_preemption import NOW, A, B, ends, gpus, old, runs, seen, waits
 
 FULL, RECLAIM, OFF = Preemption.FULL, Preemption.RECLAIM, Preemption.OFF
 
@@ -344,3 +344,18 @@ def test_the_record_of_an_earlier_run_decides_while_its_pods_hold_room() -> None
     kept = as_protected(held)
     made = plan(seen(A, again, kept))
     assert reasons(made) == {"a": Reason.MAY_NOT_BORROW}
+
+
+def test_a_gang_does_not_end_before_it_has_run_for_as_long_as_its_queue_says() -> None:
+    """The plan says when it may; no other queue's words count, and a gang starts anew."""
+    patient = replace(B, min_run_seconds=60.0)
+    for start, ended in ((NOW - 60.0, {"new": ["old"]}), (NOW - 59.0, {})):
+        of = seen(A, patient, waits("new", "a", 4), *old(start=start))
+        made = plan(of)
+        assert ends(made.claims) == ended
+        assert made.next_change_at == (None if ended else start + 60.0)
+        assert plan(of, OFF).next_change_at != start + 60.0
+    mine = replace(A, min_run_seconds=60.0)
+    assert claimed(seen(mine, B, waits("new", "a", 4), *old(start=NOW))) == {"new": ["old"]}
+    some = runs(gang("big").of(8, gpu=1).needing(4), patient, start=NOW)
+    assert claimed(seen(A, patient, waits("new", "a", 4), *some)) == {}
