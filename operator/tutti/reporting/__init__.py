@@ -1,1 +1,1 @@
-"""What people and monitoring are told: conditions, Events, metrics, logs and probes."""
+"""Reports to users and monitoring: conditions, Events, metrics, logs and probes."""

@@ -1,7 +1,8 @@
-"""The status that an object is to have, beside the one that it has: what is news, what may wait.
+"""The status that an object should have, compared with its status now: what is news, what may wait.
 
-It is in the words of its kind: Tutti's own, or its source's. Separate from ``status``, which says
-what holds of a gang, and from the reporter, which knows when it is written.
+The status has the fields of the object's kind: Tutti's PodGroup, or the kind of another gang
+source. The module ``status`` says what holds of a gang. The reporter decides when a status is
+written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,20 +16,21 @@ from ..model.decisions import Reason
 from .status import ConditionType, GangCondition, GroupStatus
 
 MESSAGE_LIMIT = 800  # bytes; with three of these and the counters a status stays under 4 kB
-QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
-# Whether the plan is proved depends on all gangs and, at worst, on the clock.
+QUIET_SECONDS = 1.0  # a write waits until the newest pod and the last write are so old
+# One gang may alternate between these reasons: whether the plan is proved depends on all gangs
+# and, at worst, on the clock.
 UNSURE = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 
 
 class Draft(NamedTuple):
-    """What a status is to be, and what of it is news."""
+    """The status that an object should have, and the conditions in it that are news."""
 
-    status: Mapping[str, Any]  # sentences that say the same in other words may have stayed
-    newest: Mapping[str, Any]
+    status: Mapping[str, Any]  # may keep old sentences that differ in words alone
+    newest: Mapping[str, Any]  # with all sentences as they are now
     news: Sequence[GangCondition]
-    wait: float  # for how many seconds it may be put off, so that changes share a write
-    may_stay: bool = False  # the status may stay as it is, whatever could be said
-    version: str = ""  # the only one of the object that it is for, if any
+    wait: float  # for how many seconds the write may be put off, so that changes share a write
+    may_stay: bool = False  # the status may stay as it is, even if it differs
+    version: str = ""  # the resourceVersion that the status is for; empty for any
 
 
 def draft(
@@ -41,10 +43,10 @@ def draft(
     quiet_for: float,
     since_write: float,
 ) -> Draft:
-    """What an object is to say, at a moment ``now`` as the API spells it.
+    """The status that an object should have at the time ``now``, in the spelling of the API.
 
-    ``is_fresh`` is whether its sentences were written just now; the gang is as it is ``quiet_for``
-    so many seconds, and its status was written ``since_write`` seconds ago.
+    ``is_fresh`` is whether the object's sentences were written recently. The newest pod of the gang
+    is ``quiet_for`` seconds old, and the status was written ``since_write`` seconds ago.
     """
     writer, observed = status_writer(gang.key.kind), group.status
     if writer is not None and writer.words is not None:
@@ -56,7 +58,7 @@ def draft(
             new_status, newest, (), 0.0 if outcome.is_whole else wait, version=group.version
         )
     new_status = merged(status, observed, now, keep_sentences=is_fresh)
-    # A write that is made anyway contradicts no counter of its own.
+    # A write has the newest sentences, so that they agree with the counters beside them.
     newest = merged(status, observed, now, keep_sentences=False)
     wait = patience(newest, observed, quiet_for=quiet_for, since_write=since_write)
     is_at_rest = may_stay(gang, observed, status.scheduler)
@@ -64,7 +66,7 @@ def draft(
 
 
 def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
-    """What a status says, for those who have words of their own for it."""
+    """What a status says, as input for the status of another gang source."""
     line = next(line for line in status.conditions if line.type is ConditionType.RESERVED)
     counts = status.counts
     return GangOutcome(
@@ -83,10 +85,11 @@ def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
 
 
 def may_stay(gang: Gang, observed: Mapping[str, object], scheduler: str) -> bool:
-    """Whether its status may stay as it is, whatever could be said.
+    """Whether the status of a gang may stay as it is, even if it differs.
 
-    It has finished and its pods are being cleared away; or it has no pods, and the Tutti of another
-    scheduler name speaks for it: pods name their scheduler, a PodGroup does not.
+    It may if the gang has finished and its pods are being deleted. It also may if the gang has no
+    pods and the Tutti of another scheduler name writes its status. Pods name their scheduler; a
+    PodGroup does not.
     """
     is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
     is_cleared = observed.get("phase") == "Finished" and is_over and not is_whole(gang)
@@ -97,10 +100,10 @@ def may_stay(gang: Gang, observed: Mapping[str, object], scheduler: str) -> bool
 def merged(
     status: GroupStatus, observed: Mapping[str, object], now: str, *, keep_sentences: bool
 ) -> dict[str, object]:
-    """The status as the API keeps it; unchanged conditions keep their transition time.
+    """The status in the form of the API; unchanged conditions keep their transition time.
 
-    ``keep_sentences`` leaves reason and message of a condition that says the same as before, but
-    for claims: what is said of these changes with them alone.
+    With ``keep_sentences``, a condition that says the same as before keeps its reason and message.
+    A condition about volume claims does not: its sentence changes only when the claims change.
     """
     before = {
         str(line["type"]): line
@@ -142,7 +145,7 @@ def merged(
 
 
 def news(status: Mapping[str, object], observed: Mapping[str, object]) -> list[GangCondition]:
-    """The conditions that turned, as far as people care: one line per change of state."""
+    """The conditions that turned, one for each change of state that users care about."""
     before = {line.get("type"): line for line in _maps(observed.get("conditions"))}
     after = {line.get("type"): line for line in _maps(status.get("conditions"))}
     is_bound = after.get("Bound", {}).get("status") == "True"
@@ -173,9 +176,10 @@ def patience(
     quiet_for: float,
     since_write: float,
 ) -> float:
-    """For how many seconds a write may still be put off, so that changes share one.
+    """For how many seconds a write may still be put off, so that changes share one write.
 
-    What a gang has come to is said at once; that it waits, and counters alone, when it is quiet.
+    News about a gang that does not wait is written at once. That a gang waits, and counters that
+    change without news, are written once the gang and its status have not changed for a while.
     """
     is_waiting = status.get("phase") == "Waiting"
     if not is_waiting and news(status, observed):
@@ -189,7 +193,7 @@ def _says_the_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool
 
 
 def _is_alike(old: object, new: object) -> bool:
-    """Whether two reasons say the same: a proof of too little room may come and go."""
+    """Whether two reasons say the same; a proof that room is lacking may come and go."""
     return old == new or (old in UNSURE and new in UNSURE)
 
 

@@ -1,7 +1,7 @@
-"""Events for people: what the owner of a pod should know although the pod does not wait for it.
+"""Events about pods: what the owner of a pod should know, although the pod does not wait for it.
 
-Each Event is sent once, and one that is refused is not sent again. Separate from the conditions of
-pods, which say why a pod waits.
+Each Event is sent once; an Event that the API server refuses is not sent again. The conditions of
+pods (``pod_conditions``) say why a pod waits.
 """
 
 import logging
@@ -36,12 +36,15 @@ class PodNotice(NamedTuple):
 
     @property
     def key(self) -> tuple[Uid, str]:
-        """The pod and the sentence: the Event is created once for both."""
+        """The pod and the sentence; one Event is created for each such pair."""
         return self.member.uid, self.message
 
 
 def notices_of(gang: Gang, is_declared: Callable[[GangKey], bool]) -> Iterable[PodNotice]:
-    """The Events about pods of a gang that have not started; ``is_declared`` knows other gangs."""
+    """The Events about pods of a gang that have not started.
+
+    ``is_declared`` says whether an object declares a gang.
+    """
     for member in gang.members:
         if member.phase is not Phase.PENDING:
             continue
@@ -58,13 +61,13 @@ def notices_of(gang: Gang, is_declared: Callable[[GangKey], bool]) -> Iterable[P
 
 
 def _starts_alone(member: Member) -> bool:
-    """Whether it is a driver that gets no PodGroup; one that waits for a PodGroup says so."""
+    """Whether a pod is a driver that gets no PodGroup. A driver that waits for one is not."""
     is_driver = member.spark is not None and member.spark.is_driver
     return is_driver and not member.size_unknown_because
 
 
 def _unread(key: GangKey) -> str:
-    """What a pod is told whose gang is declared by objects that are not read."""
+    """The sentence for a pod whose gang is of a kind that Tutti does not read."""
     return (
         f"Tutti starts this pod alone, although it names {_name(key)} of {key.kind.group}, because "
         f"gangs of this kind are turned off. Turn them on (add {crd_of(key.kind)} to "
@@ -87,5 +90,5 @@ async def create_event(api: Api, event: encode.Event) -> None:
     except errors.ApiError as problem:
         if is_away(problem):
             raise
-        # A namespace that is being deleted takes no Events; nobody will miss this one.
+        # A namespace that is being deleted takes no Events.
         logger.debug("the Event %s was not created: %s", event.reason, problem)

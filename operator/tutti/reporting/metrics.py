@@ -1,7 +1,7 @@
-"""Metrics by Prometheus' naming rules: the shell feeds them, the core knows nothing of them.
+"""Metrics by Prometheus' naming rules. The operator's process feeds them; planning does not.
 
-What follows from the picture is worked out when somebody asks, from the last cycle's; cycles only
-leave it here. A replica that does not lead tells its Lease, its calls and its process, no more.
+A cycle leaves its Snapshot and plan here, and each scrape computes the figures of the last cycle. A
+replica that does not lead shows only the metrics of its Lease, its API calls and its process.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ class Stage(StrEnum):
 
 
 class PlanOutcome(StrEnum):
-    """How far a plan is the best there is."""
+    """Whether a plan is proved to be the best; or whether it was dropped."""
 
     PROVED = "proved"
     UNPROVED = "unproved"
@@ -55,7 +55,7 @@ class CycleResult(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
-    DEPOSED = "deposed"  # somebody else leads
+    DEPOSED = "deposed"  # another replica leads
 
 
 class BindingResult(StrEnum):
@@ -64,7 +64,7 @@ class BindingResult(StrEnum):
     BOUND = "bound"
     CONFLICT = "conflict"  # the pod had changed, or was gone
     REFUSED = "refused"
-    FAILED = "failed"  # the API server was away, or broken: it is looked at again
+    FAILED = "failed"  # the API server was away or broken: Tutti looks at the binding again
 
 
 class EndReason(StrEnum):
@@ -75,30 +75,30 @@ class EndReason(StrEnum):
 
 
 class Leader(Protocol):
-    """Who knows of the Lease."""
+    """The leader election, as far as metrics need it."""
 
-    term: str  # while we lead, else empty
+    term: str  # not empty while this replica leads
 
     @property
     def transitions(self) -> int:
-        """How often the Lease has changed hands, as of the last look."""
+        """The leaseTransitions of the Lease when it was last read."""
 
 
 class _LastCycle(NamedTuple):
-    """The last cycle's picture and plan."""
+    """The Snapshot and the plan of the last cycle."""
 
     snapshot: Snapshot
     plan: Plan
 
 
 class Metrics(Collector):
-    """Counts, and answers in Prometheus' text format; one per process."""
+    """All metrics of a process, in Prometheus' text format; one instance per process."""
 
     def __init__(self, mode: Mode = Mode.ACTIVE) -> None:
         self._mode = mode
         self._leader: Leader | None = None
         self._last_cycle: _LastCycle | None = None
-        self._starting: dict[str, float] = {}  # uids of gangs that a plan has started: since when
+        self._starting: dict[str, float] = {}  # by gang that is being started: its wait began at
         self._registry = CollectorRegistry()
         self._cycles = self._counter("tutti_cycles", "Cycles, by result.", "result")
         self._plans = self._counter(
@@ -152,7 +152,8 @@ class Metrics(Collector):
             buckets=OF_WATCH,
             registry=self._registry,
         )
-        # What has not happened yet is 0, not absent: else its first time is no increase.
+        # A label without events is 0, not absent: otherwise Prometheus sees no increase at the
+        # first event.
         for stage in Stage:
             self._stages.labels(stage)
         for counter, values in (
@@ -175,26 +176,26 @@ class Metrics(Collector):
                 self._evictions.labels(queue, reason)
 
     def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    # What the shell tells
+    # Calls of the operator's process
 
     def follow(self, leader: Leader) -> None:
-        """Ask ``leader`` who leads."""
+        """Read from ``leader`` whether this replica leads."""
         self._leader = leader
 
     def stage(self, stage: Stage) -> AbstractContextManager[object]:
-        """Take the time of one step."""
+        """Measure the time of one stage."""
         return self._stages.labels(stage).time()
 
     def planned(self, plan: Plan) -> None:
-        """A plan was made."""
+        """Count a plan."""
         self._plans.labels(PlanOutcome.PROVED if plan.proved else PlanOutcome.UNPROVED).inc()
         self._know_queues(use.name for use in plan.queues)
 
     def broke(self) -> None:
-        """A plan was dropped, because it broke a promise."""
+        """Count a plan that was dropped because it broke a promise."""
         self._plans.labels(PlanOutcome.BROKEN).inc()
 
     def claimed(self, claims: Iterable[Claim]) -> None:
@@ -206,21 +207,24 @@ class Metrics(Collector):
             self._lost_work.inc(float(claim.cost))
 
     def ended(self, how: CycleResult) -> None:
-        """A cycle has ended."""
+        """Count a cycle that has ended."""
         self._cycles.labels(how).inc()
 
     def called(self, call: Right, status: int) -> None:
-        """The API server was asked, and answered so."""
+        """Count a request to the API server, by the HTTP status of its answer."""
         self._calls.labels(call.verb, call.resource, str(status)).inc()
         if call == Call.BIND:
             self._bindings.labels(_bound(status)).inc()
 
     def watch_delay(self, seconds: float) -> None:
-        """The watch of bound pods shows a binding, so long after the API server confirmed it."""
+        """Record how many seconds after the API server confirmed a binding the watch shows it."""
         self._watch_delay.observe(max(0.0, seconds))
 
     def saw(self, snapshot: Snapshot, plan: Plan) -> None:
-        """A cycle has come to its report: the picture by then, and what was planned."""
+        """Keep the Snapshot and the plan of a cycle that has come to its report.
+
+        Record the waiting time of each gang that is bound now and that a plan had started.
+        """
         self._last_cycle = _LastCycle(snapshot, plan)
         self._saw_claims(snapshot)
         if not (plan.placements or self._starting):
@@ -260,7 +264,7 @@ class Metrics(Collector):
     # What follows from the picture
 
     def collect(self) -> Iterable[Metric]:
-        """What holds at this moment."""
+        """The metrics that are computed at each scrape."""
         leads = self._leader is not None and bool(self._leader.term)
         transitions = 0 if self._leader is None else self._leader.transitions
         yield _metric("tutti_lease_held", "Whether this replica leads.", float(leads))
@@ -330,7 +334,7 @@ def _of_room(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
-    """Figures of every queue, the root included, of resources that some queue has a quota of."""
+    """Figures of every queue, the root included, for each resource that some queue has quota of."""
     if not snapshot.queues:
         return
     tree = QueueTree.of(snapshot.queues)
@@ -376,7 +380,7 @@ def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
 
 
 def _unit(resource: str) -> tuple[str, float]:
-    """The unit that people count a resource in, and how much of it one of ours is."""
+    """The unit of a resource in metrics, and the factor from Tutti's unit to it."""
     if resource == "cpu":
         return "core", 0.001
     is_bytes = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")

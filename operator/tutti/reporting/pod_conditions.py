@@ -1,6 +1,6 @@
-"""What single pods should say of themselves, in their PodScheduled condition and in Events.
+"""The PodScheduled conditions of waiting pods, and the Events that repeat them.
 
-Separate from the status of their PodGroup: autoscalers read these, and they are written once.
+Autoscalers read these conditions. Each is written once, unlike the status of a PodGroup.
 """
 
 from collections.abc import Iterable
@@ -15,17 +15,17 @@ from ..planning import missing_members
 
 @dataclass(frozen=True, slots=True)
 class PodCondition:
-    """What a waiting pod's PodScheduled condition should say; ``is_its_own`` calls for an Event."""
+    """What the PodScheduled condition of a waiting pod should say."""
 
     member: Member
     reason: str
     message: str
-    is_its_own: bool = False
-    may_change: bool = False  # with what others write, as its author: then it is said anew
+    is_its_own: bool = False  # about this pod alone: the pod gets an Event, too
+    may_change: bool = False  # the message may change when users change objects: write it again
 
 
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
-    """What the waiting members of one gang should say."""
+    """The conditions that the waiting members of one gang should have."""
     role_names = [role.name for role in gang.roles]
     census = demand.within_maximums(demand.count_members(gang))
     surplus = {member.uid for member in census.surplus} if rejection is not None else ()
@@ -62,13 +62,13 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
 
 
 def _pod_reason(reason: Reason) -> str:
-    """Autoscalers act on Unschedulable, so only pods that wait for room say it."""
+    """The reason of a pod; autoscalers act on Unschedulable, so only lack of room gives it."""
     waits_for_room = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS, Reason.BUDGET_EXHAUSTED)
     return "Unschedulable" if reason in waits_for_room else reason.value
 
 
 def stray_notes(strays: Iterable[Member]) -> Iterable[PodCondition]:
-    """What pods say whose PodGroup does not exist."""
+    """The conditions of pods whose PodGroup does not exist."""
     for member in strays:
         if member.is_waiting:
             owner = f"{member.group_kind.kind} {member.key.namespace}/{member.group}"
@@ -79,12 +79,12 @@ def stray_notes(strays: Iterable[Member]) -> Iterable[PodCondition]:
 
 
 def not_shown(conditions: Iterable[PodCondition]) -> list[PodCondition]:
-    """Those that their pods do not show yet."""
+    """The conditions that their pods do not have yet."""
     return [condition for condition in conditions if not _is_shown(condition)]
 
 
 def _is_shown(condition: PodCondition) -> bool:
-    """Whether the pod shows this already; if its author may change it, in these very words."""
+    """Whether the pod has this reason already, and this message if the message may change."""
     current = condition.member.scheduled_condition
     message = current.message.partition(encode.FENCE)[0]
     is_same = message == condition.message[: encode.MESSAGE_LIMIT]

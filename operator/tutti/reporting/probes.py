@@ -1,6 +1,6 @@
-"""/healthz, /readyz and /metrics: is it alive, does it know the cluster yet, and how does it go.
+"""/healthz, /readyz and /metrics: whether the process lives and knows the cluster; its metrics.
 
-Not kopf's own endpoint, which serves one path and answers 200 whatever its probes say.
+kopf's own endpoint is not used: it serves one path, and answers 200 whatever its probes say.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"  # Prometheus' text format
-Check = Callable[[], str]  # empty when all is well, else the reason in a sentence
+Check = Callable[[], str]  # empty if the check passes, else the reason in a sentence
 
 
 @asynccontextmanager
 async def serving(
     port: int, *, healthy: Check, ready: Check, metrics: Callable[[], bytes]
 ) -> AsyncIterator[int]:
-    """Serve the paths while the context is open; yields the port that was taken.
+    """Serve the paths while the context is open; yield the port that is in use.
 
     Raises:
         OSError: the port is in use.

@@ -1,7 +1,7 @@
-"""Writes the status of Queues: the difference between what should be said and what stands there.
+"""Writes the status of each Queue whose status is not what it should be.
 
-Separate from the reporter of gangs, which says what has become of one gang. A queue's figures
-change with every start, so they are written more rarely than conditions.
+The figures of a queue change with every start of a gang, so they are written less often than
+conditions. ``reporter`` writes the status of gangs.
 """
 
 import logging
@@ -33,13 +33,13 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0  # between two looks at all queues
 FIGURE_SECONDS = 5.0  # between two writes of one queue's figures, at least
 WRITES_PER_SECOND = 10  # of figures, over all queues
-WRITES_PER_LOOK = 50  # so that a crowd of queues does not delay the next binding
-REFUSED_SECONDS = 30.0  # until a write is tried again that the API server has refused
+WRITES_PER_LOOK = 50  # so that many queues do not delay the next binding
+REFUSED_SECONDS = 30.0  # until a refused write is tried again
 IN_FLIGHT = 16
 
 
 class _StatusUpdate(NamedTuple):
-    """The status that a Queue is to have."""
+    """The status that a Queue should have."""
 
     queue: QueueObject
     status: Mapping[str, Any]
@@ -47,14 +47,14 @@ class _StatusUpdate(NamedTuple):
 
 
 class _Pause(NamedTuple):
-    """Until when a Queue is left alone that was not written to."""
+    """A time without writes to a Queue whose last write failed."""
 
-    until: float
-    version: str = ""  # if there is one: the pause ends once the Queue is read in another version
+    until: float  # seconds since the epoch
+    version: str = ""  # not empty: the pause also ends once the Queue has another resourceVersion
 
 
 class QueueReporter:
-    """Keeps the status of all Queues, one write for each that has something new to say."""
+    """Keeps the status of all Queues up to date, with one write for each status that changes."""
 
     def __init__(self, state: ClusterState, api: Api, scheduler: str) -> None:
         """``scheduler`` is the name that pods ask for."""
@@ -67,7 +67,7 @@ class QueueReporter:
         self._pauses: dict[Uid, _Pause] = {}
 
     async def report(self, snapshot: Snapshot, plan: Plan) -> float | None:
-        """Write what changed; answers in how many seconds there is something to look at again.
+        """Write the statuses that changed; return in how many seconds to call again, if ever.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -115,7 +115,7 @@ class QueueReporter:
         for read in self._state.queues:
             queue, observed = read.queue, read.status
             if tree.queues.get(queue.name) != queue or queue.name == ROOT:
-                continue  # it has changed since, and the next cycle will say more
+                continue  # the Queue has changed since the Snapshot; the next cycle reports on it
             use = uses.get(queue.name, queue_status.NO_USE)
             said = queue_status.conditions(
                 tree,
@@ -139,7 +139,7 @@ class QueueReporter:
                 yield _StatusUpdate(read, status, queue_status.is_news(status, observed))
 
     def _turn(self, update: _StatusUpdate) -> tuple[bool, float, str]:
-        """Turned conditions first, then the queue that was written to longest ago."""
+        """The order of writes: turned conditions first, then the queues written longest ago."""
         queue = update.queue.queue
         return not update.is_news, self._written.get(queue.uid, -math.inf), queue.name
 
@@ -151,7 +151,7 @@ class QueueReporter:
             if is_away(problem):
                 raise
             match problem:
-                case errors.Conflict():  # it has changed, which the watch will show
+                case errors.Conflict():  # the Queue has changed, which the watch will show
                     pause = _Pause(now + CONFLICT_SECONDS, update.queue.version)
                 case errors.Gone():
                     pause = _Pause(now + REFUSED_SECONDS, update.queue.version)

@@ -1,6 +1,6 @@
-"""What a Queue says of itself: its conditions in words, its figures, and what of it is news.
+"""The status of a Queue: its conditions in words, its figures, and whether a condition is news.
 
-Pure. Each sentence says what is so, and what people can do about it.
+Pure. Each sentence says what holds, and what users can do about it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class ConditionType(StrEnum):
 
 
 class Why(StrEnum):
-    """The reasons of conditions that are no faults."""
+    """The reasons of conditions that report no fault."""
 
     DECLARED = "Declared"
     ACCEPTING = "Accepting"
@@ -46,7 +46,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueCondition:
-    """One condition: its type, whether it holds, why in one word, and in one sentence."""
+    """One condition: its type, whether it holds, and why, in one word and in one sentence."""
 
     type: ConditionType
     holds: bool
@@ -64,8 +64,8 @@ def conditions(
 ) -> Sequence[QueueCondition]:
     """The conditions of one queue.
 
-    ``faults`` are its own. ``beyond`` are gangs that its limits would have stopped; they count for
-    a queue in shadow alone.
+    ``faults`` are the faults of this queue. ``beyond`` are the gangs that its limits would have
+    stopped; only a queue in shadow reports them.
     """
     found = [_valid(faults), _accepting(tree, name), _empty(is_empty=is_empty)]
     if tree.queues[name].mode is QueueMode.SHADOW:
@@ -74,7 +74,7 @@ def conditions(
 
 
 def sentence(fault: Finding) -> str:
-    """One fault of a queue, with what repairs it."""
+    """One fault of a queue, and how to repair it, in a sentence."""
     names = ", ".join(fault.names)
     match fault.fault:
         case Fault.RESERVED_NAME:
@@ -156,7 +156,7 @@ def _accepting(tree: QueueTree, name: str) -> QueueCondition:
 
 
 def _stops(tree: QueueTree, name: str) -> Iterator[tuple[str, str]]:
-    """Why a queue does not start all gangs: its own causes first, then those of queues above."""
+    """Why a queue does not start all gangs: its own causes first, then causes of queues above."""
     path = [tree.queues[step] for step in tree.path(name)]
     for queue in path:
         where = "" if queue.name == name else f"queue {queue.name} above it: "
@@ -210,9 +210,9 @@ def status(
     scheduler: str,
     at: str,
 ) -> Mapping[str, Any]:
-    """What the status should say; ``at`` is the time of conditions that turn now.
+    """The status that a Queue should have; ``at`` is the time of conditions that turn now.
 
-    ``observed`` is the status that the Queue carries.
+    ``observed`` is the status that the Queue has.
     """
     return {
         "schedulerName": scheduler,
@@ -226,7 +226,7 @@ def status(
 
 
 def is_news(wanted: Mapping[str, Any], observed: Mapping[str, Any]) -> bool:
-    """Whether a condition has turned or has another reason, which is written at once."""
+    """Whether a condition has turned or has another reason; such a change is written at once."""
     return _turns(wanted) != _turns(observed)
 
 
@@ -236,7 +236,7 @@ def percent(use: QueueUse) -> str:
 
 
 def use_text(queue: Queue, use: QueueUse) -> str:
-    """What is charged of each resource that the queue names, for the table of kubectl."""
+    """The charge and the limit of each resource that the queue names, for the table of kubectl."""
     limits, guaranteed = dict(queue.limits), dict(queue.guaranteed)
     return ", ".join(
         f"{format_amount(name, use.charged[name])}/"
@@ -246,7 +246,7 @@ def use_text(queue: Queue, use: QueueUse) -> str:
 
 
 def _resources(queue: Queue, use: QueueUse) -> Iterator[Mapping[str, str]]:
-    """What is charged, covered and borrowed of each resource that the queue names or uses."""
+    """The charged, covered and borrowed amount of each resource that the queue names or uses."""
     named = {name for name, _ in (*queue.guaranteed, *queue.limits)}
     for name in sorted(named | set(use.charged.names)):
         yield {
@@ -260,7 +260,7 @@ def _resources(queue: Queue, use: QueueUse) -> Iterator[Mapping[str, str]]:
 def _written(
     conditions: Iterable[QueueCondition], observed: Mapping[str, Any], generation: int, at: str
 ) -> Iterator[Mapping[str, Any]]:
-    """The conditions; the time of the last change stays where nothing has turned."""
+    """The conditions in the form of the API; one that has not turned keeps its transition time."""
     before = {line.get("type"): line for line in _lines(observed)}
     for condition in conditions:
         value = "True" if condition.holds else "False"

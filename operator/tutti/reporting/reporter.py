@@ -1,8 +1,9 @@
-"""Tell people what happened: conditions, Events, PodScheduled, one log line per changed gang.
+"""Report what happened: conditions, Events, PodScheduled, and one log line per changed gang.
 
-Separate from the cycle so that a lost report can never touch a decision: no condition is read back
-by one, and of the counters only who had succeeded, after a restart (``planning/finishing``). What
-stands there already is compared first, so a restart writes nothing.
+A lost report cannot change a decision, because no decision reads a condition. After a restart,
+decisions read the phase of a gang and how many of its members had succeeded
+(``gang/finished_members.py``). A report that an object already has is not written again, so a
+restart writes nothing.
 """
 
 import logging
@@ -34,35 +35,35 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this often
-AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
-CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
+AGAIN_SECONDS = 5.0  # until a report is tried again after the API server failed
+CONFLICT_SECONDS = 1.0  # the same after a conflict; watches show the change within milliseconds
 # Pods of a gang that is still being created are left alone; creation times are whole seconds.
 PODS_QUIET_SECONDS = drafts.QUIET_SECONDS + 1.0
-MOST_AHEAD_SECONDS = 2.0  # by so much may the API server's clock be, and its dates still count
+MOST_AHEAD_SECONDS = 2.0  # dates that are further ahead of our clock are ignored
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
-# Likewise: while gangs wait for nodes, what others have come to can wait. But whoever is untold is
-# looked at in every cycle, so that of thousands a share is told, and the cycles get shorter.
+# For the same reason a cycle writes few statuses. But each cycle looks at all gangs whose report is
+# due. So of thousands of them it writes a share, which makes the next cycles shorter.
 GROUPS_PER_CYCLE, SHARE_PER_CYCLE = 4, 1 / 50
 IN_FLIGHT = 16
-LEAST_FORGOTTEN = 1000  # write times kept of PodGroups that may be gone, before they are looked up
+LEAST_FORGOTTEN = 1000  # so many more write times are kept before those of gone PodGroups go
 
 
 class _StatusUpdate(NamedTuple):
-    """The status that a PodGroup is to have, and what of it is news."""
+    """The status that a PodGroup should have, and the conditions in it that are news."""
 
     gang: Gang
     status: Mapping[str, Any]
     news: Sequence[wording.GangCondition]
-    version: str = ""  # of the object that it is for; empty for any
+    version: str = ""  # the resourceVersion that the status is for; empty for any
 
 
 class Reporter:
-    """Writes the difference between what should be said and what stands there."""
+    """Writes each report that differs from what its object has now."""
 
     def __init__(
         self, state: ClusterState, api: Api, scheduler: str, *, of_pods: bool = True
     ) -> None:
-        """``scheduler`` is the name that pods ask for; ``of_pods``: are they told things, too."""
+        """``scheduler`` is the schedulerName of pods; ``of_pods`` is whether pods get reports."""
         self._state = state
         self._api = api
         self._scheduler = scheduler
@@ -73,10 +74,10 @@ class Reporter:
         self._labelled_nodes: Mapping[NodeName, Node] = {}  # none while there is no Topology
         self._topologies: Sequence[Topology] = ()
         self._most_written = LEAST_FORGOTTEN
-        self._retry_at: dict[Uid, float] = {}  # until when no report is written to an object
+        self._retry_at: dict[Uid, float] = {}  # by object: no report is written to it before then
         self._unchanged = ReportCache()
-        self._noticed: dict[Uid, set[tuple[Uid, str]]] = {}  # by gang, Events said of its pods
-        self._shortfall = ("", -math.inf)  # what was said last of a missing proof, and when
+        self._noticed: dict[Uid, set[tuple[Uid, str]]] = {}  # by gang: Events sent about its pods
+        self._shortfall = ("", -math.inf)  # the last log line about a missing proof, and its time
 
     async def report(
         self,
@@ -85,9 +86,10 @@ class Reporter:
         released: Sequence[Released],
         refusals: Mapping[GangKey, str],
     ) -> float | None:
-        """Write what changed; answers in how many seconds something put off is due.
+        """Write the reports that changed; return in how many seconds a delayed report is due.
 
-        An object that cannot be written to is left alone for a while; the others get theirs.
+        An object whose write fails is not tried again for a while; the other objects get their
+        reports. None means that no report is delayed.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -126,7 +128,7 @@ class Reporter:
         released: Sequence[Released],
         refusals: Mapping[GangKey, str],
     ) -> Iterable[GangReport]:
-        """What is to be said depends on, gang by gang; nothing is said of what was given back."""
+        """The inputs of each gang's report, without the gangs whose Reservation was given back."""
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, (Quoted(sentence),))
@@ -144,16 +146,22 @@ class Reporter:
         )
 
     def _writes_status(self, gang: Gang) -> bool:
-        """Whether a status is ours to write: one that has effects, of gangs with our pods alone."""
+        """Whether Tutti writes the status of a gang's object.
+
+        If other controllers act on the status, Tutti writes it only for gangs with pods that name
+        this scheduler, or for jobs that Tutti has claimed.
+        """
         writer = status_writer(gang.key.kind)
         if writer is None or not writer.has_effects:
             return writer is not None
         return self._of_pods and (bool(gang.members) or self._state.is_own_job(gang))
 
     def _forget(self, snapshot: Snapshot) -> None:
-        """Forget who is gone; PodGroups only now and then, for those at rest are many.
+        """Forget the gangs that are gone, and the reports that changed nodes make outdated.
 
-        Whoever has a member on a node that came, went or turned has something to say again.
+        These are the reports on gangs with a member on a node that appeared, disappeared, or
+        changed its readiness. Write times are forgotten only now and then, because many PodGroups
+        are at rest.
         """
         nodes = {node.name: node.ready for node in snapshot.nodes}
         self._topologies = snapshot.topologies
@@ -173,11 +181,11 @@ class Reporter:
     def _status_updates(
         self, all_about: list[GangReport], now: float
     ) -> tuple[Sequence[_StatusUpdate], list[PodCondition], float]:
-        """What to say of these gangs, and until when there is no more; the rest falls silent.
+        """The statuses and pod conditions to write now, and until when no more are due.
 
-        Not all get their turn in each cycle: first whoever was told nothing for the longest time.
-        Whom the words of this cycle do not reach is not even looked at: a flood of PodGroups must
-        not hold up those that start.
+        Each cycle writes a share of the statuses; the gangs that were written longest ago come
+        first. Once the share is used up, the statuses of further gangs are not computed, so that
+        many PodGroups do not delay the gangs that start. Reports that need no write are cached.
         """
         updates: list[_StatusUpdate] = []
         notes: list[PodCondition] = []
@@ -209,15 +217,15 @@ class Reporter:
         return self._written.get(about.gang.uid, -math.inf), about.gang.created
 
     def _note_unchanged(self, about: GangReport, until: float, reworded: float) -> None:
-        """Say no more of a gang for now; one of which nothing lives is at rest."""
+        """Skip a gang until its report changes; a gang without live pods is at rest."""
         self._unchanged.keep(about, until, reworded)
         if until == math.inf and about.gang.is_idle and about.reservation is None:
             self._state.rest(about.gang)
 
     def _of_group(self, about: GangReport, group: GangObject, now: float) -> _StatusUpdate | float:
-        """The status that a PodGroup is to have now, or until when it may stay as it is."""
+        """The status that a PodGroup should have now, or until when its status may stay."""
         gang, rejection = about.gang, about.rejection
-        # At a restart the last write is unknown: taken as just now, so that nothing is written.
+        # After a restart the last write is unknown. It is taken to be now, so nothing is written.
         never = now if group.status else -math.inf
         written = self._written.setdefault(gang.uid, never)
         if (retry_at := self._retry_at.get(gang.uid)) is not None:
@@ -260,7 +268,10 @@ class Reporter:
     def _missing_conditions(
         self, about: GangReport, now: float
     ) -> tuple[Sequence[PodCondition], float, float]:
-        """What its pods are to say; until when that is all, and if the reason has other words."""
+        """The conditions that pods lack, and until when nothing changes.
+
+        The third value is the same time for the case that the reason has other words.
+        """
         gang = about.gang
         if not (self._of_pods and any(member.is_waiting for member in gang.members)):
             return (), math.inf, math.inf
@@ -272,11 +283,11 @@ class Reporter:
         return not_shown(notes), math.inf, reworded
 
     async def _tell_or_back_off(self, uid: Uid, now: float, tell: Calling) -> None:
-        """Tell, or leave an object alone for a while that the API server will not have touched."""
+        """Write a report; after a failure, write nothing to its object for a while."""
         try:
             await tell()
         except errors.Gone:
-            pass  # the watch will tell
+            pass  # the watch will show it
         except errors.Conflict:
             self._retry_at[uid] = now + CONFLICT_SECONDS  # a watch will show the change
         except errors.ApiError as problem:
@@ -287,7 +298,7 @@ class Reporter:
             logger.error("the report on %s failed: %s", uid, problem)  # noqa: TRY400
 
     def _log_shortfall(self, shortfall: str, now: float) -> None:
-        """Say why a proof is missing; the same at most once a minute, as it may come and go."""
+        """Log why a proof is missing; the same reason at most once a minute."""
         logged, at = self._shortfall
         if shortfall and (shortfall != logged or now - at >= SENTENCE_SECONDS):
             logger.warning("the plan is not proved to be the best: %s", shortfall)
@@ -310,7 +321,7 @@ class Reporter:
             )
 
     async def _tell_pods(self, notes: Iterable[PodCondition], now: float) -> float:
-        """Say it once per pod and reason; answers until when that is all."""
+        """Write pod conditions, the oldest pods first; return when more are due."""
         writable = [note for note in notes if note.member.uid not in self._retry_at]
         first = sorted(writable, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
         await self._gate.all(
@@ -322,7 +333,7 @@ class Reporter:
         return math.inf if len(first) == len(writable) else now
 
     def _missing_notices(self, all_about: Iterable[GangReport]) -> Sequence[tuple[Uid, PodNotice]]:
-        """The Events about pods that nobody has created yet, with the uid of the pod's gang."""
+        """The Events about pods that are not created yet, with the uid of the pod's gang."""
 
         def is_declared(key: GangKey) -> bool:
             return self._state.group(key) is not None
@@ -354,6 +365,9 @@ class Reporter:
 
 
 def _newest(gang: Gang, now: float) -> float:
-    """When its last member was made, or itself; dates far ahead of our clock say nothing."""
+    """When the last member of a gang, or else the gang, was created.
+
+    Dates that are far ahead of our clock are ignored.
+    """
     created = [member.created for member in gang.members] or [gang.created]
     return max((at for at in created if at <= now + MOST_AHEAD_SECONDS), default=-math.inf)

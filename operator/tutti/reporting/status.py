@@ -1,6 +1,6 @@
-"""What a PodGroup and its pods should say of themselves; written for people, read by no decision.
+"""The status that a PodGroup should have; users read it, and no decision does.
 
-Pure: ``drafts`` compares the answer with what stands there.
+Pure. ``drafts`` compares this status with the status that the object has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class ConditionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GangCondition:
-    """One condition: its type, whether it holds, why in one word, and in one sentence."""
+    """One condition: its type, whether it holds, and why, in one word and in one sentence."""
 
     type: ConditionType
     holds: bool
@@ -36,7 +36,7 @@ class GangCondition:
 
 @dataclass(frozen=True, slots=True)
 class StatusCounts:
-    """Members by what they have come to."""
+    """How many members a gang needs, and how many are in each state."""
 
     needed: int
     seen: int
@@ -48,9 +48,9 @@ class StatusCounts:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """A PodGroup's status."""
+    """The status of a PodGroup."""
 
-    scheduler: str  # the name of the scheduler that says all this
+    scheduler: str  # the name of the scheduler that writes this status
     observed_generation: int
     phase: str
     counts: StatusCounts
@@ -146,14 +146,14 @@ def _with_note(condition: GangCondition, note: str) -> GangCondition:
 
 
 def _is_short(rejection: Rejection | None) -> bool:
-    """Whether members have no room that the gang needs, though others' room is reserved."""
+    """Whether needed members have no room, although room is reserved for other members."""
     if rejection is None or rejection.only_extra_members:
         return False
     return rejection.reason not in (Reason.REFUSED, Reason.WAITING_FOR_MEMBERS)
 
 
 def _room(reservation: Reservation, counts: StatusCounts) -> str:
-    """What a standing Reservation holds."""
+    """What a standing Reservation holds, in words."""
     nodes = len({entry.node for entry in reservation.entries})
     placement = f"{count(len(reservation.entries), 'member')} on {count(nodes, 'node')}"
     if reservation.victims:
@@ -194,7 +194,7 @@ def _bound(
 def _healthy(
     gang: Gang, reservation: Reservation | None, nodes: Readiness, observed: Mapping[str, object]
 ) -> GangCondition | None:
-    """Nothing is said of a gang that is being bound for the first time."""
+    """The condition Healthy; None for a gang that is being bound for the first time."""
     previous = health.before(observed)
     ailment = health.ailment(gang, nodes, previous)
     if ailment is None:
@@ -219,6 +219,6 @@ def _phase(reservation: Reservation | None, counts: StatusCounts, *, is_well: bo
 
 
 def _has_failed(gang: Gang, rejection: Rejection | None) -> bool:
-    """Whether it has run out of time and is not tried any more."""
+    """Whether a gang did not start in time and Tutti does not try it any more."""
     is_late = rejection is not None and rejection.reason is Reason.TIMED_OUT
     return is_late and gang.on_timeout is OnTimeout.FAIL

@@ -1,7 +1,6 @@
-"""Gangs whose reports stand as they are: as long as nothing changes they are passed over.
+"""The gangs whose report is up to date. The reporter skips them until something changes.
 
-Separate from the reporter, which has words for the others: a crowd that waits must cost a cycle no
-more than a glance at each.
+So a gang that waits without a change costs a cycle only a comparison.
 """
 
 import math
@@ -15,36 +14,42 @@ from ..model.keys import NodeName, Uid
 
 
 class GangReport(NamedTuple):
-    """All that is said of a gang depends on, but for the nodes that its members are on."""
+    """All inputs of the report on a gang, except for the nodes that its members are on."""
 
     gang: Gang
-    group: GangObject | None  # None where Tutti writes no status: of a pod alone, say
+    group: GangObject | None  # None where Tutti writes no status, as for a single pod
     reservation: Reservation | None
     rejection: Rejection | None
 
 
 class _CachedReport(NamedTuple):
-    """Until when there is nothing to say, in seconds since the epoch."""
+    """The inputs of the last report, and until when it needs no update, in seconds of the epoch."""
 
     about: GangReport
     until: float
-    reworded: float  # likewise if it waits for the same reason in other words
+    reworded: float  # the same, if the gang waits for the same reason in other words
 
 
 class ReportCache:
-    """The reports that stand, and until when. Unchanged objects are compared by identity."""
+    """The reports that are up to date, and until when. Objects are compared by identity."""
 
     def __init__(self) -> None:
         self._reports: dict[Uid, _CachedReport] = {}
 
     def keep(self, about: GangReport, until: float, reworded: float) -> None:
-        """Say no more of a gang until then, or until it changes."""
+        """Skip a gang until the time ``until``, or until it changes.
+
+        If only the words of its reason change, the gang is skipped until ``reworded``.
+        """
         self._reports[about.gang.uid] = _CachedReport(about, until, min(until, reworded))
 
     def changed(
         self, all_about: Iterable[GangReport], now: float
     ) -> tuple[list[GangReport], float]:
-        """Those of whom there may be something to say; and until when there is not of the rest."""
+        """The gangs whose report may have changed, and until when no other report changes.
+
+        Times are in seconds since the epoch; the second value is infinite if no report expires.
+        """
         changed: list[GangReport] = []
         next_at = math.inf
         for about in all_about:
@@ -71,7 +76,7 @@ class ReportCache:
         return -math.inf
 
     def forget(self, here: Collection[Uid], turned: Collection[NodeName]) -> None:
-        """Forget who is not here any more, or has a member on a node that came, went or turned."""
+        """Forget the gangs that are not in ``here``, or have a member on a node in ``turned``."""
         self._reports = {
             uid: report
             for uid, report in self._reports.items()
@@ -81,7 +86,7 @@ class ReportCache:
 
 
 def _is_reworded(old: Rejection | None, new: Rejection | None) -> bool:
-    """Whether a gang waits as before and only the sentence is another."""
+    """Whether a gang waits for the same reason as before and only the sentence differs."""
     if old is None or new is None:
         return False
     return (old.reason, old.underlying_reason, old.only_extra_members) == (

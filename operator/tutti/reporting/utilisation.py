@@ -1,6 +1,6 @@
-"""A picture in figures: gangs by what they have come to, and what becomes of the room.
+"""A Snapshot in figures: gangs by state, and the room of nodes by use.
 
-Separate from planning, which decides nothing by them; metrics and ``tutti status`` show them.
+Metrics and ``tutti status`` show these figures. Planning does not use them.
 """
 
 from collections import Counter
@@ -15,38 +15,38 @@ from ..model.keys import Uid
 from ..model.resources import NOTHING, Resources
 from ..planning.compile import grids
 
-WITHOUT = ("cpu", "memory", "pods")  # a node that has none of these left takes no pod
+WITHOUT = ("cpu", "memory", "pods")  # a node that lacks any of these takes no pod
 
 
 class GangState(StrEnum):
-    """What a gang that has not ended has come to."""
+    """The state of a gang that has not ended."""
 
     WAITING = "waiting"
-    RESERVED = "reserved"  # and being bound
+    RESERVED = "reserved"  # it has a Reservation, and its members are being bound
     STARTED = "started"
     DEGRADED = "degraded"  # it has started, and lacks members
 
 
 @dataclass(frozen=True, slots=True)
 class Utilisation:
-    """Of one resource: what all nodes offer, and what becomes of it."""
+    """Amounts of one resource, summed over all nodes, in the units of ``Resources``."""
 
     allocatable: int
-    allocated: int  # to pods, whoever bound them
-    reserved: int  # promised to members that are not bound yet
+    allocated: int  # requested by bound pods, of any scheduler
+    reserved: int  # for members that are not bound yet
     free: int
-    stranded: int  # of what is free, what no pod can use: see ``is_closed``
+    stranded: int  # the part of ``free`` that no pod can use: see ``is_closed``
 
 
 def states(snapshot: Snapshot) -> Mapping[GangState, int]:
-    """How many gangs there are of each state; of those that have ended, none."""
+    """How many gangs are in each state, without the gangs that have ended."""
     reserved_uids = {reservation.uid for reservation in snapshot.reservations}
     counts = Counter(_state(gang, reserved_uids, snapshot.settled) for gang in snapshot.gangs)
     return {state: counts[state] for state in GangState}
 
 
 def state_of(gang: Gang, snapshot: Snapshot) -> GangState | None:
-    """What one gang has come to; None where it has ended."""
+    """The state of one gang; None if it has ended."""
     return _state(
         gang, {reservation.uid for reservation in snapshot.reservations}, snapshot.settled
     )
@@ -64,7 +64,7 @@ def _state(gang: Gang, reserved_uids: Iterable[Uid], settled: Iterable[Uid]) -> 
 
 
 def rooms(snapshot: Snapshot) -> Mapping[str, Utilisation]:
-    """What becomes of each resource that some node offers, by name."""
+    """The use of each resource that some node offers, by name, without ports and attachments."""
     reserved = grids.reserved_room(snapshot)
     free: list[Resources] = []
     stranded: list[Resources] = []
@@ -90,11 +90,14 @@ def rooms(snapshot: Snapshot) -> Mapping[str, Utilisation]:
 
 
 def is_closed(node: Node, free: Resources) -> bool:
-    """Whether no pod can use what is left of a node: it takes none, or lacks what each needs."""
+    """Whether no pod can use the free room of a node.
+
+    The node takes no pods, or it lacks cpu, memory or pods, which each pod needs.
+    """
     return node.unschedulable or not node.ready or any(not free[name] for name in WITHOUT)
 
 
 def _free_on(node: Node, reserved: Resources) -> Resources:
-    """What is left of a node; nothing of what others have overdrawn."""
+    """The free room of a node, without resources that are used up or over-committed."""
     free = node.allocatable - node.used - reserved
     return Resources(tuple((name, n) for name, n in free.amounts if n > 0))
