@@ -1,1 +1,1 @@
-"""What is known of the cluster: folded from watches and from Tutti's own writes."""
+"""The state of the cluster, kept up to date from watches and from Tutti's own writes."""

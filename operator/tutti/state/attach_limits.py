@@ -1,7 +1,7 @@
-"""Which volumes of CSI drivers are attached to each node, and how many may be.
+"""Which volumes of CSI drivers are attached to each node, and how many volumes a node takes.
 
-It counts for all pods, those of other schedulers too, and by node. A volume counts once by node,
-however many pods use it; an attached volume without a user counts, too.
+The volumes of all pods count, also of pods of other schedulers. A volume counts once for each node,
+however many pods use it. An attached volume that no pod uses counts, too.
 Source: kube-scheduler's NodeVolumeLimits, with CSIDrivers that keep pods off nodes without them.
 """
 
@@ -26,7 +26,7 @@ from .node_usage import NOTHING_ATTACHED, VolumeUsage
 
 V = TypeVar("V")
 
-# The drivers that have taken over volumes in the tree, by their kinds and by their provisioners.
+# The CSI drivers that in-tree volumes have been migrated to, by volume type and by provisioner.
 TAKEN_OVER: Mapping[str, str] = {
     **dict.fromkeys(("awsElasticBlockStore", "kubernetes.io/aws-ebs"), "ebs.csi.aws.com"),
     **dict.fromkeys(("azureDisk", "kubernetes.io/azure-disk"), "disk.csi.azure.com"),
@@ -37,7 +37,7 @@ TAKEN_OVER: Mapping[str, str] = {
 
 
 class Handle(NamedTuple):
-    """A volume as its driver knows it."""
+    """A volume, identified by its driver and the driver's name for it."""
 
     driver: str
     name: str
@@ -46,9 +46,9 @@ class Handle(NamedTuple):
 def handle(
     claim: Claim, volume: Volume | None, storage_class: StorageClass | None
 ) -> Handle | None:
-    """The handle of what is attached for the claim; None where no driver attaches anything.
+    """The handle of the volume that is attached for a claim; None if no driver attaches one.
 
-    A claim without a volume gets a volume of its class, which no other claim shares.
+    A claim without a volume will get a volume of its class that no other claim shares.
     """
     if volume is None:
         provisioner = "" if storage_class is None else storage_class.provisioner
@@ -67,10 +67,10 @@ def _drop(by_node: dict[NodeName, dict[Uid, V]], node: NodeName, uid: Uid) -> No
 
 
 class AttachLimits:
-    """CSINodes and CSIDrivers, and what is attached where."""
+    """The limits of CSINodes and CSIDrivers, and the volumes that are attached to each node."""
 
     def __init__(self, volume_of: Callable[[str], Volume | None]) -> None:
-        """``volume_of`` is that of a name."""
+        """``volume_of`` gives the volume of a name."""
         self._volume_of = volume_of
         self._nodes: dict[NodeName, dict[str, int | None]] = {}
         self._required_drivers: set[str] = set()
@@ -87,7 +87,7 @@ class AttachLimits:
         self._update_limited()
 
     def driver_changed(self, old: Driver | None, new: Driver | None) -> None:
-        """Take in that a driver came, went or changed."""
+        """Take in a driver that was created, changed or deleted."""
         if old is not None:
             self._required_drivers.discard(old.name)
         if new is not None and new.is_needed:
@@ -95,14 +95,14 @@ class AttachLimits:
         self._update_limited()
 
     def attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
-        """Take in that a volume was attached or detached."""
+        """Take in a volume that was attached or detached."""
         if old is not None:
             _drop(self._attachments, old.node, uid)
         if new is not None:
             self._attachments.setdefault(new.node, {})[uid] = new
 
     def pod_changed(self, uid: Uid, old: ClaimUser | None, new: ClaimUser | None) -> None:
-        """Take in that a pod with claims came, moved or went."""
+        """Take in a pod with claims that appeared, got a node or disappeared."""
         if old is not None and old.node is not None:
             _drop(self._pods, old.node, uid)
         if new is not None and new.node is not None:
@@ -131,7 +131,7 @@ class AttachLimits:
         self.limited = frozenset(counted | self._required_drivers)
 
     def limit(self, node: NodeName, driver: str) -> int | None:
-        """How many volumes of the driver the node takes; None where there is no limit."""
+        """How many volumes of the driver the node takes; None if there is no limit."""
         limits = self._nodes.get(node, {})
         return (
             0 if driver in self._required_drivers and driver not in limits else limits.get(driver)
@@ -140,7 +140,7 @@ class AttachLimits:
     def attached(
         self, node: NodeName, handle_of: Callable[[ClaimKey], Handle | None]
     ) -> VolumeUsage:
-        """What the node takes of volumes of limited drivers, and has."""
+        """How many volumes of each limited driver the node takes, and how many it has."""
         if not self.limited:
             return NOTHING_ATTACHED
         limits = {driver: self.limit(node, driver) for driver in self.limited}
@@ -154,7 +154,7 @@ class AttachLimits:
     def _attached_handles(
         self, node: NodeName, handle_of: Callable[[ClaimKey], Handle | None]
     ) -> Iterable[Handle]:
-        """The volumes of pods on the node, and all that are attached to it."""
+        """The volumes of pods on the node, and all volumes that are attached to it."""
         pods = self._pods.get(node, {}).values()
         handles = {
             handle for keys in pods for key in keys if (handle := handle_of(key)) is not None

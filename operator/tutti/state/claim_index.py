@@ -1,4 +1,4 @@
-"""The volumes of our pods: worked into each pod, and again whenever a claim or a volume changes.
+"""Adds the demands of volumes to our pods, again whenever a claim or a volume changes.
 
 A pod without claims costs nothing here. Sources: kube-scheduler's VolumeBinding, VolumeZone,
 VolumeRestrictions and NodeVolumeLimits.
@@ -38,12 +38,12 @@ from .store import Store
 from .volume_index import VolumeIndex
 
 UNLISTED = "claims and volumes are still being listed"
-KNOWN = 16384  # shapes that are shared
+KNOWN = 16384  # shapes that are cached
 MOST_SHARERS = 8  # users of a volume that are checked; a volume with more users counts as limited
 
 
 class ClaimIndex:
-    """Six stores, and the pods that name claims."""
+    """The stores of the six kinds that volumes need, and the pods that name claims."""
 
     def __init__(
         self,
@@ -53,7 +53,8 @@ class ClaimIndex:
     ) -> None:
         """``touched`` is called for each pod whose volumes changed, ``wake`` after every list.
 
-        ``nodes_touched`` is called for the nodes whose volumes or limits changed; None: any node.
+        ``nodes_touched`` is called with the nodes whose volumes or limits changed. None means that
+        any node may have changed.
         """
         self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
         self.claims: Store[Claim] = Store(self._claim_changed, self._listed)
@@ -73,12 +74,12 @@ class ClaimIndex:
         self._known = VolumeIndex()
         self._limits = AttachLimits(self._known.volume)
         self._pods = ClaimUsers()
-        self._is_known = False  # all was listed once
-        self._storage: Storage | None = NO_STORAGE  # None: to be made
+        self._is_known = False  # every kind was listed once
+        self._storage: Storage | None = NO_STORAGE  # None: outdated
 
     @property
     def are_wanted(self) -> bool:
-        """Whether a pod of our scheduler names a claim, or did."""
+        """Whether a pod of our scheduler names a claim, or ever named one."""
         return self._pods.has_been_ours
 
     def _listed(self, _began: int) -> None:
@@ -127,7 +128,7 @@ class ClaimIndex:
             )
 
     def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
-        """Take in that a pod came, went or changed; refresh the pods that share its volumes."""
+        """Take in a pod that appeared, changed or disappeared; refresh pods that share volumes."""
         old, new = self._pods.get(uid), ClaimUser.of(pod)
         if old == new:
             return
@@ -140,13 +141,13 @@ class ClaimIndex:
             self._notify((sharers or set()) - {uid})
 
     def attached(self, node: NodeName) -> VolumeUsage:
-        """The volumes that a node takes and has, of drivers that have limits."""
+        """How many volumes of each limited driver a node takes, and how many it has."""
         if not self._is_known:
             return NOTHING_ATTACHED
         return self._limits.attached(node, self._known.handle)
 
     def with_volumes(self, member: Member) -> Member:
-        """The pod with the demands of its claims, and the problems of claims without a volume."""
+        """The pod with the demands of its claims, and the problems that keep it waiting."""
         if not member.claims or member.is_over:
             return member
         if not self._is_known:
@@ -192,10 +193,11 @@ class ClaimIndex:
             yield f"claim {claim.key.name} is for one pod, and another uses it"
 
     def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
-        """The features of a bound claim that need rules between pods that Tutti does not have.
+        """The features of a bound claim that Tutti does not support.
 
-        Of several pods that wait with one claim, only one may start, or all on one node count it
-        once: no requirement of a single pod says that.
+        They need a rule between pods. Only one of several pods with a ReadWriteOncePod claim may
+        start. Several pods that share a volume on one node count it once. The requirements of a
+        single pod cannot express either.
         """
         if volume.in_tree:
             yield f"{CLAIM_FIELD} ({volume.in_tree})"
@@ -215,7 +217,7 @@ class ClaimIndex:
             yield f"{CLAIM_FIELD} (shared, where driver {handle.driver} has a limit)"
 
     def _touch(self, keys: Iterable[ClaimKey]) -> None:
-        """Refresh the pods that share a volume of these claims, which changed."""
+        """Refresh the pods that share a volume of these changed claims."""
         changed_keys = set(keys)
         if not (changed_keys and self._is_known):
             return

@@ -1,7 +1,4 @@
-"""The pods that name claims, those of other schedulers too, and which claims each of them names.
-
-What claims lead to is known in ``claim_index``.
-"""
+"""The pods that name claims, also pods of other schedulers, and the claims that each pod names."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +13,7 @@ V = TypeVar("V")
 
 
 def drop(index: dict[K, set[V]], key: K, value: V) -> None:
-    """Take a value out of an index, and the key with the last of its values."""
+    """Remove a value from an index, and its key if that was the last value."""
     values = index.get(key, set())
     values.discard(value)
     if not values:
@@ -33,7 +30,7 @@ class ClaimUser:
 
     @classmethod
     def of(cls, pod: Member | ForeignPod | None) -> Self | None:
-        """The user that a pod is; None if it names no claim."""
+        """The claim user of a pod; None if the pod names no claim or is over."""
         if pod is None or not pod.claims:
             return None
         if isinstance(pod, ForeignPod):
@@ -46,7 +43,7 @@ class ClaimUser:
 
 
 class ClaimUsers:
-    """Users by pod and by claim."""
+    """The claim users, by pod and by claim."""
 
     def __init__(self) -> None:
         self._pods: dict[Uid, ClaimUser] = {}
@@ -54,11 +51,11 @@ class ClaimUsers:
         self.has_been_ours = False  # whether a pod of our scheduler has ever named a claim
 
     def get(self, uid: Uid) -> ClaimUser | None:
-        """A pod as it was known last."""
+        """The pod as it was last put; None if it is not here."""
         return self._pods.get(uid)
 
     def put(self, uid: Uid, new: ClaimUser | None) -> None:
-        """Take in a pod as it is now; None if it is gone."""
+        """Replace a pod by ``new``; None removes it."""
         old = self._pods.pop(uid, None)
         for key in old.claims if old is not None else ():
             drop(self._by_claim, key, uid)

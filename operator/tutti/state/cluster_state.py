@@ -1,7 +1,7 @@
-"""The live state of the cluster: model values by uid, folded from watches and our own writes.
+"""The live state of the cluster: model values by uid, from watches and from our own writes.
 
-``snapshot(now)`` freezes it. A binding that was just sent is assumed until the watch shows it, so
-that no cycle sees a cluster older than its own last write.
+``snapshot(now)`` freezes it. A binding is assumed from the moment it is sent until the watch shows
+it, so no cycle sees a state that is older than its own last write.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,17 +46,17 @@ def _ignore_lag(_confirmed: float | None) -> None:
 
 @dataclass(slots=True)
 class Assumption:
-    """A binding that we sent and no watch has shown yet."""
+    """A binding that we sent and that no watch has shown yet."""
 
     member: Member
     node: NodeName
-    lists: int  # lists of bound pods taken in before the binding was sent
-    confirmed: float | None = None  # when it answered, in seconds since the epoch
-    list_mark: int = 0  # of the bound pods' store when it was confirmed
+    lists: int  # how many lists of bound pods were taken in before the binding was sent
+    confirmed: float | None = None  # when the API server confirmed it, in seconds since the epoch
+    list_mark: int = 0  # ``Store.began`` of the bound pods when it was confirmed
 
 
 class ClusterState:
-    """The stores, the claims, the assumptions, and the indexes that make a snapshot cheap."""
+    """The stores, the volume claims, the assumed bindings, and the indexes for Snapshots."""
 
     def __init__(
         self,
@@ -65,11 +65,12 @@ class ClusterState:
         is_declaring: bool = False,
         shown: Callable[[float | None], None] = _ignore_lag,
     ) -> None:
-        """``wake`` is called at every change that a decision might care about.
+        """``wake`` is called at every change that may matter to a decision.
 
-        While this operator ``is_declaring`` the gangs of Spark applications, their drivers wait
-        for it. ``shown`` is called for each binding of ours that the watch of bound pods shows,
-        with the time at which the API server confirmed it: None where the watch is faster.
+        If ``is_declaring``, this operator makes the PodGroups of Spark applications, and their
+        drivers wait for it. ``shown`` is called for each binding of ours that the watch of bound
+        pods shows, with the time at which the API server confirmed it, in seconds since the epoch.
+        The time is None if the watch was faster than the answer.
         """
         self._wake = wake
         self._observe_lag = shown
@@ -87,7 +88,7 @@ class ClusterState:
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
             api: Store(self._group_changed, self._listed) for api in kinds.GANGS
         }
-        # All but pods, which come in several streams: by kind.
+        # By kind; without pods, which come in several streams.
         self.stores: Mapping[kinds.AnyKind, Store[Any]] = {
             **{kinds.GANGS[api]: store for api, store in self.gang_objects.items()},
             kinds.NODE: self.nodes,
@@ -106,10 +107,10 @@ class ClusterState:
         self._gangs = GangIndex(self._value_of, self._holding, is_declaring=is_declaring)
         self._lost_reservations = LostReservations(self.group)
         self.refusals = ApiBackoffs(wake)
-        self._sorted_reservations: tuple[Reservation, ...] | None = None  # None: to be sorted
-        self._spent: dict[Uid, Reservation] = {}  # those that hold nothing any more, by gang
+        self._sorted_reservations: tuple[Reservation, ...] | None = None  # None: outdated
+        self._spent: dict[Uid, Reservation] = {}  # Reservations that hold no room, by gang
         self._start_records: tuple[Reservation, ...] = ()  # the same, sorted
-        self._lost_records: dict[Uid, Reservation] = {}  # deleted while they counted, by gang
+        self._lost_records: dict[Uid, Reservation] = {}  # deleted too early, by gang
         self._queues: tuple[Queue, ...] = ()  # sorted by name
         self._topologies: tuple[Topology, ...] = ()  # sorted by name
         self._budgets: tuple[DisruptionBudget, ...] = ()  # sorted by namespace and name
@@ -117,7 +118,7 @@ class ClusterState:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every stream has been listed once: before that, nothing may be decided."""
+        """Whether every stream has been listed once; before that, Tutti decides nothing."""
         always = (self.stores[kind] for kind in (*kinds.PRESENT_GANGS, *kinds.CLUSTER))
         pods: tuple[Store[Any], ...] = (self.pending, self.bound, self.pinned)
         return all(store.is_synced for store in (*pods, *always))
@@ -128,7 +129,7 @@ class ClusterState:
         return self.gang_objects[POD_GROUP]
 
     def snapshot(self, now: float) -> Snapshot:
-        """Freeze the state; unchanged parts are the same objects as the last time."""
+        """Freeze the state at ``now``, in seconds since the epoch; unchanged parts are shared."""
         self._gangs.look()
         if self._sorted_reservations is None:
             ordered = sorted(self.reservations, key=lambda reservation: reservation.gang)
@@ -158,7 +159,7 @@ class ClusterState:
         )
 
     def protect(self, gang: Uid, until: float) -> None:
-        """No plan ends this gang for another one until then."""
+        """Let no plan end this gang for another gang before ``until``, in seconds of the epoch."""
         self.protected[gang] = until
         self._wake()
 
@@ -167,32 +168,32 @@ class ClusterState:
         return frozenset(self.protected)
 
     def node(self, name: NodeName) -> Node | None:
-        """One node with what is used of it at this moment, our own bindings included."""
+        """One node with its used amounts at this moment, our own bindings included."""
         return self._node_usage.node(name)
 
     def is_known(self, uid: Uid) -> bool:
-        """Whether a pod is listed, or was just bound by us; a late watch may hide a pod."""
+        """Whether a list or watch shows a pod, or Tutti has just bound it."""
         return self._raw_pod(uid) is not None
 
     def rest(self, gang: Gang) -> None:
-        """Leave a gang out of snapshots until something about it changes.
+        """Leave a gang out of Snapshots until something about it changes.
 
-        No pod of it lives, and its status is final: so thousands of finished gangs cost a cycle
-        nothing. A gang with a standing Reservation stays in snapshots.
+        The gang has no live pod, and its status is final. So thousands of finished gangs cost a
+        cycle nothing. A gang with a standing Reservation stays in Snapshots.
         """
         if not any(self._holding(gang.key)):
             self._gangs.rest(gang)
 
     def group(self, key: GangKey) -> GangObject | None:
-        """The PodGroup of that name, with the status it carries now."""
+        """The object that declares a gang, with its current status."""
         return self._gangs.group(key)
 
     def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
-        """The gangs without pods whose pods are made once there is room, with their objects."""
+        """The gangs without pods whose pods are created once there is room, with their objects."""
         return self._gangs.awaiting_room()
 
     def claim_job(self, group: GangObject) -> None:
-        """The pods that a job's controller will make for this group are ours."""
+        """Record that the pods that a job will create for this group name our scheduler."""
         if not self._gangs.is_own_job(group.key, group.uid):
             self._gangs.claim_job(group)
             self._wake()
@@ -202,11 +203,11 @@ class ClusterState:
         return self._gangs.is_own_job(gang.key, gang.uid)
 
     def spent_reservation(self, gang: Uid) -> Reservation | None:
-        """The Reservation that is kept for the record of the gang's start alone."""
+        """The Reservation that is kept only for its record of the gang's start."""
         return self._spent.get(gang)
 
     def unneeded_records(self) -> Sequence[Reservation]:
-        """The spent Reservations whose record counts no more."""
+        """The spent Reservations whose record no longer counts."""
         return [
             reservation
             for reservation in self._spent.values()
@@ -214,13 +215,13 @@ class ClusterState:
         ]
 
     def needs_record(self, reservation: Reservation) -> bool:
-        """Whether the record of a start still counts: Queues exist, and a pod of it holds room."""
+        """Whether the record of a start counts: Queues exist, and one of its pods holds room."""
         if reservation.record is None or not self._queues:
             return False
         return any(self.holds_room(uid) for uid in reservation.pods)
 
     def lost_records(self) -> Sequence[Reservation]:
-        """Reservations that others have deleted, and whose record still counts."""
+        """The Reservations that other clients deleted although their record still counts."""
         standing = {reservation.uid for reservation in self.reservations}
         self._lost_records = {
             uid: reservation
@@ -235,19 +236,19 @@ class ClusterState:
         return isinstance(pod, Member) and pod.node is not None and not pod.is_over
 
     def may_hold_room(self, uid: Uid) -> bool:
-        """The same; also true of a pod that no list shows."""
+        """Whether ``holds_room`` is true of a pod, or no list or watch shows the pod."""
         return self.holds_room(uid) or not self.is_known(uid)
 
     def standing(self, reservation: Reservation) -> Reservation | None:
-        """What the API server last showed of a Reservation."""
+        """The Reservation as the API server last showed it; None if it is gone."""
         return None if reservation.self_uid is None else self.reservations.get(reservation.self_uid)
 
     def undeclared(self) -> tuple[Member, ...]:
-        """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
+        """The Spark pods from which the PodGroups of their applications can be made."""
         return self._gangs.undeclared()
 
     def explain(self, uid: Uid, sentence: str) -> None:
-        """Say why the PodGroup that such a pod waits for is not made yet."""
+        """Record why the PodGroup that a Spark pod waits for is not made yet."""
         self._gangs.explain(uid, sentence)
 
     # Our own writes
@@ -255,7 +256,7 @@ class ClusterState:
     def assume(self, member: Member, node: NodeName) -> None:
         """Count a member as bound from the moment that its binding is sent."""
         if self.bound.has_seen(member.uid):
-            return  # the watch was faster, and knows better
+            return  # the watch was faster
         member = self.pending.get(member.uid) or member
         known = self._assumed.get(member.uid)
         lists = self._bound_lists if known is None else known.lists
@@ -263,38 +264,40 @@ class ClusterState:
         self._refresh(member.uid)
 
     def confirm(self, uid: Uid, now: float) -> None:
-        """The API server has taken the binding: this pod will never be pending again."""
+        """Take in that the API server confirmed a binding: the pod is never pending again."""
         if (known := self._assumed.get(uid)) is None:
             return
         if known.lists == self._bound_lists:
             known.confirmed = now
             known.list_mark = self.bound.began()
         else:
-            # A list came in between: was it before the binding, or is the pod gone already?
+            # A list came in between. Either it is older than the binding, or the pod is gone
+            # already: only the next list can tell.
             known.lists = self._bound_lists
         self.pending.drop(uid)
 
     def retract(self, uid: Uid) -> None:
-        """The binding did not happen."""
+        """Drop the assumption of a binding that did not happen."""
         if self._assumed.pop(uid, None) is not None:
             self._refresh(uid)
 
     def unconfirmed_bindings(self) -> tuple[Member, ...]:
-        """The members whose binding was sent and got no answer that still holds."""
+        """The members whose binding was sent and is not confirmed."""
         return tuple(known.member for known in self._assumed.values() if known.confirmed is None)
 
     def late(self, now: float) -> float:
-        """The seconds by which the watch of bound pods is late at least, by our own bindings.
+        """A lower bound on how many seconds the watch of bound pods is late at ``now``.
 
-        A watch shows pods in the order in which they were bound: it shows no pod that was bound
-        after one of ours before ours. A binding unseen for ``MOST_LATE`` no longer counts.
+        It is the age of our oldest confirmed binding that the watch has not shown. A watch shows
+        pods in the order in which they were bound, so it shows no later binding before that one. A
+        binding unseen for ``MOST_LATE`` no longer counts.
         """
         confirmations = (known.confirmed for known in self._assumed.values())
         ages = (now - confirmed_at for confirmed_at in confirmations if confirmed_at is not None)
         return max((age for age in ages if age < MOST_LATE), default=0.0)
 
     def forget(self, uid: Uid) -> None:
-        """A pending member turned out to be gone."""
+        """Forget a pending member that turned out to be gone."""
         self.pending.drop(uid)
         self.retract(uid)
 
@@ -304,7 +307,7 @@ class ClusterState:
             self.pending.put(Item(member.uid, int(member.version), member))
 
     def learn_group(self, group: GangObject) -> None:
-        """Take in what declares a gang as the API server just showed it."""
+        """Take in an object that declares a gang as the API server just showed it."""
         self.gang_objects[group.key.kind].put(Item(group.uid, int(group.version), group))
 
     def learn_queue(self, queue: QueueObject) -> None:
@@ -322,7 +325,7 @@ class ClusterState:
         if reservation.self_uid is not None:
             self.reservations.drop(reservation.self_uid)
 
-    # What the stores tell
+    # Calls of the stores
 
     def _node_changed(self, uid: Uid, old: Node | None, new: Node | None) -> None:
         if old == new:
@@ -336,7 +339,7 @@ class ClusterState:
     def _reservation_changed(
         self, _uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
-        # A gang with a Reservation is not at rest, whatever it has come to.
+        # A gang with a Reservation is not at rest, whatever its state.
         self._gangs.touch(reservation.gang for reservation in (old, new) if reservation is not None)
         self._sorted_reservations = None
         keys = {reservation.gang for reservation in (old, new) if reservation is not None}
@@ -346,7 +349,7 @@ class ClusterState:
             self._spent[new.uid] = new
         if old is not None and new is None and old.record is not None:
             self._lost_records[old.uid] = old
-        # A spent Reservation holds nothing: but for its record, it counts as deleted.
+        # A spent Reservation holds no room. Except for its record, it counts as deleted.
         old, new = (
             None if reservation is None or reservation.is_spent else reservation
             for reservation in (old, new)
@@ -400,7 +403,7 @@ class ClusterState:
             by_name = {queue_object.queue.name: queue_object.queue for queue_object in self.queues}
             self._queues = tuple(by_name[name] for name in sorted(by_name))
             self._gangs.queues_changed(frozenset(by_name))
-        if old != new:  # a status that others wrote, or a late write of ours, is set right
+        if old != new:  # the next report corrects a status that is not what it should be
             self._wake()
 
     def _topology_changed(self, _uid: Uid, old: Topology | None, new: Topology | None) -> None:
@@ -423,19 +426,19 @@ class ClusterState:
         self, uid: Uid, old: Member | ForeignPod | None, new: Member | ForeignPod | None
     ) -> None:
         if old == new:
-            return  # a running foreign pod changed in a way that decides nothing
+            return  # a running foreign pod changed in a way that matters to no decision
         known = self._assumed.pop(uid, None)
         if new is not None:
             if known is not None:
                 self._observe_lag(known.confirmed)
-            self.pending.drop(uid)  # whose stream may be late, and would show a ghost of it
+            self.pending.drop(uid)  # the stream of pending pods may be late and still show it
         self._refresh(uid)
 
     def _listed(self, _began: int) -> None:
         self._wake()
 
     def _bound_listed(self, began: int) -> None:
-        """Retract assumptions confirmed before the list was requested and not in it."""
+        """Retract assumptions that were confirmed before the list was requested: it lacks them."""
         self._bound_lists += 1
         self._wake()
         for uid, known in list(self._assumed.items()):
@@ -450,7 +453,7 @@ class ClusterState:
             self._refresh(uid)
 
     def _refresh(self, uid: Uid) -> None:
-        """Compute again what a pod is and where it uses room."""
+        """Compute again the value of a pod and the node whose room it uses."""
         raw_pod = self._raw_pod(uid)
         self.storage.pod_changed(uid, raw_pod)
         pod, resolved_pod = raw_pod or self.pinned.get(uid), self._resolved_pod(uid)
@@ -470,15 +473,15 @@ class ClusterState:
         self._wake()
 
     def _resolved_pod(self, uid: Uid) -> Member | ForeignPod | None:
-        """A pod as rules between pods see it, with the volumes of its claims."""
+        """A bound, assumed or pending pod with the volumes of its claims."""
         pod = self._raw_pod(uid)
         return self.storage.with_volumes(pod) if isinstance(pod, Member) else pod
 
     def _raw_pod(self, uid: Uid) -> Member | ForeignPod | None:
         """A pod without the volumes of its claims: bound, assumed or pending.
 
-        A pod that is pinned to a node uses room there already, but no rule counts it before it is
-        bound, as in kube-scheduler.
+        A pinned pod, which is not bound yet but must go to one node, is not included. It uses room
+        on that node, but no rule counts it before it is bound, as in kube-scheduler.
         """
         if (bound := self.bound.get(uid)) is not None:
             return bound

@@ -1,6 +1,6 @@
-"""The gangs: PodGroups with their pods, and single pods; made again where something changed.
+"""The gangs: PodGroups with their pods, and single pods; computed again where something changed.
 
-The cluster state knows where every pod is.
+The cluster state says which node each pod has.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from .spark_apps import SparkApps
 
 
 class GangIndex:
-    """PodGroups and members by gang, and what was made of them; unchanged gangs are the same."""
+    """PodGroups and members by gang, and the gangs made of them; unchanged gangs are shared."""
 
     def __init__(
         self,
@@ -23,11 +23,10 @@ class GangIndex:
         *,
         is_declaring: bool,
     ) -> None:
-        """``value_of`` is that of a PriorityClass, None where there is no such class.
+        """``value_of`` gives the value of a PriorityClass, or None if there is no such class.
 
-        ``holding`` gives the Reservations that name a gang.
-        While this operator ``is_declaring`` the gangs of Spark applications, those whose PodGroup
-        is still to be made wait for it.
+        ``holding`` gives the Reservations that name a gang. If ``is_declaring``, this operator
+        makes the PodGroups of Spark applications, and Spark pods without a PodGroup wait for it.
         """
         self._value_of = value_of
         self._holding = holding
@@ -37,28 +36,28 @@ class GangIndex:
         self._group_by_key: dict[GangKey, GangObject] = {}
         self._awaiting_room: set[GangKey] = set()
         self._own_jobs: dict[GangKey, Uid] = {}  # gangs of jobs that name our scheduler
-        self._made: dict[GangKey, Gang] = {}  # but for those at rest
+        self._made: dict[GangKey, Gang] = {}  # without the gangs at rest
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
-        # Pods that name a group whose pods start one by one, as they were seen.
+        # Pods that name a group whose pods start one by one, as they were put in.
         self._apart: dict[GangKey, dict[Uid, Member]] = {}
-        self._group_of: dict[Uid, GangKey] = {}  # of these
-        self._finished: dict[GangKey, list[Member]] = {}  # that ended well and left
+        self._group_of: dict[Uid, GangKey] = {}  # the groups of the pods in ``_apart``
+        self._finished: dict[GangKey, list[Member]] = {}  # members that succeeded and are gone
         self._settled: dict[GangKey, Uid] = {}
         self._stale: set[GangKey] = set()
         self._queues: frozenset[str] = frozenset()  # the names of all Queues
-        self._is_moved = False  # since ``look``
+        self._is_moved = False  # whether a gang went to rest since the last ``look``
         self.gangs: tuple[Gang, ...] = ()  # sorted by key
         self.settled: frozenset[Uid] = frozenset()
         self.strays: tuple[Member, ...] = ()  # as in Snapshot
 
     def group(self, key: GangKey) -> GangObject | None:
-        """The PodGroup of that name, with the status it carries now."""
+        """The object that declares a gang, with its current status."""
         return self._group_by_key.get(key)
 
     def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
-        """The gangs without pods whose pods are made once there is room, with their objects.
+        """The gangs without pods whose pods are created once there is room, with their objects.
 
-        Pods that are over do not count: they stay when a job is resumed.
+        Pods that are over do not count, because they stay when a job is resumed.
         """
         for key in self._awaiting_room:
             group = self._group_by_key[key]
@@ -67,9 +66,9 @@ class GangIndex:
                 yield group, Gang.of(self._queued(group), (), self._value_of(group.priority_class))
 
     def claim_job(self, group: GangObject) -> None:
-        """The pods that a job's controller will make for this group are ours."""
+        """Record that the pods that a job will create for this group name our scheduler."""
         self._own_jobs[group.key] = group.uid
-        self._stale.add(group.key)  # its status is to be written now
+        self._stale.add(group.key)  # Tutti writes its status from now on
 
     def is_own_job(self, key: GangKey, uid: Uid) -> bool:
         """Whether the job of a gang was claimed."""
@@ -87,7 +86,7 @@ class GangIndex:
         self.strays = tuple(sorted(strays, key=lambda member: member.key))
 
     def rest(self, gang: Gang) -> None:
-        """Show a gang no more until something about it changes, unless an older run has nodes."""
+        """Leave a gang out until something about it changes, unless pods of it are strays."""
         if gang.key in self._strays:
             return
         if gang.key not in self._stale and self._made.pop(gang.key, None) is not None:
@@ -95,11 +94,11 @@ class GangIndex:
             self._is_moved = True
 
     def touch(self, keys: Iterable[GangKey]) -> None:
-        """Something about these gangs changed."""
+        """Compute these gangs again at the next ``look``."""
         self._stale.update(keys)
 
     def class_changed(self) -> None:
-        """Make the gangs that name a PriorityClass again: classes are few and seldom change."""
+        """Compute the gangs that name a PriorityClass again; classes are few and seldom change."""
         groups = self._group_by_key.items()
         self._stale.update(key for key, group in groups if group.priority_class)
 
@@ -110,7 +109,10 @@ class GangIndex:
         self._stale.update(key for key, group in groups if group.queue_if_exists in changed)
 
     def group_changed(self, old: GangObject | None, new: GangObject | None) -> None:
-        """Keep the newest group of a name: the deletion of an older one may be shown after it."""
+        """Take in a group, and keep the newest group of its name.
+
+        The deletion of an older group of that name may be shown after its creation.
+        """
         group = new or old
         if group is None:
             return
@@ -130,19 +132,19 @@ class GangIndex:
             self._finished.pop(key, None)
             self._own_jobs.pop(key, None)
         if (before and (before.uid, before.owner)) != (now and (now.uid, now.owner)):
-            self.look_at_app(key)  # else its pods join what they joined before
+            self.look_at_app(key)  # its pods may join another gang now
         if (before is not None and before.is_one_by_one) != (now is not None and now.is_one_by_one):
             named = (*self._apart.get(key, {}).values(), *self._by_gang.get(key, {}).values())
             for member in named:
                 self.member_changed(member.uid, member)
 
     def look_at_app(self, key: GangKey) -> None:
-        """What the pods of a Spark application join may have changed."""
+        """Put the pods of a Spark application into their gangs again."""
         for member in self._apps.of(key):
             self._put(member.uid, member)
 
     def member_changed(self, uid: Uid, member: Member | None) -> None:
-        """Put a pod into the gang that it belongs to now, and out of any other."""
+        """Put a pod into the gang that it belongs to now, and remove it from any other gang."""
         if (known := self._group_of.pop(uid, None)) is not None:
             del self._apart[known][uid]
             if not self._apart[known]:
@@ -152,7 +154,10 @@ class GangIndex:
         self._put(uid, self._apps.joined(uid, member))
 
     def _without_group(self, member: Member) -> Member:
-        """The pod as if it did not name its group, where the group's pods start one by one."""
+        """The pod without its group if the pods of the group start one by one.
+
+        The pod is then in the next gang that it names, if any.
+        """
         group = self._group_by_key.get(member.gang)
         if group is None or not group.is_one_by_one:
             return member
@@ -170,11 +175,11 @@ class GangIndex:
         )
 
     def undeclared(self) -> tuple[Member, ...]:
-        """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
+        """The Spark pods from which the PodGroups of their applications can be made."""
         return self._apps.undeclared()
 
     def explain(self, uid: Uid, sentence: str) -> None:
-        """Say why the PodGroup that a pod waits for is not made yet."""
+        """Record why the PodGroup that a pod waits for is not made yet."""
         if (member := self._apps.explained(uid, sentence)) is not None:
             self._put(uid, member)
 
@@ -198,7 +203,7 @@ class GangIndex:
             self._by_gang.setdefault(key, {})[uid] = member
 
     def _remake_stale(self) -> bool:
-        """Make the gangs whose group or pods changed again; returns whether there is a new key."""
+        """Compute the gangs again that changed; return whether there is a new key."""
         is_longer = False
         for key in self._stale:
             gang = self._gang(key)
@@ -218,7 +223,10 @@ class GangIndex:
         return is_longer
 
     def _strays_of(self, key: GangKey) -> tuple[Member, ...]:
-        """The pods that name this key and are no members of a gang."""
+        """The pods that name this key and are not members of its gang.
+
+        These are all pods if there is no such group, and otherwise the bound pods of older runs.
+        """
         members = tuple(self._by_gang.get(key, {}).values())
         if key.kind == POD:
             return ()
@@ -255,12 +263,12 @@ class GangIndex:
         return finished_members.with_finished(gang, roles)
 
     def _queued(self, group: GangObject) -> GangObject:
-        """The group, which names the queue that counts only if it exists, if it does."""
+        """The group with the queue of ``queue_if_exists``, if a Queue of that name exists."""
         queue = group.queue_if_exists
         return replace(group, queue=queue) if queue in self._queues else group
 
     def _in_its_run(self, gang: Gang) -> Gang:
-        """The gang without the members of earlier runs; forgets those that finished in them."""
+        """The gang without members that succeeded in earlier runs; they are also forgotten."""
         finished = self._finished.get(gang.key, [])
         if not (finished or any(member.phase is Phase.SUCCEEDED for member in gang.members)):
             return gang
@@ -274,12 +282,15 @@ class GangIndex:
 
 
 def _newest_run(members: Iterable[Member]) -> int:
-    """The number of the newest run: pods that live and were made for older ones are no members."""
+    """The number of the newest run; live pods of older runs are not members."""
     return max((member.run for member in members), default=0)
 
 
 def _in_stage(group: GangObject, members: Iterable[Member]) -> GangObject:
-    """The group with the roles of the newest stage that has pods: those that stay, if any do."""
+    """The group with the roles of the newest stage that has pods.
+
+    Pods that are over, and pods that terminate, count only if there are no others.
+    """
     if not group.stages:
         return group
     stage_of = {role.name: n for n, roles in enumerate(group.stages) for role in roles}

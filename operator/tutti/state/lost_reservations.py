@@ -1,7 +1,7 @@
-"""Gangs whose Reservation is deleted although members may still come for its slots.
+"""Gangs whose Reservation is deleted although members may still be created for its slots.
 
-Another client deleted it, or Tutti gave it back before a member was bound. Either way Tutti looks
-for room again. The cluster state's stores forget such Reservations.
+Another client deleted the Reservation, or Tutti gave it back before a member was bound. In both
+cases Tutti looks for room again. The stores of the cluster state forget such Reservations.
 """
 
 from collections.abc import Callable
@@ -12,22 +12,22 @@ from ..model.keys import GangKey, Uid
 
 
 class LostReservations:
-    """Such Reservations, until the time for their absent members is up."""
+    """The deleted Reservations, until the time for their absent members is up."""
 
     def __init__(self, group: Callable[[GangKey], GangObject | None]) -> None:
-        """``group`` gives the current PodGroup of a name."""
+        """``group`` gives the current object that declares a gang."""
         self._group = group
         self._gone: dict[Uid, Reservation] = {}  # by gang
 
     def changed(self, old: Reservation | None, new: Reservation | None) -> None:
-        """Take in that a Reservation came, or went."""
+        """Take in a Reservation that was created or deleted."""
         if new is not None:
             self._gone.pop(new.uid, None)
         elif old is not None and old.slots:
             self._gone[old.uid] = old
 
     def snapshot(self, now: float) -> frozenset[Uid]:
-        """The gangs that still exist and whose time is not up."""
+        """The gangs that still exist and whose time for absent members is not up."""
         if self._gone:
             self._gone = {
                 uid: reservation

@@ -1,7 +1,7 @@
-"""The nodes, and what is used of each: one immutable value per node, remade when it changes.
+"""The nodes with the used amounts of each: one immutable value per node.
 
-Separate from the cluster state so that a snapshot of 5,000 nodes costs no more than the nodes
-that changed since the last one.
+A Snapshot computes only the nodes that changed since the last Snapshot, even if there are 5,000
+nodes.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from ..model.resources import NOTHING, Resources
 
 
 class VolumeUsage(NamedTuple):
-    """What a node offers, and what is used of it, in volumes."""
+    """How many volumes of each limited driver a node offers, and how many are used."""
 
     offered: Resources
     used: Resources
@@ -25,41 +25,41 @@ NOTHING_ATTACHED = VolumeUsage(NOTHING, NOTHING)
 
 @dataclass(slots=True)
 class _Usage:
-    """What is used of one node, by pod; summed up when asked for."""
+    """The amounts that each pod uses of one node, and their sum."""
 
     pods: dict[Uid, Resources] = field(default_factory=dict)
-    total: Resources | None = NOTHING
+    total: Resources | None = NOTHING  # None: outdated
 
 
 class NodeUsage:
-    """Nodes by name and pods by the node whose room they use, known or not."""
+    """The nodes by name, and the pods by node, also on nodes that are not known."""
 
     def __init__(
         self, attached: Callable[[NodeName], VolumeUsage] = lambda _: NOTHING_ATTACHED
     ) -> None:
-        """``attached`` tells what a node offers and what is used of it beside what pods ask for."""
+        """``attached`` gives the volumes of a node, which add to the requests of its pods."""
         self._attached = attached
-        self._known: dict[NodeName, tuple[Uid, Node]] = {}  # as the API server shows them
+        self._known: dict[NodeName, tuple[Uid, Node]] = {}  # as the API server shows each node
         self._place: dict[Uid, NodeName] = {}  # where each pod uses room
         self._usage: dict[NodeName, _Usage] = {}
-        self._shown: dict[NodeName, Node] = {}  # with what is used of them
+        self._shown: dict[NodeName, Node] = {}  # with the used amounts
         self._order: list[NodeName] = []
         self._stale: set[NodeName] = set()
         self._nodes: tuple[Node, ...] = ()
 
     def learn(self, uid: Uid, node: Node) -> None:
-        """Take in a node as it is now; of two with one name, the one that was shown last is it."""
+        """Take in a node as it is now; of two nodes with one name, the last one counts."""
         self._known[node.name] = (uid, node)
         self._stale.add(node.name)
 
     def forget(self, uid: Uid, name: NodeName) -> None:
-        """A node is gone, unless another of its name came after it."""
+        """Remove a node that is gone, unless a newer node has its name."""
         if name in self._known and self._known[name][0] == uid:
             del self._known[name]
             self._stale.add(name)
 
     def occupy(self, uid: Uid, node: NodeName | None, requests: Resources) -> None:
-        """Count a pod's room where it is now, and nowhere else."""
+        """Count the requests of a pod on ``node`` alone; on no node if it is None."""
         old = self._place.pop(uid, None)
         if old is not None:
             usage = self._usage[old]
@@ -79,7 +79,7 @@ class NodeUsage:
             self._stale.add(node)
 
     def touch(self, names: Iterable[NodeName] | None = None) -> None:
-        """What is attached to these nodes changed; to any, where none is named."""
+        """Compute these nodes again, because their volumes changed; None means all nodes."""
         self._stale.update(self._known if names is None else set(names) & self._known.keys())
 
     def placed(self) -> Iterable[Uid]:
@@ -87,12 +87,12 @@ class NodeUsage:
         return self._place
 
     def node(self, name: NodeName) -> Node | None:
-        """One node with what is used of it at this moment."""
+        """One node with its used amounts at this moment."""
         entry = self._known.get(name)
         return None if entry is None else self._with_usage(entry[1])
 
     def nodes(self) -> tuple[Node, ...]:
-        """Every node with what is used of it, by name; what has not changed is the same object."""
+        """Every node with its used amounts, by name; an unchanged node is the same object."""
         if self._stale:
             has_same_names = True
             for name in self._stale:
@@ -109,7 +109,7 @@ class NodeUsage:
         return self._nodes
 
     def _with_usage(self, node: Node) -> Node:
-        """A node with what is used of it."""
+        """A node with its used amounts."""
         beside, used = self._attached(node.name), self._used(node.name)
         if beside is NOTHING_ATTACHED:
             return replace(node, used=used)

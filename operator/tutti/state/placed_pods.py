@@ -1,7 +1,6 @@
 """The pods that have a node, and the namespaces, while a rule between pods is in force.
 
-A cluster without such rules pays nothing: whether a rule is in force is known at any time, and
-only then is each placed pod computed.
+Placed pods are computed only while a rule is in force, so a cluster without such rules has no cost.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ KnownPod = Member | ForeignPod
 
 
 def placed_pod(pod: KnownPod) -> PlacedPod | None:
-    """A pod as rules between pods see it; None while it has no node, or once it is over."""
+    """The pod as rules between pods count it; None if it has no node or is over."""
     if isinstance(pod, ForeignPod):
         rules = pod.anti_affinity, pod.terminating, pod.scored_terms
         return PlacedPod(pod.uid, pod.node, pod.namespace, pod.labels, *rules)
@@ -28,9 +27,9 @@ def placed_pod(pod: KnownPod) -> PlacedPod | None:
 def puts_rules_in_force(pod: KnownPod | None) -> bool:
     """Whether the pod puts a rule between pods in force.
 
-    Pods of other schedulers do so by anti-affinity, which also holds for pods that come later, and
-    by preferences about pods. Ours do so by any rule or preference about pods, even if they have a
-    node: what-if and repair ask where they could be placed again.
+    A pod of another scheduler does so by anti-affinity, which also holds for pods that come later,
+    and by preferences about pods. A pod of ours does so by any rule or preference about pods, even
+    if it has a node: what-if and repair place it again.
     """
     if isinstance(pod, ForeignPod):
         return bool(pod.anti_affinity or pod.scored_terms)
@@ -48,18 +47,18 @@ class PlacedPods:
     """
 
     def __init__(self, look: Callable[[Uid], KnownPod | None]) -> None:
-        """``look`` gives a pod as it is now."""
+        """``look`` gives the current value of a pod."""
         self._look = look
-        self._pods_with_rules: set[Uid] = set()  # ours, and PodGroups; these rules count any pod
+        self._pods_with_rules: set[Uid] = set()  # ours, and PodGroups; their rules count any pod
         self._foreign_pods_with_rules: set[Uid] = set()  # of other schedulers
         self._changed: set[Uid] = set()
         self._known: dict[Uid, PlacedPod] | None = None  # None: no rule is in force
-        self._shows_all = False  # else foreign pods with rules alone
+        self._shows_all = False  # False: foreign pods with rules alone
         self._placed_pods: tuple[PlacedPod, ...] = ()
-        self._namespaces: tuple[Namespace, ...] | None = None  # None: to be made
+        self._namespaces: tuple[Namespace, ...] | None = None  # None: outdated
 
     def changed(self, uid: Uid, now: KnownPod | None) -> None:
-        """Take in that a pod came, went or changed."""
+        """Take in a pod that appeared, changed or disappeared."""
         self._pods_with_rules.discard(uid)
         self._foreign_pods_with_rules.discard(uid)
         if puts_rules_in_force(now):
@@ -103,7 +102,7 @@ class PlacedPods:
         return bool(self._pods_with_rules or self._foreign_pods_with_rules)
 
     def namespace_changed(self) -> None:
-        """A namespace came, went or has other labels."""
+        """Take in that a namespace was created, changed or deleted."""
         self._namespaces = None
 
     def namespaces(
@@ -111,7 +110,7 @@ class PlacedPods:
     ) -> tuple[Namespace, ...]:
         """All namespaces by name; of two with one name, the last one counts.
 
-        There are none while no rule between pods is in force, unless they are ``always`` wanted.
+        The answer is empty while no rule between pods is in force, unless ``always``.
         """
         if not (self._is_in_force or always):
             return ()

@@ -1,6 +1,6 @@
 """The reflectors that fill the cluster state, and how each decodes its objects.
 
-``tutti dump`` needs them, too, and nothing else of the composition root.
+The operator and ``tutti dump`` use them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,7 +20,7 @@ Reflector = list_watch.Reflector[Any, Any]
 class Reflectors:
     """The reflectors that a cluster state always has: three for pods, one for each other kind."""
 
-    gangs: tuple[Reflector, ...]  # of every kind that declares gangs
+    gangs: tuple[Reflector, ...]  # one for every kind that declares gangs
     pending: Reflector
     bound: Reflector
     pinned: Reflector
@@ -34,11 +34,11 @@ class Reflectors:
 
     @property
     def supply(self) -> tuple[Reflector, ...]:
-        """Everything else: listed after the demand."""
+        """All other reflectors: listed after the demand."""
         return (self.bound, self.pinned, self.reservations, *self.cluster_kinds)
 
     def __iter__(self) -> Iterator[Reflector]:
-        """All of them, in the order in which they are listed."""
+        """All reflectors, in the order in which they are listed."""
         return iter((*self.demand, *self.supply))
 
 
@@ -51,7 +51,7 @@ def reflectors_into(
     preempts: bool = False,
     elsewhere: Callable[[str], None] = lambda _: None,
 ) -> Reflectors:
-    """The reflectors that fill a cluster state; ``name`` is the scheduler's.
+    """The reflectors that fill a cluster state; ``name`` is the schedulerName of our pods.
 
     If ``served`` names namespaces, only their gangs count: pods that wait elsewhere are left out,
     and pods bound elsewhere count as foreign. ``elsewhere`` is called once with each other
@@ -103,7 +103,7 @@ def reflectors_into(
 
 
 def storage_into(state: ClusterState) -> tuple[Reflector, ...]:
-    """The streams of volumes, for as long as some pod names a claim."""
+    """The reflectors of claims, volumes and their limits, needed while some pod names a claim."""
     return tuple(_reflector(state, kind) for kind in kinds.STORAGE)
 
 
@@ -113,7 +113,10 @@ def _gangs(
     is_served: Callable[[wire.Object], bool],
     source: GangSource,
 ) -> Reflector:
-    """What declares gangs; several projects have PodGroups, so the names have the API group."""
+    """The reflector of a kind that declares gangs.
+
+    Several projects have PodGroups, so the name of an optional stream has the API group.
+    """
 
     def declared(wire_object: wire.Object) -> Any:
         return kind.decode(wire_object) if is_served(wire_object) else None
@@ -125,6 +128,6 @@ def _gangs(
 def _reflector(
     state: ClusterState, kind: kinds.AnyKind, read: Callable[[Any], Any] | None = None
 ) -> Reflector:
-    """All objects of a kind, into their store; ``read`` replaces the decoder of the kind."""
+    """The reflector of a kind into its store; ``read`` replaces the decoder of the kind."""
     sink, decoder = state.stores[kind], read or kind.decode
     return list_watch.Reflector(kind.stream(), kind.model, decoder, sink, kind.is_optional)

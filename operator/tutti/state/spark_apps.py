@@ -1,7 +1,7 @@
-"""Spark applications: whose pods join which PodGroup, and whose PodGroup is still to be made.
+"""Spark applications: the PodGroup that each pod joins, and the PodGroups that are not made yet.
 
-A pod of Spark's that names no PodGroup joins the one that is named like its application, once that
-exists. Separate from ``gang_index``, which then has it like any other.
+A Spark pod that names no PodGroup joins the PodGroup with the name of its application, once that
+PodGroup exists. ``gang_index`` then treats it like any other member.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ UNSEEN = "room is held for its application, whose PodGroup was not seen yet"
 
 
 class SparkApps:
-    """The pods of Spark applications as they were seen, and which of them wait for a PodGroup."""
+    """The pods of Spark applications, and which of these pods wait for a PodGroup."""
 
     def __init__(
         self,
@@ -26,20 +26,24 @@ class SparkApps:
         *,
         is_declaring: bool,
     ) -> None:
-        """``group_of`` is the PodGroup of a name, ``is_held`` whether a Reservation names it.
+        """``group_of`` gives the PodGroup of a gang; ``is_held``: whether a Reservation names it.
 
-        Unless this operator ``is_declaring`` gangs, no pod waits for its own to be made.
+        If ``is_declaring``, this operator makes PodGroups, and pods without one wait for it.
         """
         self._group_of = group_of
         self._is_held = is_held
         self._is_declaring = is_declaring
-        self._by_app: dict[GangKey, dict[Uid, tuple[Member, SparkPod]]] = {}  # as they were seen
+        self._by_app: dict[GangKey, dict[Uid, tuple[Member, SparkPod]]] = {}  # as put in
         self._app_of: dict[Uid, GangKey] = {}
-        self._waiting: dict[Uid, Member] = {}  # whose PodGroup is to be made; as they were seen
+        self._waiting: dict[Uid, Member] = {}  # pods whose PodGroup is not made yet, as put in
         self._why: dict[Uid, str] = {}
 
     def joined(self, uid: Uid, member: Member | None) -> Member | None:
-        """A pod with the group that it joins; one that is no pod of Spark's, or gone, as it is."""
+        """Take in a pod, and return it with the group that it joins.
+
+        A pod that is not of Spark, or that names a group, is returned unchanged; so is None, which
+        stands for a pod that is gone.
+        """
         self._forget(uid)
         if member is None:
             self._why.pop(uid, None)
@@ -52,12 +56,15 @@ class SparkApps:
         return self._placed(member, member.spark, key)
 
     def of(self, key: GangKey) -> Iterator[Member]:
-        """The pods of an application as they are now; for when its PodGroup came or went."""
+        """The pods of an application with the group that each joins now."""
         for member, spark in list(self._by_app.get(key, {}).values()):
             yield self._placed(member, spark, key)
 
     def undeclared(self) -> tuple[Member, ...]:
-        """Of every application whose PodGroup is to be made, the oldest pod that says how large."""
+        """The oldest pod without scheduling gates of each application without a PodGroup.
+
+        The PodGroup of the application is made from this pod.
+        """
         first: dict[GangKey, Member] = {}
         for member in sorted(self._waiting.values(), key=lambda pod: (pod.created, pod.key)):
             if not member.gated:
@@ -65,7 +72,10 @@ class SparkApps:
         return tuple(first.values())
 
     def explained(self, uid: Uid, sentence: str) -> Member | None:
-        """The pod with this reason why its PodGroup is not made yet; None if that is known."""
+        """The pod with the reason why its PodGroup is not made yet.
+
+        None if the pod has this reason already, or waits for no PodGroup.
+        """
         member = self._waiting.get(uid)
         if member is None or self._why.get(uid) == sentence:
             return None
@@ -82,7 +92,7 @@ class SparkApps:
     def _placed(self, member: Member, spark: SparkPod, key: GangKey) -> Member:
         self._waiting.pop(member.uid, None)
         group = self._group_of(key)
-        # A PodGroup that was made for another driver goes when that one does.
+        # A PodGroup that was made for another driver is deleted with that driver.
         if group is not None and (not spark.is_driver or group.owner in (None, member.uid)):
             return replace(member, group=key.name, size_unknown_because="")
         if not member.may_get_a_node:

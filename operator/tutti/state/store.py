@@ -1,6 +1,6 @@
-"""The objects of one kind as the API server last showed them, in whatever order answers come.
+"""The objects of one stream as the API server last showed them, whatever the order of its answers.
 
-Separate from the cluster state, which gives them a meaning: here only versions and absence count.
+Only versions and deletions matter here. The cluster state gives the objects their meaning.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,15 +11,15 @@ from ..model.keys import Uid
 
 V = TypeVar("V")
 
-MOST_GONE = 50_000  # remembered deletions; what comes later than so many others is no longer late
+MOST_GONE = 50_000  # deletions that are remembered; an answer that is later than these is unlikely
 
 
 class Store(Generic[V]):
-    """The objects of one stream: the newest version wins, and what is gone stays gone.
+    """The objects of one stream: the newest version wins, and a deleted object stays deleted.
 
-    Two sources may feed one store, a watch and a re-list or a write's answer, in any order. Lists
-    are consistent reads: one asked for later is no older than anything known before it, unless
-    etcd was restored from a backup and its versions went back.
+    Watches, lists and the answers to writes may feed one store, in any order. Lists are consistent
+    reads: a list is not older than anything that was known when it was requested, unless etcd was
+    restored from a backup and its versions went back.
     """
 
     def __init__(
@@ -27,14 +27,17 @@ class Store(Generic[V]):
         changed: Callable[[Uid, V | None, V | None], None],
         listed: Callable[[int], None],
     ) -> None:
-        """``changed`` gets the uid and the old and new value; ``listed`` is called after a list."""
+        """``changed`` gets the uid and the old and new value of an object.
+
+        ``listed`` is called after each list with its mark from ``began``.
+        """
         self._items: dict[Uid, Item[V]] = {}
-        self._gone: dict[Uid, int] = {}  # the oldest first
-        self._lists = 0
+        self._gone: dict[Uid, int] = {}  # deleted objects, the oldest first: lists begun by then
+        self._lists = 0  # how many lists have begun
         self._list_version = 0
-        self._newest = 0  # of all versions seen
-        self._newest_at = 0  # the number of lists begun before it was seen
-        self._old_lists = 0  # the number of lists begun before ``expire``
+        self._newest = 0  # the highest version seen
+        self._newest_at = 0  # how many lists had begun when it was seen
+        self._old_lists = 0  # how many lists had begun at the last ``expire``
         self._changed = changed
         self._listed = listed
         self.is_synced = False
@@ -47,12 +50,12 @@ class Store(Generic[V]):
         return (item.value for item in self._items.values())
 
     def get(self, uid: Uid) -> V | None:
-        """The value of one object, if it is here."""
+        """The value of one object; None if it is not here."""
         item = self._items.get(uid)
         return None if item is None else item.value
 
     def put(self, item: Item[V]) -> None:
-        """Take in an object unless something newer is known of it, its absence from a list too."""
+        """Take in an object, unless a newer version of it or a newer list without it is known."""
         old = self._items.get(item.uid)
         newest = self._list_version if old is None else old.version
         if item.version > newest:
@@ -71,15 +74,15 @@ class Store(Generic[V]):
             self._newest, self._newest_at = version, self._lists
 
     def has_seen(self, uid: Uid) -> bool:
-        """Whether the object is here, or was until lately."""
+        """Whether the object is here, or was deleted recently."""
         return uid in self._items or uid in self._gone
 
     def has_dropped(self, uid: Uid) -> bool:
-        """Whether the object was forgotten for good, as far as that is remembered."""
+        """Whether the object was dropped, as far as the store remembers."""
         return uid in self._gone
 
     def drop(self, uid: Uid) -> None:
-        """Forget an object for good: uids never come back."""
+        """Forget an object for good; later answers about its uid are ignored."""
         self._gone.pop(uid, None)
         self._gone[uid] = self._lists
         if len(self._gone) > MOST_GONE:
@@ -105,10 +108,11 @@ class Store(Generic[V]):
         return self._lists
 
     def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
-        """Make the store what a list of that version said; what came later is kept.
+        """Take in a list of that version: remove the objects that it lacks, but keep newer ones.
 
-        This is what clears ghosts: an object deleted while no watch was looking is not in the list.
-        After a restore of etcd nothing that was known before came later, whatever its version.
+        So an object that was deleted while no watch ran is removed. ``began`` is the mark that
+        ``began()`` returned before the list was requested. If versions have gone back, etcd was
+        restored: then no known object counts as newer than the list.
         """
         self.is_fresh |= began > self._old_lists
         if began > self._newest_at and version < self._newest:
@@ -130,6 +134,6 @@ class Store(Generic[V]):
         self._listed(began)
 
     def _rewind(self) -> None:
-        """Let anything be newer than what is known: versions have gone back."""
+        """Give every known object the version 0, because versions have gone back."""
         self._items = {uid: item._replace(version=0) for uid, item in self._items.items()}
         self._list_version = self._newest = 0

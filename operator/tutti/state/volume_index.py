@@ -1,6 +1,6 @@
-"""Claims, volumes and classes by name, and the handle by which a driver knows each claim's volume.
+"""Claims, volumes and classes by name, and the handle of the volume of each claim.
 
-Separate from ``claim_index``, which knows of pods: here is only what leads from where to where.
+This module knows no pods; ``claim_index`` does.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -23,7 +23,7 @@ class _ByName(Generic[K, V]):
         self._by_key: dict[K, tuple[Uid, V]] = {}
 
     def changed(self, uid: Uid, old: V | None, new: V | None) -> K | None:
-        """Take in what one object is now; the name, if what it stands for changed."""
+        """Take in a change of one object; return its name, or None if nothing changed."""
         value = new if new is not None else old
         if value is None or old == new:
             return None
@@ -35,7 +35,7 @@ class _ByName(Generic[K, V]):
         return key
 
     def get(self, key: K) -> V | None:
-        """The value of this name, if there is one."""
+        """The value of this name; None if there is none."""
         entry = self._by_key.get(key)
         return None if entry is None else entry[1]
 
@@ -43,13 +43,13 @@ class _ByName(Generic[K, V]):
         return iter(self._by_key)
 
     def those(self, keys: Iterable[K]) -> tuple[V, ...]:
-        """The values of those of these names that are there, in the order of the names."""
+        """The known values of these names, in the order of the names."""
         values = (self.get(key) for key in sorted(keys, key=str))
         return tuple(value for value in values if value is not None)
 
 
 class VolumeIndex:
-    """What claims lead to, by name."""
+    """The volume, the class and the handle of each claim."""
 
     def __init__(self) -> None:
         self._claims: _ByName[ClaimKey, Claim] = _ByName(lambda claim: claim.key)
@@ -57,12 +57,12 @@ class VolumeIndex:
         self._classes: _ByName[str, StorageClass] = _ByName(
             lambda storage_class: storage_class.name
         )
-        self._naming: dict[str, set[ClaimKey]] = {}  # a volume
-        self._sharing: dict[Handle, set[ClaimKey]] = {}
-        self._filed: dict[ClaimKey, Handle] = {}
+        self._naming: dict[str, set[ClaimKey]] = {}  # the claims that name a volume
+        self._sharing: dict[Handle, set[ClaimKey]] = {}  # the claims that share a handle
+        self._filed: dict[ClaimKey, Handle] = {}  # the handle of each claim
 
     def claim_changed(self, uid: Uid, old: Claim | None, new: Claim | None) -> list[ClaimKey]:
-        """A claim came, went or is another now; which ones now lead somewhere else."""
+        """Take in a change of a claim; return the claims whose volume or handle may differ now."""
         key = self._claims.changed(uid, old, new)
         if key is None:
             return []
@@ -75,7 +75,7 @@ class VolumeIndex:
         return [*before, key]
 
     def volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> list[ClaimKey]:
-        """A volume came, went or is another now; which claims now lead somewhere else."""
+        """Take in a change of a volume; return the claims whose volume or handle may differ."""
         name = self._volumes.changed(uid, old, new)
         naming = [] if name is None else list(self._naming.get(name, ()))
         before = self.sharing(naming)
@@ -84,13 +84,13 @@ class VolumeIndex:
         return [*before, *naming]
 
     def class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
-        """A class came, went or is another now: any claim without a volume may be of it."""
+        """Take in a change of a class, to which any claim without a volume may belong."""
         if self._classes.changed(uid, old, new) is not None:
             for key in list(self._claims):
                 self._file(key)
 
     def _file(self, key: ClaimKey) -> None:
-        """Compute again what is attached for a claim."""
+        """Compute the handle of a claim again."""
         old = self._filed.pop(key, None)
         if old is not None:
             drop(self._sharing, old, key)
@@ -118,17 +118,17 @@ class VolumeIndex:
         return None if claim is None else self._volumes.get(claim.volume)
 
     def handle(self, key: ClaimKey) -> Handle | None:
-        """The handle of what is attached for a claim."""
+        """The handle of the volume that is attached for a claim; None if none is attached."""
         return self._filed.get(key)
 
     def sharing(self, keys: Iterable[ClaimKey]) -> set[ClaimKey]:
-        """These claims, and those for which the same is attached."""
+        """These claims, and the claims that share a handle with one of them."""
         own_keys = set(keys)
         handles = {handle for key in own_keys if (handle := self._filed.get(key)) is not None}
         return own_keys.union(*(self._sharing[handle] for handle in handles))
 
     def waits_for_a_pod(self, claim: Claim) -> bool:
-        """Whether it is bound only once a pod that names it is."""
+        """Whether a claim is bound only once a pod that names it gets a node."""
         storage_class = self._classes.get(claim.storage_class)
         is_free = not (claim.volume or claim.is_lost or claim.terminating)
         return is_free and storage_class is not None and storage_class.waits
