@@ -1,1 +1,1 @@
-"""What a gang is and needs, worked out from the Snapshot; planning, checks and commit share it."""
+"""What a gang is and needs, computed from the Snapshot for planning, checks and commit."""

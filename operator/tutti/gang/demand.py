@@ -1,7 +1,7 @@
-"""What a gang asks for now, derived from what is observed and never from what was done before.
+"""What a gang requests now, derived from the observed members and not from earlier decisions.
 
-Separate from the rounds that answer it: a gang with nothing bound starts whole, one that has
-started is repaired or extended, and the difference is seen here alone.
+A gang without a bound member starts whole; a gang that has started is repaired or extended. Only
+this module makes the difference; the rounds answer all requests alike.
 """
 
 from collections import Counter
@@ -15,35 +15,35 @@ from ..model.shapes import Shape
 from . import slots
 from .order import by_age
 
-NEW = 1_000_000  # stand-ins of new slots are numbered from here, those of standing ones from 0
+NEW = 1_000_000  # first number of placeholders for new slots; standing slots begin at 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """Choose ``need`` of these members, at least so many of each role, or none at all.
+    """A request to place ``need`` of these members, within the bounds of each role, or none.
 
-    Roles of which more members wait than may get a node have a maximum. It holds for all requests
-    of the gang together that a program answers.
+    A role has a maximum if more of its members wait than may get a node. The maximum holds for all
+    requests of the gang in one program together.
     """
 
     gang: Gang
     need: int
     members: tuple[Member, ...]  # the oldest first
     minimums: tuple[tuple[str, int], ...] = ()  # by role
-    is_starved: bool = False  # then it goes first of its priority
+    is_starved: bool = False  # a starved gang goes before the others of its priority
     maximums: tuple[tuple[str, int], ...] = ()  # by role
     is_repair: bool = False  # the members replace lost ones of a gang that has started
-    # The same by shape, in the order in which the first of each comes.
+    # The members by shape, as ``by_shape`` returns them.
     alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Sort the members by shape once: whatever counts room asks for it."""
+        """Group the members by shape once, because every count of room needs the groups."""
         object.__setattr__(self, "alike", by_shape(self.members))
 
 
 def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
-    """Members by shape, in the order in which the first of each comes."""
-    # Equal pods share one Shape: to see that they do is cheaper than to hash each.
+    """The members grouped by shape; groups are in the order of their first members."""
+    # Equal pods share one Shape, and comparing identities is cheaper than hashing each Shape.
     shapes = {id(member.shape): member.shape for member in members}
     if len(shapes) == 1:
         return (members,)
@@ -56,17 +56,17 @@ def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class MemberCounts:
-    """A gang's members by what they mean for it now; terminating ones mean nothing."""
+    """The members of a gang by what they count as now; terminating members are left out."""
 
     gang: Gang
     bound: tuple[Member, ...] = ()  # count as bound
     ready: tuple[Member, ...] = ()  # could be bound now
-    unsupported: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
-    without_volumes: tuple[Member, ...] = ()  # could be, but for their claims
+    unsupported: tuple[Member, ...] = ()  # wait, but use fields that Tutti does not support
+    without_volumes: tuple[Member, ...] = ()  # wait for their volume claims
     gated: tuple[Member, ...] = ()  # have scheduling gates
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
     surplus: tuple[Member, ...] = ()  # could be bound, but their role has its maximum
-    promised: tuple[Member, ...] = ()  # have room in the gang's Reservation, absent ones too
+    promised: tuple[Member, ...] = ()  # have room in the gang's Reservation; absent ones, too
     absent: tuple[Member, ...] = ()  # do not exist yet, and room may be reserved for them
 
     @property
@@ -76,7 +76,7 @@ class MemberCounts:
 
     @property
     def is_committed(self) -> bool:
-        """Whether the gang has started: then it is repaired, never started again."""
+        """Whether the gang has started; a started gang is repaired, not started again."""
         return bool(self.bound)
 
     @property
@@ -92,7 +92,7 @@ class MemberCounts:
 
     @property
     def missing(self) -> int:
-        """How many members the gang lacks, bound or promised, and no fewer than its roles lack."""
+        """How many needed members are neither bound nor promised, by the gang or by its roles."""
         present = len(self.bound) + len(self.gang.finished) + len(self.promised)
         if self.gang.is_finished:
             return 0
@@ -100,7 +100,7 @@ class MemberCounts:
 
     @property
     def missing_by_role(self) -> Mapping[str, int]:
-        """The same for each role; only roles that lack some."""
+        """How many needed members each role lacks; only roles that lack members."""
         members = (*self.bound, *self.promised)
         if self.gang.is_finished:
             return {}
@@ -110,17 +110,17 @@ class MemberCounts:
 
 
 def min_members(gang: Gang) -> int:
-    """How many members the gang cannot start without: one at least, and all that roles demand."""
+    """How many members the gang needs to start: minMember, or the sum over its roles if larger."""
     return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)
 
 
 def count_members(
     gang: Gang, promised: Collection[Uid] = (), room: Collection[Member] | None = None
 ) -> MemberCounts:
-    """Sort a gang's members by what they mean; ``promised`` ones are held by a Reservation.
+    """The members of a gang by what they count as; a Reservation has room for the ``promised``.
 
-    ``room`` is held for these stand-ins of absent members, as long as any may come; None where
-    the gang has no Reservation that is open for them.
+    ``room`` has the placeholders of absent members that the Reservation has slots for. It is None
+    if the gang has no Reservation, or the time for absent members is up.
     """
     if not gang.members and room is None:
         return MemberCounts(gang)  # thousands of PodGroups may wait for their first pod
@@ -152,15 +152,15 @@ def count_members(
         surplus = tuple(m for m in census.ready if not places.get(m.role, 1))
         census = replace(census, ready=ready, surplus=surplus)
     if (room is None and census.is_committed) or not (census.is_committed or ready):
-        return census  # no member exists yet that would make the rest, or their time is up
+        return census  # no room is reserved for absent members in these cases
     absent = _absent(census, (*present, *within_maximums(census).ready))
     return replace(census, absent=absent) if absent else census
 
 
 def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ...]:
-    """Placeholders of the members that the gang cannot start without and that do not exist.
+    """Placeholders of the needed members that do not exist.
 
-    A gang that has not started needs all of them at once: until then they are ``alike``.
+    Placeholders of a gang that has not started share one object by role (``slots.alike``).
     """
     gang = census.gang
     if not (any(role.template is not None for role in gang.roles) and slots.may_come(gang)):
@@ -172,7 +172,7 @@ def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ..
 
 
 def numbered(census: MemberCounts, placed_uids: Collection[Uid]) -> MemberCounts:
-    """The census of a gang that starts, with a uid for each absent member that has a node."""
+    """The census of a gang that starts, with a uid of its own for each absent member."""
     if census.is_committed or not any(member.uid in placed_uids for member in census.absent):
         return census
     times = Counter[Uid]()
@@ -184,10 +184,10 @@ def numbered(census: MemberCounts, placed_uids: Collection[Uid]) -> MemberCounts
 
 
 def within_maximums(census: MemberCounts) -> MemberCounts:
-    """The census with only as many ready members, the oldest, as their roles have places for.
+    """The census in which each role has at most as many ready members as places, the oldest first.
 
-    A plan may choose other members of the role, since these may have no room. It is the census of a
-    gang of which a plan chooses no member.
+    It is for gangs of which a plan chooses no member. A plan may choose other members of a role,
+    because the oldest may have no room.
     """
     places = census.places_by_role
     if not places:
@@ -201,7 +201,7 @@ def within_maximums(census: MemberCounts) -> MemberCounts:
 
 
 def _oldest(members: Collection[Member], places: Mapping[str, int]) -> tuple[Member, ...]:
-    """The members, the oldest first, as far as their roles have places."""
+    """The first members of each role, as many as the role has places."""
     chosen_by_role = Counter[str]()
     chosen: list[Member] = []
     for member in members:
@@ -225,14 +225,14 @@ def _kind(member: Member) -> str | None:
 
 
 def is_settled(gang: Gang) -> bool:
-    """Whether there is nothing to decide: no member waits or is held back, and none is missing."""
+    """Whether there is nothing to decide: no member may get a node, and none is missing."""
     return not any(member.may_get_a_node for member in gang.members) and (
         count_members(gang).missing <= 0 or gang.terminating
     )
 
 
 def is_enough(gang: Gang, members: Collection[Member]) -> bool:
-    """Whether the gang could start with these: enough in all, and enough of each role."""
+    """Whether the gang could start with these members: enough in all, and enough of each role."""
     if len(members) < min_members(gang):
         return False
     by_role = Counter([member.role for member in members]) if gang.roles else Counter[str]()
@@ -240,7 +240,7 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
 
 
 def start_request(census: MemberCounts) -> PlacementRequest | None:
-    """The demand of a gang that has not started; None while its members do not suffice."""
+    """The request of a gang that has not started; None while it has too few members."""
     gang = census.gang
     if census.is_committed or gang.terminating:
         return None
@@ -268,9 +268,10 @@ Refused = Collection[Refusal]
 def repair_requests(
     census: MemberCounts, placed: Collection[Uid], refused: Refused
 ) -> tuple[PlacementRequest, ...]:
-    """One demand for each lost member of a started gang, as far as members wait to replace them.
+    """One request for each lost member of a started gang that a waiting member can replace.
 
-    Members of a shape that was ``refused`` are passed over: the room for them only shrinks.
+    ``placed`` are the members that this plan has placed already. Members of a ``refused`` shape are
+    skipped, because the room for them only shrinks.
     """
     gang = census.gang
     if gang.terminating or not census.is_committed:
@@ -297,7 +298,7 @@ def repair_requests(
 
 
 def may_grow(census: MemberCounts) -> bool:
-    """Whether members could join that the gang does not need to start."""
+    """Whether members wait that the gang does not need to start."""
     if census.is_committed:
         return bool(census.ready) and not census.gang.terminating
     oldest = within_maximums(census).ready
@@ -305,7 +306,10 @@ def may_grow(census: MemberCounts) -> bool:
 
 
 def growth_requests(census: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementRequest, ...]:
-    """One demand for each member beyond those needed, once the gang has started or will."""
+    """One request for each waiting member beyond those needed, if the gang has started or starts.
+
+    ``placed`` are the members that this plan has placed already.
+    """
     gang = census.gang
     starts = any(member.uid in placed for member in census.ready)
     if gang.terminating or not (census.is_committed or starts):

@@ -13,9 +13,9 @@ from .findings import UnknownLevel
 
 
 def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
-    """The labels that tell a domain of the level, the widest first; none if no topology has it.
+    """The node labels that identify a domain of the level, the widest first.
 
-    Where several topologies have the level, the first by name counts.
+    There are none if no topology has the level. If several have it, the first by name counts.
     """
     for topology in sorted(topologies, key=lambda topology: topology.name):
         if level in topology.levels:
@@ -24,12 +24,12 @@ def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
 
 
 def covers(rule: DomainRule, role: str) -> bool:
-    """Whether the rule speaks of members of the role."""
+    """Whether the rule applies to members of the role."""
     return not rule.roles or role in rule.roles
 
 
 def unknown_level(gang: Gang, snapshot: Snapshot) -> Rejection | None:
-    """Why a gang waits that names a level which no topology has."""
+    """The rejection of a gang that names a level that no topology has; None if all levels exist."""
     if not gang.same_domain or not any(member.may_get_a_node for member in gang.members):
         return None
     known = {level for topology in snapshot.topologies for level in topology.levels}

@@ -1,6 +1,6 @@
-"""The sentences of rejections: the one place where findings are put in words.
+"""The sentences of rejections: only this module puts findings in words.
 
-A sentence says what was requested, what there is, and what people can do, in this order.
+A sentence says what was requested, what there is, and what users can do, in this order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def text(finding: object) -> str:
     """One finding, or part of one, in words.
 
     Raises:
-        TypeError: nothing says how to put it in words.
+        TypeError: no function here handles this type of finding.
     """
     raise TypeError(finding)
 
@@ -488,7 +488,7 @@ def _(_: of.CountsInRoot) -> str:
 
 
 def _choice(queues: Sequence[str]) -> str:
-    """What to name instead."""
+    """Which queue to name instead, in words."""
     if not queues:
         return "there is no queue that this namespace may use instead"
     names = " or ".join(_listed(queues[:MOST_QUEUES], *_rest(queues)))
@@ -500,7 +500,7 @@ def _rest(queues: Sequence[str]) -> tuple[int, str]:
 
 
 def _listed(items: Iterable[str], rest: int, noun: str) -> list[str]:
-    """The items, and at the end how many more there are."""
+    """The items, and as the last one the number of further items, if there are any."""
     return [*items, *[f"{rest} {noun}"] * (rest > 0)]
 
 

@@ -1,6 +1,7 @@
-"""What a rejection says of a gang: its members, its time, and what people can do.
+"""The findings of rejections, except those about room: members, time, queues, modes.
 
-A finding is a value; ``room_findings`` has those about room, ``finding_text`` puts all in words.
+A finding is a value. ``room_findings`` has the findings about room, and ``finding_text`` puts all
+findings in words.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class MembersBound(Finding):
 
 @dataclass(frozen=True, slots=True)
 class MembersLost(Finding):
-    """So many members are lost, or were never made, and none waits to replace them."""
+    """So many members are lost, or were never created, and no member waits to replace them."""
 
     members: int
     has_slots: bool  # whether room may be held for absent members
@@ -83,7 +84,7 @@ class BeyondMaximum(Finding):
 
 @dataclass(frozen=True, slots=True)
 class MaximumReached(Finding):
-    """All that a started gang waits with is beyond the maxMember of these roles."""
+    """All waiting members of a started gang are beyond the maxMember of these roles."""
 
     roles: tuple[str, ...]
     members: int
@@ -91,7 +92,7 @@ class MaximumReached(Finding):
 
 @dataclass(frozen=True, slots=True)
 class TemplateNotRead(Finding):
-    """No room is held for a role's absent members, for its template cannot be read."""
+    """No room is held for the absent members of a role, because its template cannot be read."""
 
     role: str
     problems: tuple[str, ...]
@@ -123,14 +124,14 @@ class Unsupported(Finding):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedInGroup(Finding):
-    """What declares the gang uses fields that Tutti does not place by yet."""
+    """The object that declares the gang uses fields that Tutti does not support yet."""
 
     fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownLevel(Finding):
-    """The gang names a level that no topology has; ``known`` are all levels."""
+    """The gang names a level that no topology has; ``known`` has all levels."""
 
     level: str
     known: tuple[str, ...]
@@ -138,7 +139,7 @@ class UnknownLevel(Finding):
 
 @dataclass(frozen=True, slots=True)
 class MembersDiffer(Finding):
-    """A pod has another value of a field than its gang, whose members must have the same."""
+    """A pod and its gang differ in a field in which all members must be equal."""
 
     field: str
     value: str
@@ -155,7 +156,7 @@ class VolumesNotReady(Finding):
     more_problems: int = 0
 
 
-# Time, and how sure the plan is.
+# Time, and whether the plan is proved.
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +186,15 @@ class NoPriorityClass(Finding):
     priority: int
 
 
-# A started gang that is to start again whole.
+# Pods that are evicted: for another gang, or so that a gang starts again whole.
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimsRoom(Finding):
-    """The gang starts once so many pods of these gangs have ended, or what terminates has gone."""
+    """The gang starts once ``members`` pods of the victims have ended.
+
+    If ``members`` is 0, the gang starts once pods that terminate are gone.
+    """
 
     members: int
     victims: tuple[GangKey, ...]
@@ -229,7 +233,7 @@ class ToBeReleased(Finding):
 
 @dataclass(frozen=True, slots=True)
 class NotReleased(Finding):
-    """What keeps a gang from being released."""
+    """Why a gang is not released."""
 
     because: "ReleaseObstacle"
 
@@ -243,7 +247,7 @@ class MembersSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class NotMadeAgain:
-    """Nothing would make the member again: it is a Spark driver, or has no controller."""
+    """No controller would create the member again: it is a Spark driver, or has no controller."""
 
     pod: str
     is_driver: bool
@@ -251,7 +255,7 @@ class NotMadeAgain:
 
 @dataclass(frozen=True, slots=True)
 class StillLeaving:
-    """The member has not left its node yet."""
+    """The member still terminates on its node."""
 
     pod: str
     node: NodeName | None
@@ -277,7 +281,7 @@ class JobNotRead:
 
 @dataclass(frozen=True, slots=True)
 class JobWouldFail:
-    """The Job of the members tolerates so many more failures, and so many evictions."""
+    """The Job of the members tolerates ``failures_left`` more failures, fewer than evictions."""
 
     job: str
     failures_left: int
@@ -286,7 +290,10 @@ class JobWouldFail:
 
 @dataclass(frozen=True, slots=True)
 class EvictionRefused:
-    """The API server's answer about a member; ``gone`` others had gone when Tutti gave up."""
+    """The API server refused to evict a member with this ``message``.
+
+    ``gone`` other members were gone when Tutti gave up the eviction.
+    """
 
     message: str
     gone: int = 0
@@ -302,12 +309,12 @@ class EvictionPutOff(Finding):
     because: EvictionObstacle
 
 
-# What others say, and what the mode forbids.
+# Sentences of the API server and of Spark.
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted(Finding):
-    """What the API server, or a Spark driver's configuration, says."""
+    """A sentence that is shown as it is, such as an answer of the API server."""
 
     message: str
 
@@ -334,7 +341,7 @@ class ForbiddenQueue(Finding):
 
 @dataclass(frozen=True, slots=True)
 class QueueHasChildren(Finding):
-    """The queue of the gang has children; ``candidates`` are those below it."""
+    """The queue of the gang has children; ``candidates`` are queues below it."""
 
     queue: str
     candidates: tuple[str, ...] = ()
@@ -357,7 +364,7 @@ class UnknownNamespace(Finding):
 
 @dataclass(frozen=True, slots=True)
 class QueueStopped(Finding):
-    """The queue starts no gang or, if it drains, no gang as new as this one."""
+    """The queue starts no gang; or, if it drains, no gang that is as new as this one."""
 
     queue: str
     is_drained: bool = False
@@ -373,12 +380,13 @@ class QueueChanges(Finding):
 
 @dataclass(frozen=True, slots=True)
 class QueueAtLimit(Finding):
-    """A queue uses so much of a resource, and its limit leaves less than the gang needs.
+    """The limit of a queue leaves less of a resource than the gang needs.
 
-    Amounts are those of ``Resources``: of cpu, thousandths. Some of the limit may be held for
-    another gang; then nothing more is said. Else the limit would allow the start if it were
-    ``enough``, or once the gangs in ``ending`` have ended, which are charged so much; none are
-    named where it takes many. ``before`` are gangs that wait in the same queue and come first.
+    Amounts are in the units of ``Resources``; for cpu, milli-CPU. If ``held_for`` is set, some of
+    the limit is held for that gang, and the fields after it are empty. Otherwise the gang could
+    start with a limit of ``enough``, or once the gangs in ``ending`` have ended; each has its
+    charge. ``ending`` is empty if too many gangs would have to end. ``before`` are gangs that wait
+    in the same queue and come first; ``more_before`` counts further ones.
     """
 
     queue: str
@@ -414,14 +422,14 @@ class CountsInRoot(Finding):
 
 @dataclass(frozen=True, slots=True)
 class NothingStarts(Finding):
-    """The mode in which nothing starts."""
+    """Nothing starts in this mode."""
 
     mode: Mode
 
 
 @dataclass(frozen=True, slots=True)
 class WouldStart(Finding):
-    """What would start now in active mode."""
+    """So many members would start now in active mode, on so many nodes."""
 
     members: int
     nodes: int
@@ -429,6 +437,6 @@ class WouldStart(Finding):
 
 @dataclass(frozen=True, slots=True)
 class WouldEvict(Finding):
-    """How many bound members would be evicted now in active mode."""
+    """So many bound members would be evicted now in active mode."""
 
     members: int

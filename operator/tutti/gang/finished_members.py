@@ -1,8 +1,8 @@
-"""Members that ended well: they count in the run that they were part of, and in no other.
+"""Members that succeeded: they count in their own run, and in no other.
 
 A gang that is finishing is not broken, and a PodGroup that is used again starts a new run. The pods
-of one controller, from the creation of the first to the end of the last, are of one run, and so is
-each pod without a controller. Where such periods overlap, they are one run.
+of one controller are in one run, from the creation of the first pod to the end of the last. A pod
+without a controller counts as a controller of one pod. If such periods overlap, they are one run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,14 +19,14 @@ UNDER_WAY = ("Bound", "Running")  # the phases in which a gang may have begun to
 
 @dataclass(frozen=True, slots=True)
 class GangRun:
-    """The run that a gang is in: the makers of its pods, and since when it has pods."""
+    """The run that a gang is in: the controllers of its pods, and when the first was created."""
 
-    makers: Collection[Uid]  # as ``Member.controller_uid`` has them
+    makers: Collection[Uid]  # values of ``Member.controller_uid``
     began: float  # seconds since the epoch; infinite while there is no pod
-    since: float  # a pod created before, whose end is unknown, is taken to have ended at once
+    since: float  # an older pod without a known end counts as ended at its creation
 
     def has(self, member: Member) -> bool:
-        """Whether a member that is over was part of the run."""
+        """Whether a member that is over belongs to the run."""
         return member.controller_uid in self.makers or _ended(member, self.since) >= self.began
 
     def of(self, gang: Gang) -> Gang:
@@ -36,16 +36,16 @@ class GangRun:
 
 
 def run(gang: Gang, reservation: Reservation | None) -> GangRun:
-    """The run of the members that are not over; once all are over, the run of the youngest.
+    """The run of the members that are not over; once all are over, the run of the newest member.
 
-    Pods that ended before the PodGroup was created are not of its run. The pods of ``reservation``
-    are of the run that it was made for, and so are members that came later for one of its slots.
+    Pods that ended before the PodGroup was created are not in the run. The pods of ``reservation``
+    are in the run that it was made for, and so are the members that were created for its slots.
     """
     current: Sequence[Member] = [member for member in gang.members if not member.is_over]
     is_yet_to_begin = bool(current) and all(member.node is None for member in current)
     since = inf if is_yet_to_begin else gang.created
     if not current:
-        # A driver is older than the PodGroup that was made for it.
+        # A driver belongs to the run although it is older than the PodGroup that was made for it.
         own = [
             member
             for member in gang.members
@@ -54,7 +54,7 @@ def run(gang: Gang, reservation: Reservation | None) -> GangRun:
         current = by_age(own)[-1:]
     reserved = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     makers = {member.controller_uid for member in gang.members if member.uid in reserved}
-    makers.update(reserved)  # a bare pod, gone by now, has made itself
+    makers.update(reserved)  # the uids of pods without a controller, which may be gone
     makers.update(member.controller_uid for member in current)
     began = min((m.created for m in gang.members if m.controller_uid in makers), default=inf)
     if reservation is not None and reservation.slots:
@@ -68,7 +68,7 @@ def run(gang: Gang, reservation: Reservation | None) -> GangRun:
 
 
 def _spans(gang: Gang, since: float) -> Collection[tuple[float, float, Uid]]:
-    """When the last pod of a maker succeeded, when its first was created, and who it is."""
+    """For each controller: when its last pod succeeded, when its first was created, and its uid."""
     spans: dict[Uid, tuple[float, float, Uid]] = {}
     for member in gang.members:
         end = _ended(member, since) if member.phase is Phase.SUCCEEDED else -inf
@@ -80,14 +80,14 @@ def _spans(gang: Gang, since: float) -> Collection[tuple[float, float, Uid]]:
 
 
 def _ended(member: Member, since: float) -> float:
-    """When a member ended, which its node's clock says: never before it was made."""
+    """When a member ended by the clock of its node, but not before it was created."""
     if member.ended is not None:
         return max(member.ended, member.created)
     return inf if member.created >= since else member.created
 
 
 def with_finished(gang: Gang, roles: Sequence[str]) -> Gang:
-    """The gang with its members of these roles that have finished and are gone."""
+    """The gang with these ``roles`` of members that have finished and are gone."""
     if not roles or not any(member.counts_as_bound for member in gang.members):
         return gang
     role_names = {role.name for role in gang.roles}
@@ -96,11 +96,11 @@ def with_finished(gang: Gang, roles: Sequence[str]) -> Gang:
 
 
 def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
-    """Stand-ins of those that only a status written before a restart still tells of.
+    """Stand-ins for finished members that only the status from before a restart still counts.
 
-    No more than the gang lacks, and none in place of one that has finished since it was written:
-    better to miss a finished member than not to miss a lost one. They are of the run of those that
-    are still there.
+    There are no more than the gang lacks, and none for a member that still exists or finished after
+    the status was written: to overlook a lost member is worse than to overlook a finished one. They
+    are in the run of the members that still exist.
     """
     counts = status.get("members")
     succeeded = counts.get("succeeded") if isinstance(counts, Mapping) else None

@@ -1,7 +1,7 @@
-"""What a bound gang has lost: which member, on which node, and why; written for people.
+"""What a bound gang has lost: which member, on which node, and why, in words for users.
 
-Unlike the other conditions, this one remembers: lost members disappear, and then the reason is
-known only from the last status.
+Unlike the other conditions, this one depends on the last status: lost members disappear, and then
+only that status has the reason.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from . import demand
 
 NAMED = 3  # members named in a sentence; more are counted
 
-# What kubelets say of pods that they would not let in, besides OutOfcpu and its like.
+# Reasons of pods that a kubelet rejected, besides OutOfcpu and others that begin with OutOf.
 REJECTIONS = frozenset(
     {
         "AppArmor",
@@ -44,11 +44,11 @@ REJECTIONS = frozenset(
 )
 OUT_OF = "OutOf"
 
-Readiness = Mapping[NodeName, bool]  # of every node that there is
+Readiness = Mapping[NodeName, bool]  # whether each node is ready; nodes that are gone are absent
 
 
 class Cause(StrEnum):
-    """Why a gang is not whole any more, as its ``Healthy`` condition says it."""
+    """Why a gang is not whole any more: the reason of its ``Healthy`` condition."""
 
     NODE_LOST = "NodeLost"
     REJECTED = "Rejected"
@@ -57,24 +57,24 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PreviousStatus:
-    """The last status of a PodGroup: whether it was ever whole, why it was not, who failed."""
+    """The last status of a PodGroup: whether it was ever whole, and why it was not at the end."""
 
     was_whole: bool = False
     cause: str = ""
     sentence: str = ""
-    failed: int = 0
+    failed: int = 0  # how many members had failed
 
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """What a gang lacks, and why as far as that is known."""
+    """What a gang lacks, and why, as far as that is known."""
 
     cause: Cause
     sentence: str
 
 
 def before(observed: Mapping[str, object]) -> PreviousStatus:
-    """Read a PodGroup's status."""
+    """Read the status of a PodGroup."""
     lines, counts = observed.get("conditions"), observed.get("members")
     failed = counts.get("failed") if isinstance(counts, Mapping) else 0
     previous = PreviousStatus(failed=failed if isinstance(failed, int) else 0)
@@ -88,12 +88,12 @@ def before(observed: Mapping[str, object]) -> PreviousStatus:
 
 
 def is_whole(gang: Gang) -> bool:
-    """Whether enough members count as bound, role by role."""
+    """Whether enough members count as bound, in all and of each role."""
     return _suffice(gang, _bound_members(gang))
 
 
 def ailment(gang: Gang, nodes: Readiness, previous: PreviousStatus) -> Degradation | None:
-    """What the gang lacks; None while enough of it is bound, to nodes that are ready."""
+    """What the gang lacks; None while enough members have succeeded or are on ready nodes."""
     well = [m for m in _bound_members(gang) if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
     if _suffice(gang, well):
         return None
@@ -107,12 +107,12 @@ def ailment(gang: Gang, nodes: Readiness, previous: PreviousStatus) -> Degradati
     lacks = f"{bound} of {minimum} members are bound, {max(minimum - bound, 1)} missing"
     names = _member_names(dark or rejected or (*failed, *remaining), nodes)
     if not names and previous.cause == cause and previous.sentence.startswith(lacks):
-        return Degradation(cause, previous.sentence)  # it names those that have left since
+        return Degradation(cause, previous.sentence)  # it names members that are gone now
     return Degradation(cause, lacks + names)
 
 
 def is_rejection(failure: str) -> bool:
-    """Whether a kubelet would not let the pod in, which has then never run."""
+    """Whether a kubelet rejected the pod, which then has never run."""
     return failure.startswith(OUT_OF) or failure in REJECTIONS
 
 
@@ -129,9 +129,9 @@ def _is_ready(member: Member, nodes: Readiness) -> bool:
 
 
 def _newly_failed(gang: Gang, previous: PreviousStatus) -> Sequence[Member]:
-    """The failed members that may be what is missing, the newest first.
+    """The failed members that may be the missing ones, the newest first.
 
-    Those that had failed while the gang was whole were replaced long ago.
+    Members that failed while the gang was whole have been replaced.
     """
     failed = [m for m in gang.members if m.phase is Phase.FAILED and gang.accepts(m)]
     if len(failed) <= previous.failed and previous.cause != Cause.REJECTED:
@@ -141,7 +141,7 @@ def _newly_failed(gang: Gang, previous: PreviousStatus) -> Sequence[Member]:
 
 
 def _cause(dark: Sequence[Member], rejected: Sequence[Member], previous: PreviousStatus) -> Cause:
-    """The cause by the members that exist, else the cause in the last status."""
+    """The cause according to the members that exist, or else the cause in the last status."""
     if dark:
         return Cause.NODE_LOST
     if rejected:
@@ -158,7 +158,7 @@ def _member_names(members: Sequence[Member], nodes: Readiness) -> str:
 
 
 def _fate(member: Member, nodes: Readiness) -> str:
-    """What became of one member, and where."""
+    """What happened to one member, and on which node."""
     name, node = member.key.name, member.node
     if not _is_ready(member, nodes):
         return f"{name} on node {node}, which is {'not ready' if node in nodes else 'gone'}"

@@ -1,6 +1,6 @@
-"""The order in which gangs are considered: what decides between two that want the same room.
+"""The order in which gangs are considered, which decides between gangs that want the same room.
 
-Separate so that fairness has one place; every other part of planning keeps the order it is given.
+All other parts of planning keep this order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from ..model.keys import GangKey
 
 
 def considered(gangs: Iterable[Gang]) -> tuple[Gang, ...]:
-    """Gangs by priority from the top, the oldest first, names last."""
+    """Gangs by priority from the top, then the oldest first, then by name."""
     return tuple(sorted(gangs, key=_rank))
 
 
@@ -20,9 +20,10 @@ def by_age(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def waiting_since(gang: Gang, waiting: Sequence[Member]) -> float:
-    """Since when the gang waits: it was created, or the oldest of its ``waiting`` members was.
+    """Since when the gang waits, in seconds since the epoch.
 
-    So a gang that lost all its members waits from the moment that new ones were made.
+    It is the creation of the gang, or of its oldest waiting member if that is later. So a gang that
+    lost all its members waits since its new members were created. ``waiting`` is sorted by age.
     """
     return max([gang.created, *(member.created for member in waiting[:1])])
 

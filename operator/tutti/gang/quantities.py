@@ -1,7 +1,4 @@
-"""Amounts as people write them: ``500m``, ``16Gi``, ``1 nvidia.com/gpu, 4 cpu``.
-
-Separate from the sentences because everything that shows a quantity needs it.
-"""
+"""Amounts in words for users: ``500m``, ``16Gi``, ``1 nvidia.com/gpu, 4 cpu``."""
 
 from collections.abc import Mapping
 
@@ -12,18 +9,18 @@ from ..model.volumes import driver_of, is_attaching
 ELLIPSIS = "..."
 _BYTES = ("memory", "ephemeral-storage")
 _UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_MOST_DIGITS = 10_000  # an exact figure of five digits or more says less than a rounded one
+_MOST_DIGITS = 10_000  # an exact figure of five digits or more is shown rounded
 
 
 def format_amount(name: str, n: int) -> str:
-    """One amount of one resource, rounded down where exact figures would be long."""
+    """One amount of one resource, in its unit of ``Resources``; long figures are rounded down."""
     if name == "cpu":
         return f"{n}m" if n % 1000 else str(n // 1000)
     return _bytes(n) if _is_bytes(name) else str(n)
 
 
 def quantity(name: str, n: int) -> str:
-    """One amount of one resource, exactly: what programs read, as a Kubernetes quantity."""
+    """One exact amount of one resource as a Kubernetes quantity, for programs to read."""
     if _is_bytes(name):
         exact, unit = _exact_bytes(n)
         return f"{exact}{unit}"
@@ -41,26 +38,26 @@ def format_resources(requests: Resources) -> str:
 
 
 def format_name(resource: str) -> str:
-    """The name of a resource as people know it."""
+    """The name of a resource in words for users."""
     if is_attaching(resource):
         return f"volumes of {driver_of(resource)}"
     return f"host port {ports.read(resource)}" if ports.is_port(resource) else resource
 
 
 def listed(requests: Resources) -> Mapping[str, str]:
-    """The exact requests, name by name."""
+    """The exact requests by resource, in words for users."""
     countable = ((n, k) for n, k in requests.amounts if not ports.is_port(n))
     amounts = {format_name(n): quantity(n, k) for n, k in countable}
     return {**amounts, **{format_name(name): "1" for name in _port_names(requests)}}
 
 
 def count(n: int, noun: str) -> str:
-    """A number of things, in words that agree with it."""
+    """A number and a noun, in the plural unless the number is 1."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def cut(sentence: str, most: int) -> str:
-    """A sentence of so many bytes at most; what was cut off shows."""
+    """The sentence, cut to ``most`` bytes; an ellipsis marks a cut."""
     raw = sentence.encode()
     if len(raw) <= most:
         return sentence
@@ -89,7 +86,7 @@ def _is_bytes(name: str) -> bool:
 
 
 def _exact_bytes(n: int) -> tuple[int, str]:
-    """In the largest unit of which it is a whole number."""
+    """The amount in the largest unit of which it is a whole number."""
     exact, unit = n, ""
     for larger in _UNITS:
         if exact % 1024 or not exact:

@@ -1,7 +1,7 @@
-"""Gangs that plans leave out: refused by the API server, suspended, or with fields that forbid it.
+"""Gangs that plans leave out: refused by the API server, suspended, or with unsupported fields.
 
-Such a gang could not use the room that a plan gives it, and other gangs would lack that room. Nor
-is room held for a gang that may be refused again.
+Such a gang could not use the room that a plan gives it, and other gangs would lack that room. For
+the same reason, no room is held for a gang that the API server may refuse again.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ SUSPENDED = "the PodGroup says spec.suspend: true; the gang starts once that is 
 
 
 def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
-    """Why each of these gangs waits: by its own fields, or in the API server's words."""
+    """The rejections of the gangs that plans leave out; a refusal has the API server's words."""
     reserved_gangs = {reservation.gang for reservation in snapshot.reservations}
     suspended = {
         gang.key: Rejection(gang.key, Reason.PAUSED, (Quoted(SUSPENDED),))
@@ -44,24 +44,24 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
 
 
 def recently_refused(snapshot: Snapshot) -> Collection[GangKey]:
-    """The gangs whose last request was refused, however long ago."""
+    """The gangs whose last request to the API server was refused, however long ago."""
     return {gang.key for gang, _ in _refused_gangs(snapshot)}
 
 
 def next_change_at(snapshot: Snapshot) -> float | None:
-    """When Tutti may try the next of them again."""
+    """When Tutti may try the next refused gang again, in seconds since the epoch."""
     moments = (refusal.until for refusal in snapshot.api_refusals.values())
     return min((at for at in moments if snapshot.taken_at < at), default=None)
 
 
 def _only_waits(gang: Gang) -> bool:
-    """Whether it has members that wait, and has not started."""
+    """Whether a gang has members that wait, and has not started."""
     has_started = any(member.counts_as_bound for member in gang.members)
     return not has_started and any(member.may_get_a_node for member in gang.members)
 
 
 def _unsound(gang: Gang) -> Rejection | None:
-    """Why a gang cannot be placed as it is declared, unless none of its members wants a node."""
+    """Why a gang cannot be placed as it is declared; None if no member of it waits for a node."""
     if gang.members and not any(member.may_get_a_node for member in gang.members):
         return None
     if gang.unsupported_fields:
@@ -88,9 +88,9 @@ def _difference(gang: Gang) -> MembersDiffer | None:
 
 
 def _refused_gangs(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRefusal]]]:
-    """The gangs of which something was refused.
+    """The gangs for which the API server refused a Reservation or a binding.
 
-    A member that was refused its binding stands for its gang, unless a Reservation does: that is
+    A refused binding of a gang with a Reservation does not count, because the Reservation is
     carried out, or released, whole.
     """
     if not snapshot.api_refusals:

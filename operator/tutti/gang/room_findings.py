@@ -1,4 +1,4 @@
-"""What a rejection says of room: what a gang asks for, and what there is of it."""
+"""The findings of rejections about room: what a gang requests, and what room there is."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from ..model.decisions import Finding
 from ..model.keys import GangKey, NodeName, PodKey
 from ..model.resources import Resources
 
-# What the gang asks for.
+# What the gang requests.
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +15,17 @@ class Asked(Finding):
 
     members: int
     requests: Resources
-    role: str = ""  # of all of them, where the gang's other roles ask for something else
-    purpose: str = ""  # what they are for, of a gang that has started
+    role: str = ""  # the role of all these members, if other roles have other requests
+    purpose: str = ""  # what the members of a started gang are for
     is_single: bool = False  # the gang is one pod
 
 
 @dataclass(frozen=True, slots=True)
 class MixedAsked(Finding):
-    """So many members are needed of several kinds, which do not fit together."""
+    """So many members of several kinds are needed, and they do not fit together."""
 
     needed: int
-    kinds: tuple[tuple[int, Resources, "RoomFor"], ...]  # how many there are, and the room for them
+    kinds: tuple[tuple[int, Resources, "RoomFor"], ...]  # members, requests and room of each kind
     more_kinds: int = 0
 
 
@@ -38,12 +38,12 @@ class RoomFor(Finding):
 
     members: int
     nodes: int
-    is_unused: bool = False  # and the plan leaves that room
+    is_unused: bool = False  # the plan does not use that room
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyClusterRoom(Finding):
-    """Without any pod the cluster has room for no more members than these."""
+    """The empty cluster has room for at most so many members."""
 
     members: int
 
@@ -57,14 +57,14 @@ class ShortOf(Finding):
 
 @dataclass(frozen=True, slots=True)
 class NoWayTogether(Finding):
-    """Each kind of members has room, and the search found none for all together."""
+    """Each kind of members has room, but the search found no room for all kinds together."""
 
 
 @dataclass(frozen=True, slots=True)
 class LargestDomain(Finding):
-    """Members must be in one domain of a level, and this one has room for most of them.
+    """Members must be in one domain of a level; this is the domain with room for the most members.
 
-    Without ``domain`` no node is in any domain of the level.
+    If ``domain`` is empty, no node is in any domain of the level.
     """
 
     level: str
@@ -75,7 +75,7 @@ class LargestDomain(Finding):
 
 @dataclass(frozen=True, slots=True)
 class PortTaken(Finding):
-    """A host port is taken on so many of the nodes that fit otherwise."""
+    """A host port is taken on so many of the nodes that would fit otherwise."""
 
     port: str
     nodes: int
@@ -83,21 +83,21 @@ class PortTaken(Finding):
 
 @dataclass(frozen=True, slots=True)
 class MorePortsTaken(Finding):
-    """Further host ports are taken."""
+    """So many further host ports are taken."""
 
     ports: int
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludedByRules(Finding):
-    """Nodes with room that rules between pods exclude: how many, and by which rule."""
+    """Rules between pods exclude nodes with room: how many nodes, by rule."""
 
     nodes_by_rule: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RulesInForce(Finding):
-    """Rules between pods that the gang's pods have to keep."""
+    """The pods of the gang have to keep these rules between pods."""
 
     rules: tuple[str, ...]
 
@@ -111,7 +111,7 @@ class RoomHeldForIt(Finding):
 
 @dataclass(frozen=True, slots=True)
 class RoomHeldForOther(Finding):
-    """Room that the gang could use is held for another one."""
+    """Room that the gang could use is held for this other gang."""
 
     gang: GangKey
 
@@ -121,7 +121,7 @@ class RoomHeldForOther(Finding):
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """Nodes that will not do for a shape: how many, and why, the most frequent obstacle first."""
+    """The nodes that a shape may not use: how many, and why, the most frequent obstacle first."""
 
     nodes: int
     obstacles: tuple[tuple[int, str], ...]
@@ -130,7 +130,7 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class LargestNode:
-    """The most that any node has of a resource, and which node that is."""
+    """The node that has the most of a resource."""
 
     resource: str
     request: int

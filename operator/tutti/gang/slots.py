@@ -1,7 +1,7 @@
-"""Members that do not exist yet: what they will be like, and how long room is held for them.
+"""Members that do not exist yet: what they will request, and how long room is held for them.
 
-A role's template makes a placeholder of each absent member, which planning and the rules between
-pods treat like any pod. Reservations have no placeholders but slots: so many members of a role on a
+The template of a role gives a placeholder for each absent member. Planning and the rules between
+pods treat placeholders like pods. Reservations have slots instead: so many members of a role on a
 node. The checker uses this module, too.
 """
 
@@ -18,24 +18,24 @@ Places = Counter[tuple[NodeName, str]]  # how many slots, by node and role
 
 
 def role_of(gang: Gang, name: str) -> Role | None:
-    """The gang's role of that name."""
+    """The role of that name; None if the gang has none."""
     return next((role for role in gang.roles if role.name == name), None)
 
 
 def template_of(gang: Gang, role: str) -> Template | None:
-    """What the role says of its absent members; None where it says nothing."""
+    """The template of a role; None if there is none."""
     declaration = role_of(gang, role)
     return None if declaration is None else declaration.template
 
 
 def declared(gang: Gang, role: str) -> Shape | None:
-    """What absent members of a role will ask for; None where nothing says it."""
+    """The shape that the template of a role declares; None if there is no template."""
     template = template_of(gang, role)
     return None if template is None else template.shape
 
 
 def placeholders(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
-    """So many absent members of a role, each with a uid that no pod has."""
+    """So many absent members of a role; their uids are numbered from ``first``, and no pod's."""
     template, space = template_of(gang, role), gang.key.namespace
     if template is None:
         return ()
@@ -56,10 +56,10 @@ def placeholders(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Me
 
 
 def alike(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
-    """One placeholder as one object, so many times, for a gang without a node yet.
+    """The same placeholder object so many times, for a gang that has not started.
 
-    Thousands of gangs may each declare thousands of members that never come. Waiting ones are only
-    counted, and only a placeholder that gets a node needs a uid of its own, which is ``nth``.
+    Thousands of gangs may each declare thousands of members that are never created. As long as they
+    wait, they are only counted. A placeholder that gets a node gets a uid of its own by ``nth``.
     """
     return placeholders(gang, role, 1, first) * number
 
@@ -71,7 +71,7 @@ def nth(uid: Uid, number: int) -> Uid:
 
 
 def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> tuple[Member, ...]:
-    """The members, each changed; members that are one object stay one object."""
+    """The changed members; members that are one object stay one object."""
     members_by_id = {id(member): member for member in members}
     changed = {key: change(member) for key, member in members_by_id.items()}
     return tuple([changed[id(member)] for member in members])
@@ -80,7 +80,7 @@ def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> t
 def placeholders_of_slots(
     gang: Gang, slots: Iterable[SlotReservation]
 ) -> Sequence[tuple[Member, NodeName]]:
-    """A stand-in for each of these slots, and its node."""
+    """A placeholder for each place of these slots, with its node."""
     members_on_nodes: list[tuple[Member, NodeName]] = []
     for slot in slots:
         absent_members = placeholders(gang, slot.role, slot.count, first=len(members_on_nodes))
@@ -89,7 +89,7 @@ def placeholders_of_slots(
 
 
 def placeholders_of_snapshot(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
-    """The same for all slots of standing Reservations."""
+    """The placeholders of all slots of standing Reservations, with their nodes."""
     if not any(reservation.slots for reservation in snapshot.reservations):
         return ()
     gangs = {gang.uid: gang for gang in snapshot.gangs}
@@ -102,10 +102,10 @@ def placeholders_of_snapshot(snapshot: Snapshot) -> Sequence[tuple[Member, NodeN
 
 
 def absent(gang: Gang, present: Mapping[str, int]) -> Mapping[str, int]:
-    """How many members of each role the gang lacks that room may be reserved for.
+    """How many members of each role are absent and may get slots; only roles with a template.
 
-    ``present`` is how many there are of each. Roles lack what they need; what the gang needs beyond
-    that are members of any role that may have more.
+    ``present`` is how many members of each role there are. Each role lacks members up to its
+    minimum. What the gang needs beyond these, it lacks in the first roles that may have more.
     """
     absent_by_role: dict[str, int] = {}
     for role in gang.roles:
@@ -125,15 +125,15 @@ def absent(gang: Gang, present: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def expiry(reservation: Reservation, gang: Gang) -> float:
-    """Until when absent members may come, in seconds since the epoch."""
+    """Until when absent members may be created, in seconds since the epoch."""
     return reservation.reserved_at + gang.absent_seconds
 
 
 def are_open(reservation: Reservation, gang: Gang | None, now: float) -> bool:
-    """Whether members may still come for the room that the Reservation holds for absent ones.
+    """Whether members may still be created for the slots of a Reservation.
 
-    None may come once the gang has ended or goes, or its owner pod, such as a driver, has ended:
-    then nothing makes them any more. Time runs only while no present member waits for a slot, as
+    They are not created any more once the gang has ended or is deleted, or its owner pod, such as a
+    driver, has ended. Time does not run out while a present member waits for a slot, which happens
     after a pause of the operator.
     """
     if not reservation.slots or gang is None or not may_come(gang):
@@ -142,7 +142,7 @@ def are_open(reservation: Reservation, gang: Gang | None, now: float) -> bool:
 
 
 def _has_arrivals(reservation: Reservation, gang: Gang) -> bool:
-    """Whether a member that has no slot could take one."""
+    """Whether a member without reserved room could take a slot."""
     reserved_uids = {entry.uid for entry in reservation.entries}
     roles = {slot.role for slot in reservation.slots}
     return any(
@@ -165,7 +165,7 @@ def may_take(gang: Gang, member: Member) -> bool:
 
 
 def may_come(gang: Gang) -> bool:
-    """Whether absent members may still be made: not once their driver is over."""
+    """Whether absent members may still be created: not once their driver or the gang is over."""
     return not (gang.terminating or gang.is_idle) and not any(
         member.is_driver and member.is_over and member.key.name == gang.owner_pod
         for member in gang.members
@@ -173,7 +173,7 @@ def may_come(gang: Gang) -> bool:
 
 
 def next_change_at(snapshot: Snapshot) -> float | None:
-    """When the next slots are given back."""
+    """When the next slots are given back, in seconds since the epoch; None if none will be."""
     if not any(reservation.slots for reservation in snapshot.reservations):
         return None
     gangs = {gang.uid: gang for gang in snapshot.gangs}
@@ -186,12 +186,12 @@ def next_change_at(snapshot: Snapshot) -> float | None:
 
 
 def number(slots: Iterable[SlotReservation]) -> int:
-    """How many slots there are."""
+    """How many members these slots have room for."""
     return sum(slot.count for slot in slots)
 
 
 def places(slots: Iterable[SlotReservation]) -> Places:
-    """How many slots there are on each node, by role."""
+    """How many members the slots have room for, by node and role."""
     counts: Places = Counter()
     for slot in slots:
         counts[slot.node, slot.role] += slot.count
@@ -199,14 +199,14 @@ def places(slots: Iterable[SlotReservation]) -> Places:
 
 
 def slots_of(counts: Places) -> tuple[SlotReservation, ...]:
-    """The slots again, sorted as Reservations have them."""
+    """The slots with these counts, sorted as in Reservations."""
     return tuple(
         SlotReservation(node, role, n) for (node, role), n in sorted(counts.items()) if n > 0
     )
 
 
 def timeout_message(reservation: Reservation, gang: Gang | None, now: float) -> str:
-    """The message about members that did not come in time; empty if time is not the reason."""
+    """The message about members that were not created in time; empty if time is not the reason."""
     if gang is None or not reservation.slots or now < expiry(reservation, gang):
         return ""
     roles = Counter[str]()

@@ -1,6 +1,7 @@
-"""Gangs that were to start within a time and have not; they are given up where users want that.
+"""Gangs that did not start within their timeout; with ``onTimeout: Fail`` they are given up.
 
-It depends only on the Snapshot and its time. If all members are made again, the time starts again.
+The answers depend only on the Snapshot and its time. If all members are created again, the time
+starts again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from .findings import GivenUp, NotStartedInTime
 
 
 def deadline(census: MemberCounts) -> float:
-    """Until when the gang should have started, in seconds since the epoch."""
+    """Until when the gang should start, in seconds since the epoch; infinite if never."""
     gang = census.gang
     if gang.timeout_seconds is None or census.is_committed:
         return inf
@@ -30,13 +31,13 @@ def is_given_up(census: MemberCounts, now: float) -> bool:
 
 
 def next_change_at(censuses: Iterable[MemberCounts], now: float) -> float | None:
-    """When the next gang runs out of time."""
+    """When the next gang runs out of time, in seconds since the epoch; None if none will."""
     moments = (deadline(census) for census in censuses)
     return min((at for at in moments if now < at < inf), default=None)
 
 
 def next_stuck_at(snapshot: Snapshot) -> float | None:
-    """When the next pod whose end a claim waits for should have gone."""
+    """When the next terminating pod counts as stuck while claims wait, in seconds of the epoch."""
     if all(reservation.victims is None for reservation in snapshot.reservations):
         return None
     moments = (
@@ -51,7 +52,7 @@ def next_stuck_at(snapshot: Snapshot) -> float | None:
 def with_time_limits(
     rejections: Iterable[Rejection], censuses: Sequence[MemberCounts], now: float
 ) -> tuple[Rejection, ...]:
-    """The rejections; those of gangs that have not started in time say so."""
+    """The rejections; the rejection of a gang that has not started in time says so."""
     late = {census.gang.key: census.gang for census in censuses if deadline(census) <= now}
     return tuple(
         _timed_out(rejection, late[rejection.gang]) if rejection.gang in late else rejection
