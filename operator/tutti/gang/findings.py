@@ -281,7 +281,7 @@ class JobNotRead:
 
 @dataclass(frozen=True, slots=True)
 class JobWouldFail:
-    """The Job of the members tolerates ``failures_left`` more failures, fewer than evictions."""
+    """The Job tolerates ``failures_left`` more failures, and each eviction counts as one."""
 
     job: str
     failures_left: int

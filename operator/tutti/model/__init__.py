@@ -1,4 +1,4 @@
-"""Frozen values and their arithmetic: what a decision may look at, and what a decision is.
+"""Frozen values and their arithmetic: the inputs and the results of decisions.
 
-Everything above imports these; they import the standard library only.
+All other packages may import these modules, which import only the standard library.
 """

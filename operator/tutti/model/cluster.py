@@ -1,6 +1,6 @@
-"""The picture that decisions are made from: nodes, gangs, standing Reservations.
+"""The Snapshot that decisions are made from: nodes, gangs, standing Reservations.
 
-A Snapshot is immutable and complete: whatever a decision uses is in it, and nothing else is.
+A Snapshot is immutable and complete: it has everything that a decision uses, and nothing else.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,13 +25,14 @@ from .shapes import Shape, Taint, Template
 from .spark import SparkPod
 from .volumes import NO_STORAGE, Storage
 
-ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
+# The pod of an executor usually exists within seconds; ten minutes allow for a slow image pull.
+ABSENT_SECONDS = 600.0
 
-STUCK_SECONDS = 60.0  # after its grace period a pod that still terminates is not waited for
+STUCK_SECONDS = 60.0  # so long after its grace period Tutti stops waiting for a terminating pod
 
 
 class Phase(StrEnum):
-    """A pod's phase, as the API says it."""
+    """The phase of a pod, as in the API."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -42,7 +43,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScheduledCondition:
-    """The PodScheduled condition a pod carries now; read only to avoid writing it twice."""
+    """The PodScheduled condition that a pod has now; read only to avoid writing it twice."""
 
     reason: str = ""
     message: str = ""
@@ -57,80 +58,77 @@ class Member:
     version: str  # metadata.resourceVersion, the precondition of its binding
     shape: Shape
     created: float  # seconds since the epoch
-    group: str = ""  # the name of what declares its gang; empty for a gang of one
+    group: str = ""  # the name of the object that declares its gang; empty for a single pod
     role: str = ""
     priority: int = 0
     node: NodeName | None = None
     phase: Phase = Phase.PENDING
     terminating: bool = False
-    gates: tuple[str, ...] = ()  # scheduling gates, which others remove; sorted
-    unsupported_fields: tuple[str, ...] = ()  # fields whose rules we do not know yet
+    gates: tuple[str, ...] = ()  # scheduling gates, which other controllers remove; sorted
+    unsupported_fields: tuple[str, ...] = ()  # fields that Tutti does not support yet
     owner: Owner | None = None
     scheduled_condition: ScheduledCondition = ScheduledCondition()
-    is_driver: bool = False  # a Spark driver: nobody makes it anew
-    failure: str = ""  # why it failed, in one word; empty where its own containers did
-    labels: Labels = ()  # as rules between pods see them
-    spark: SparkPod | None = None  # of a Spark application whose pods name no PodGroup
-    size_unknown_because: str = (
-        ""  # why nobody knows yet how large its gang is; it waits until then
-    )
-    claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
-    volume_problems: tuple[
-        str, ...
-    ] = ()  # what is wrong with them, in words: until it is put right
+    is_driver: bool = False  # a Spark driver: no controller creates it again
+    failure: str = ""  # why it failed, in one word; empty if its own containers failed
+    labels: Labels = ()  # for the selectors of rules between pods
+    spark: SparkPod | None = None  # for pods of Spark that name no PodGroup
+    # Why the size of its gang is not known yet, in words; it waits until the size is known.
+    size_unknown_because: str = ""
+    claims: tuple[str, ...] = ()  # names of the claims of its volumes, in its namespace; sorted
+    volume_problems: tuple[str, ...] = ()  # problems of its claims, in words; it waits for them
     ended: float | None = None  # when it succeeded, in seconds since the epoch; None if unknown
-    group_kind: ApiKind = POD_GROUP  # of what declares its gang
-    other_gangs: tuple[GangKey, ...] = ()  # that it names as well, and is not in
-    may_preempt: bool = True  # by its preemptionPolicy; Tutti preempts nothing
-    run: int = 0  # of its gang, that it was made for; older pods are no members
+    group_kind: ApiKind = POD_GROUP  # of the object that declares its gang
+    other_gangs: tuple[GangKey, ...] = ()  # further gangs that it names; it is in none of them
+    may_preempt: bool = True  # False if its preemptionPolicy is Never
+    run: int = 0  # the run of its gang that it was created for; pods of older runs do not count
     bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
-    unread_gang: GangKey | None = None  # that it names, of a kind that is turned off
-    # When a pod that terminates should have gone; None if unknown.
+    unread_gang: GangKey | None = None  # a gang that it names, of a kind that is turned off
+    # By when a terminating pod should be gone, in seconds since the epoch; None if unknown.
     gone_by: float | None = field(default=None, compare=False)
     # That hold a pod that terminates; of other pods none are read.
     finalizers: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def gang(self) -> GangKey:
-        """The gang that it belongs to: its group, or itself alone."""
+        """The gang that the pod belongs to: its group, or the pod alone."""
         if self.group:
             return GangKey(self.key.namespace, self.group, self.group_kind)
         return GangKey(self.key.namespace, self.key.name, POD)
 
     @property
     def controller_uid(self) -> Uid:
-        """The uid of its controller; its own where it has none."""
+        """The uid of its controller, or its own uid if it has no controller."""
         return self.uid if self.owner is None or self.owner.uid is None else self.owner.uid
 
     @property
     def is_over(self) -> bool:
-        """Whether its containers have ended: it holds no room any more."""
+        """Whether its containers have ended, so that it holds no room any more."""
         return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
 
     @property
     def counts_as_bound(self) -> bool:
-        """Whether its gang may rely on it: bound and staying, or finished well."""
+        """Whether it counts for its gang: it has succeeded, or is bound and not terminating."""
         if self.phase is Phase.SUCCEEDED:
             return True
         return self.node is not None and not self.terminating and self.phase is not Phase.FAILED
 
     @property
     def gated(self) -> bool:
-        """Whether somebody else holds it back (kube-scheduler's SchedulingGates)."""
+        """Whether it has scheduling gates (kube-scheduler's SchedulingGates)."""
         return bool(self.gates)
 
     @property
     def may_get_a_node(self) -> bool:
-        """Whether the API server might still take a binding of it, now or once it is ungated."""
+        """Whether it could be bound, now or once its scheduling gates are removed."""
         return self.node is None and not (self.terminating or self.is_over)
 
     def is_stuck(self, now: float) -> bool:
-        """Whether it terminates, and should have gone long ago."""
+        """Whether it terminates, and should have been gone for ``STUCK_SECONDS``."""
         return self.terminating and self.gone_by is not None and now >= self.gone_by + STUCK_SECONDS
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it could be bound now, as far as the pod itself goes."""
+        """Whether the pod by itself could be bound now."""
         return self.may_get_a_node and not self.gates
 
 
@@ -143,19 +141,16 @@ class ForeignPod:
     requests: Resources
     namespace: str = ""
     labels: Labels = ()
-    anti_affinity: tuple[
-        AffinityTerm, ...
-    ] = ()  # its required anti-affinity, which binds whoever comes later
+    anti_affinity: tuple[AffinityTerm, ...] = ()  # required; it also binds pods that come later
     terminating: bool = False
-    scored_terms: tuple[
-        WeightedAffinityTerm, ...
-    ] = ()  # what draws others to it or keeps them off; sorted
-    claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
+    # Terms by which other pods prefer or avoid the domain of this pod; sorted.
+    scored_terms: tuple[WeightedAffinityTerm, ...] = ()
+    claims: tuple[str, ...] = ()  # names of the claims of its volumes, in its namespace; sorted
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedPod:
-    """A pod that has a node, as the rules between pods see it."""
+    """A pod that has a node, with the fields that rules between pods use."""
 
     uid: Uid
     node: NodeName
@@ -163,14 +158,13 @@ class PlacedPod:
     labels: Labels = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()  # its required anti-affinity
     terminating: bool = False
-    scored_terms: tuple[
-        WeightedAffinityTerm, ...
-    ] = ()  # what draws others to it or keeps them off; sorted
+    # Terms by which other pods prefer or avoid the domain of this pod; sorted.
+    scored_terms: tuple[WeightedAffinityTerm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace, as namespace selectors see it."""
+    """A namespace, with the fields that namespace selectors use."""
 
     name: str
     labels: Labels = ()
@@ -178,7 +172,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, and what is used of it by pods that we observed or bound."""
+    """A node, and the room that pods use on it: pods that we observed or bound."""
 
     name: NodeName
     allocatable: Resources
@@ -189,19 +183,19 @@ class Node:
     used: Resources = NOTHING
 
     def offers(self, name: str) -> int:
-        """How much it has of a resource while nobody is there; every node has every host port."""
+        """How much the empty node has of a resource; every node has every host port."""
         return ports.offered(name) or self.allocatable[name]
 
 
 class OnPartial(StrEnum):
-    """What is done with a gang that lost members and finds no room to replace them."""
+    """What Tutti does with a gang that lost members and has no room to replace them."""
 
     COMPLETE = "Complete"
     RELEASE = "Release"
 
 
 class OnTimeout(StrEnum):
-    """What becomes of a gang that has not started in time."""
+    """What Tutti does with a gang that has not started in time."""
 
     KEEP_WAITING = "KeepWaiting"
     FAIL = "Fail"
@@ -209,17 +203,17 @@ class OnTimeout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A named part of a gang, and how many members of it the gang cannot start without.
+    """A named part of a gang, and how many members of it the gang needs to start.
 
-    At most ``max_member`` of them have a node at a time; None is as many as there are. Room is
-    reserved for absent ones only where a ``template`` says for what, and can be read.
+    At most ``max_member`` of them have a node at a time; None means no maximum. Room is reserved
+    for absent members only if the role has a ``template`` that can be read.
     """
 
     name: str
     min_member: int
     max_member: int | None = None
     template: Template | None = None
-    unreadable: tuple[str, ...] = ()  # what is wrong with its template, which is None then; sorted
+    unreadable: tuple[str, ...] = ()  # problems of its template, which is then None; sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +241,9 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class GangDeclaration:
-    """What an API object says of a gang: every field that users may set, and nothing of its pods.
+    """How an API object declares a gang: all fields that users may set, without the gang's pods.
 
-    A PodGroup declares a gang, and a pod that is in no other declares itself alone.
+    A PodGroup declares a gang. A pod that is in no other gang declares a gang of one.
     """
 
     key: GangKey
@@ -260,17 +254,17 @@ class GangDeclaration:
     generation: int = 0
     terminating: bool = False
     on_partial: OnPartial = OnPartial.COMPLETE
-    priority_class: str = ""  # that it names, if any
-    timeout_seconds: float | None = None  # in which it should start
+    priority_class: str = ""  # the PriorityClass that it names, if any
+    timeout_seconds: float | None = None  # within which it should start
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
-    absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
-    is_suspended: bool = False  # users let it wait, unless it has started
-    queue: str = ""  # that it names, if any
-    owner_pod: str = ""  # the pod that owns the PodGroup and makes its members, if one does
-    priority_value: int | None = None  # that it states as a number; then no class counts
-    unsupported_fields: tuple[str, ...] = ()  # of it, whose rules we do not know yet
-    needs_equal_members: bool = False  # of its own priority, and of one preemption policy
-    is_one_by_one: bool = False  # its pods start as pods that name no gang
+    absent_seconds: float = ABSENT_SECONDS  # how long room is held for absent members
+    is_suspended: bool = False  # users let it wait; no effect once it has started
+    queue: str = ""  # the queue that it names, if any
+    owner_pod: str = ""  # the pod that owns the PodGroup and creates its members, if any
+    priority_value: int | None = None  # its priority as a number, which overrides any class
+    unsupported_fields: tuple[str, ...] = ()  # its fields that Tutti does not support yet
+    needs_equal_members: bool = False  # all must have its priority and one preemption policy
+    is_one_by_one: bool = False  # its pods start like pods that name no gang
     same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
     preferred_domains: tuple[DomainRule, ...] = ()  # the same, of levels that are only preferred
     is_protected: bool = False  # never ends for another gang; while there are Queues, never borrows
@@ -278,11 +272,11 @@ class GangDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Gang(GangDeclaration):
-    """Pods that start together or not at all: what declares them, and the pods themselves."""
+    """Pods that start together or not at all: their declaration, and the pods themselves."""
 
-    members: tuple[Member, ...] = ()  # sorted by name; without those that succeeded in earlier runs
-    finished: tuple[str, ...] = ()  # the roles of members that succeeded and were cleared away
-    class_value: int | None = None  # of its PriorityClass; None where there is no such class
+    members: tuple[Member, ...] = ()  # by name; without pods that succeeded in earlier runs
+    finished: tuple[str, ...] = ()  # the roles of members that succeeded and were deleted
+    class_value: int | None = None  # of its PriorityClass; None if there is no such class
 
     @classmethod
     def of(
@@ -291,23 +285,23 @@ class Gang(GangDeclaration):
         members: tuple[Member, ...],
         class_value: int | None = None,
     ) -> Self:
-        """The gang that a declaration makes with these pods, sorted by name."""
+        """The gang of a declaration with these pods, which are sorted by name."""
         declared = {name: getattr(declaration, name) for name in _DECLARED}
         return cls(**declared, members=members, class_value=class_value)
 
     @property
     def is_single(self) -> bool:
-        """Whether this is one pod that names no group: its binding is the commit."""
+        """Whether this is one pod that names no group, whose binding is the commit."""
         return self.key.kind == POD
 
     @property
     def is_idle(self) -> bool:
-        """Whether none of its members waits or runs: there is nothing to decide about it."""
+        """Whether no member waits or runs, so that there is nothing to decide."""
         return all(member.is_over for member in self.members)
 
     @property
     def is_finished(self) -> bool:
-        """Whether the Spark driver that makes its members has ended well: it needs no more."""
+        """Whether the Spark driver that creates its members succeeded: it needs no more members."""
         return bool(self.owner_pod) and any(
             member.is_driver
             and member.phase is Phase.SUCCEEDED
@@ -316,12 +310,12 @@ class Gang(GangDeclaration):
         )
 
     def accepts(self, member: Member) -> bool:
-        """Whether a member counts towards this gang: with roles, it must name one of them."""
+        """Whether a member counts for this gang: if there are roles, it must name one of them."""
         return not self.roles or any(member.role == role.name for role in self.roles)
 
     @property
     def priority(self) -> int:
-        """That of its class, else the highest among its pods."""
+        """The priority of its class, or else the highest priority among its pods."""
         if self.class_value is not None:
             return self.class_value
         return max([member.priority for member in self.members], default=0)
@@ -332,10 +326,10 @@ _DECLARED = tuple(declared.name for declared in fields(GangDeclaration))
 
 @dataclass(frozen=True, slots=True)
 class PodReservation:
-    """One pod of a Reservation, and the node that is held for it.
+    """One pod of a Reservation, and its node.
 
-    The pod is known by its uid alone: its name is for people, and empty where a Reservation too
-    large for names was read back.
+    The uid identifies the pod. Its name is for users, and is empty if it was read from a
+    Reservation that was too large for names.
     """
 
     pod: PodKey
@@ -345,7 +339,7 @@ class PodReservation:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SlotReservation:
-    """Room on a node for members that do not exist yet."""
+    """Room on a node for ``count`` members of a role that do not exist yet."""
 
     node: NodeName
     role: str
@@ -354,55 +348,55 @@ class SlotReservation:
 
 @dataclass(frozen=True, slots=True)
 class ReservedVictim:
-    """Pods of a gang that end so that the gang of a Reservation starts."""
+    """Pods of a gang that are evicted so that the gang of a Reservation can start."""
 
     gang: GangKey
     uid: Uid
     pods: tuple[Uid, ...]  # sorted
-    is_whole: bool  # otherwise these are extras, and the gang runs on
+    is_whole: bool  # False: these are extra members, and the gang runs on
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A gang's whole placement, written down before its first pod is bound.
+    """The whole placement of a gang, written down before its first pod is bound.
 
-    kube-scheduler's Reserve is in memory; this one is an API object, and the commit point.
+    kube-scheduler's Reserve is in memory. A Reservation is an API object, and the commit point.
     """
 
     gang: GangKey
-    uid: Uid  # of the gang; the object's name
+    uid: Uid  # of the gang; also the name of the Reservation object
     generation: int
-    scheduler: str  # the scheduler name whose Tutti owns it
-    term: str
+    scheduler: str  # the scheduler name of the Tutti that owns it
+    term: str  # the leader term that signed it
     reserved_at: float  # seconds since the epoch
     entries: tuple[PodReservation, ...]
     slots: tuple[SlotReservation, ...] = ()
-    evict: tuple[Uid, ...] = ()  # members to be evicted, of a gang that is given up for now
+    evict: tuple[Uid, ...] = ()  # members to evict so that the gang can start again whole
     version: str = ""  # metadata.resourceVersion; empty until the server has answered
     self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
     record: QueueRecord | None = None  # of the gang's start; None if there were no Queues then
-    # The pods that have left ``entries`` because they are bound: they stay charged to the queue of
+    # Pods that are bound and therefore no longer in ``entries``. They stay charged to the queue of
     # the record, whatever their labels say. Sorted; some may be gone.
     charged: tuple[Uid, ...] = ()
-    # Of a claim: who ends before the first pod is bound, sorted by gang. None where the room was
-    # free from the start.
+    # For a claim: the pods that end before the first pod is bound, sorted by gang. None if the room
+    # was free from the start.
     victims: tuple[ReservedVictim, ...] | None = None
 
     @property
     def pods(self) -> Iterator[Uid]:
-        """The pods that it holds room for, and those charged to the queue of its record."""
+        """The pods that it holds room for, and the pods charged to the queue of its record."""
         yield from (entry.uid for entry in self.entries)
         yield from self.charged
 
     @property
     def is_spent(self) -> bool:
-        """Whether it holds nothing any more, and stays for the record of the start alone."""
+        """Whether it holds no room any more, and is kept only for its record of the start."""
         return self.record is not None and not (self.entries or self.slots or self.evict)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRefusal:
-    """What the API server has refused, in its own words, and until when it is not asked again."""
+    """A request that the API server refused: its words, and when Tutti may try again."""
 
     sentence: str
     until: float  # seconds since the epoch
@@ -410,39 +404,40 @@ class ApiRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything a decision may use, at one moment."""
+    """Everything that a decision may use, at one moment."""
 
     taken_at: float  # seconds since the epoch
     nodes: tuple[Node, ...] = ()  # sorted by name
     gangs: tuple[Gang, ...] = ()  # sorted by key
     reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
-    # Pods whose PodGroup does not exist, and pods with a node that an older run has left.
+    # Pods whose PodGroup does not exist, and pods of older runs that still have a node.
     strays: tuple[Member, ...] = field(default=())
-    # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
-    # only while some rule between pods is in force, else nobody. While none of ours asks anything
-    # of other pods, only foreign pods with anti-affinity or preferences are listed.
+    # All pods that have a node and are not over, ours included, sorted by uid. Empty while no rule
+    # between pods is in force. If no pod of ours has rules or preferences about pods, only foreign
+    # pods with anti-affinity or preferences are listed.
     placed_pods: tuple[PlacedPod, ...] = ()
+    # Sorted by name. Empty while no rule between pods is in force and there are no Queues.
     namespaces: tuple[Namespace, ...] = ()
-    storage: Storage = NO_STORAGE  # what the claims of members lead to
-    # Gangs whose Reservation went although members may still come for the slots in it.
+    storage: Storage = NO_STORAGE  # the claims that members name, with their volumes and classes
+    # Gangs whose Reservation is gone although members may still be created for its slots.
     lost_reservations: frozenset[Uid] = frozenset()
-    # By gang or pod, what the API server refused twice in a row and has not granted since.
+    # By gang or pod: requests that the API server refused twice in a row and has not granted since.
     api_refusals: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
-    # Gangs known to have nothing to decide but the fate of a Reservation: without one, planning
-    # passes over them, and would do so anyway.
+    # Gangs about which there is nothing to decide, except for their Reservation. Planning skips
+    # them if they have none; it would come to the same answer without this field.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)
-    queues: tuple[Queue, ...] = ()  # sorted by name; while there are any, namespaces are shown
-    # Reservations that hold nothing any more and keep the record of a start, sorted by gang.
+    queues: tuple[Queue, ...] = ()  # sorted by name
+    # Reservations that hold no room and keep the record of a start, sorted by gang.
     start_records: tuple[Reservation, ...] = ()
     topologies: tuple[Topology, ...] = ()  # sorted by name
-    # Gangs that end for no other gang, for their eviction was refused a while ago.
+    # Gangs that no plan ends for another gang, because their eviction was refused recently.
     protected: frozenset[Uid] = frozenset()
     # Sorted by namespace and name; none are read while Tutti ends no gang for another.
     budgets: tuple[DisruptionBudget, ...] = ()
 
     @property
     def being_ended(self) -> frozenset[GangKey]:
-        """The gangs with pods that hold room and are to end for standing claims."""
+        """The gangs with pods that still hold room and will be evicted for standing claims."""
         pods = {
             pod
             for reservation in self.reservations
@@ -460,17 +455,17 @@ class Snapshot:
 
     @property
     def recorded(self) -> Iterator[tuple[Reservation, QueueRecord]]:
-        """The Reservations with the record of a start, and the record."""
+        """The Reservations that have the record of a start, each with its record."""
         for reservation in (*self.reservations, *self.start_records):
             if reservation.record is not None:
                 yield reservation, reservation.record
 
     @property
     def records(self) -> Mapping[Uid, QueueRecord]:
-        """What is written down of the starts of gangs, by the uid of the gang.
+        """The records of the starts of gangs, by the uid of the gang.
 
-        A gang without a record has the latest one of earlier gangs of its key: their pods may run
-        on, and are its members.
+        A gang without a record gets the latest record of an earlier gang with its key. The pods of
+        that gang may still run, and are now members of this one.
         """
         own: dict[Uid, QueueRecord] = {}
         earlier: dict[GangKey, tuple[float, Uid]] = {}

@@ -1,4 +1,4 @@
-"""What planning decides: values that can be compared, printed, replayed and thrown away."""
+"""The results of planning, as values that can be compared and printed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from .resources import Resources
 
 
 class Objective(StrEnum):
-    """What the gangs that are admitted together are counted by, within one priority."""
+    """How the value of the gangs that start together is counted, within one priority."""
 
     RESOURCES = "resources"  # the largest share of any resource's cluster total, weighted by age
     GANGS = "gangs"
@@ -22,21 +22,21 @@ class Objective(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What users may choose about who starts first; never whether a plan is sound."""
+    """The settings of users about which gangs start first; no setting can break a rule of plans."""
 
     objective: Objective = Objective.RESOURCES
     age_seconds: float = 3600.0  # a gang that has waited so long counts twice, and so on
-    starvation_seconds: float = 3600.0  # then a gang goes before all others of its priority
-    # What gangs may have ended in queues that say nothing of it; if off, nobody ends in any queue.
+    starvation_seconds: float = 3600.0  # after so long, a gang goes before others of its priority
+    # What gangs may have ended, for queues that set no preemption. OFF overrides all queues.
     preemption: Preemption = Preemption.OFF
 
 
 @dataclass(frozen=True, slots=True)
 class GangCap:
-    """A limit on what some gangs use together, by resource; ``pods`` counts their members.
+    """A limit, by resource, on the total use of some gangs; ``pods`` counts their members.
 
-    Members that run, and members that a Reservation holds room for, use what they request.
-    Resources without a limit are not counted.
+    Members that run, and members that a Reservation holds room for, use their requests. Resources
+    without a limit are not counted.
     """
 
     name: str
@@ -48,13 +48,13 @@ class Mode(StrEnum):
     """Whether plans are carried out."""
 
     ACTIVE = "active"
-    SHADOW = "shadow"  # none, nor is anything finished that was begun
-    PAUSED = "paused"  # none; what was begun is finished
+    SHADOW = "shadow"  # no plan is carried out, and standing Reservations are not continued
+    PAUSED = "paused"  # no plan is carried out; standing Reservations are
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutLimits:
-    """What users may choose about how much of a plan is carried out."""
+    """The settings of users about how much of a plan is carried out."""
 
     mode: Mode = Mode.ACTIVE
     bindings: int = 0  # begun per cycle at most, whole gangs only; 0 is any number
@@ -64,31 +64,31 @@ class RolloutLimits:
 
 
 class Reason(StrEnum):
-    """Why a gang waits, as its ``Reserved`` condition says it."""
+    """Why a gang waits: the reason of its ``Reserved`` condition."""
 
     WAITING_FOR_MEMBERS = "WaitingForMembers"
     WAITING_FOR_VOLUMES = "WaitingForVolumes"
     NOT_ENOUGH_ROOM = "NotEnoughRoom"
     NO_NODE_FITS = "NoNodeFits"
     NOT_MODELLED = "NotModelled"
-    UNKNOWN_LEVEL = "UnknownLevel"  # of a topology
-    MEMBERS_DIFFER = "MembersDiffer"  # in what its kind of gang wants to be equal
+    UNKNOWN_LEVEL = "UnknownLevel"  # no topology has a level that the gang names
+    MEMBERS_DIFFER = "MembersDiffer"  # in a field in which members of such a gang must be equal
     BUDGET_EXHAUSTED = "BudgetExhausted"
     TIMED_OUT = "TimedOut"
-    WAITING_FOR_CONFIGURATION = "WaitingForConfiguration"  # of a Spark driver: how large it is
-    REFUSED = "Refused"  # the API server would not take the Reservation
+    WAITING_FOR_CONFIGURATION = "WaitingForConfiguration"  # the size of a Spark gang is unknown
+    REFUSED = "Refused"  # the API server refused the Reservation or a binding
     UNKNOWN_QUEUE = "UnknownQueue"
     FORBIDDEN_QUEUE = "ForbiddenQueue"  # the queue does not admit the namespace
     QUEUE_HAS_CHILDREN = "QueueHasChildren"  # gangs start in queues without children
-    AMBIGUOUS_DEFAULT = "AmbiguousDefault"  # several queues are the namespace's default
+    AMBIGUOUS_DEFAULT = "AmbiguousDefault"  # several queues are the default of the namespace
     UNKNOWN_NAMESPACE = "UnknownNamespace"  # no watch has shown it yet
     QUEUE_HELD = "QueueHeld"
-    QUEUE_DRAINS = "QueueDrains"  # and the gang is newer than the drain
+    QUEUE_DRAINS = "QueueDrains"  # the queue drains, and the gang is newer than the drain
     QUEUE_CHANGES = "QueueChanges"  # pods of the gang still hold room in another queue
     QUEUE_AT_LIMIT = "QueueAtLimit"
     MAY_NOT_BORROW = "MayNotBorrow"  # preemption: Never, and its queue does not cover it
     PAUSED = "Paused"
-    WOULD_START = "WouldStart"  # but for the mode
+    WOULD_START = "WouldStart"  # it would start, but the mode forbids it
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class Assignment:
 class Placement:
     """All assignments that one gang needs now; complete by construction.
 
-    ``slots`` are all the room that is then held for members that do not exist yet, what a standing
-    Reservation holds for them and goes on holding included. A ``remark`` is for people.
+    ``slots`` are all room that is held afterwards for members that do not exist yet, including the
+    slots that a standing Reservation keeps. A ``remark`` is for users.
     """
 
     gang: GangKey
@@ -115,20 +115,21 @@ class Placement:
     assignments: tuple[Assignment, ...]
     slots: tuple[SlotReservation, ...] = ()
     remark: str = ""
-    record: QueueRecord | None = None  # of a gang that starts while there are Queues
+    record: QueueRecord | None = None  # of the start; None if there are no Queues
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rejection says; ``gang.findings`` has all kinds."""
+    """One statement of a rejection; ``gang.findings`` and ``gang.room_findings`` have all kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a gang got no placement: the reason, and what was found; ``gang.finding_text`` words it.
+    """Why a gang got no placement: the reason and the findings.
 
-    Of one that has timed out and waits on, ``underlying_reason`` is why it does.
-    ``only_extra_members`` says that only members have no room that the gang does not need.
+    ``gang.finding_text`` puts findings in words. If a gang has timed out and still waits,
+    ``underlying_reason`` is why. With ``only_extra_members``, the members without room are members
+    that the gang does not need.
     """
 
     gang: GangKey
@@ -144,7 +145,10 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A gang that lost members and finds no room: the bound ones go, so that it can start anew."""
+    """The eviction of the bound members of a gang, so that it can start again whole.
+
+    The gang has lost members, and there is no room to replace them.
+    """
 
     gang: GangKey
     uid: Uid
@@ -154,7 +158,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """Members of a gang that are to end, so that another starts: all of them, or some extras."""
+    """Members of a gang that a claim evicts: all members, or some extra members."""
 
     gang: GangKey
     uid: Uid
@@ -165,33 +169,33 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A gang that starts once its victims have gone, and nobody else takes their room.
+    """A gang that starts once its victims are gone; until then their room is held for it.
 
     ``cost`` is the work that is lost: seconds, times the share of the cluster that each member
-    requests. No other victims cost less than ``bound``.
+    requests. No other choice of victims costs less than ``bound``.
     """
 
     gang: GangKey
     uid: Uid
     generation: int
     assignments: tuple[Assignment, ...]
-    victims: tuple[Victim, ...]  # sorted by gang; none if the room of members suffices that leave
-    by_guarantee: bool  # otherwise by its priority alone
+    victims: tuple[Victim, ...]  # sorted by gang; empty if the room of leaving pods is enough
+    by_guarantee: bool  # False: by its priority alone
     cost: Fraction
     bound: Fraction
-    record: QueueRecord | None = None  # of the start, while there are Queues
+    record: QueueRecord | None = None  # of the start; None if there are no Queues
 
     @property
     def is_proved(self) -> bool:
-        """Whether no other victims lose less work."""
+        """Whether it is proved that no other choice of victims costs less."""
         return self.bound >= self.cost
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What was admitted of one priority's gangs that could start, in the objective's own units.
+    """The value of the gangs that start at one priority, in the units of the objective.
 
-    No admission is worth more than ``bound``; None where nobody has shown one.
+    No admission is worth more than ``bound``; None if no bound is known.
     """
 
     priority: int
@@ -200,7 +204,10 @@ class Level:
 
     @property
     def gap(self) -> float | None:
-        """By how much what is admitted may be below the best, as a share of the bound."""
+        """An upper bound on how far the admitted value is below the best, as a share of ``bound``.
+
+        None if no bound is known.
+        """
         if self.bound is None:
             return None
         return (self.bound - self.admitted) / self.bound if self.bound else 0.0
@@ -208,29 +215,30 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class QueueUse:
-    """What the gangs at and below a queue use when the Snapshot was taken, before the plan.
+    """What the gangs in a queue and below it use at the time of the Snapshot, before the plan.
 
-    Only resources that some queue guarantees are in ``covered`` and ``borrowed``, which add up to
-    what is charged of them. ``share`` is the largest part of any resource's total that is charged
-    over the guarantee, divided by the weight.
+    Only resources that some queue guarantees are in ``covered`` and ``borrowed``; the two add up to
+    the charge. ``share`` is the charge above the guarantee as a part of the cluster total, of the
+    resource in which it is largest, divided by the weight of the queue.
     """
 
     name: str
     charged: Resources
-    covered: Resources  # by the guarantee of any queue, those above included
+    covered: Resources  # by the guarantee of any queue, including the queues above
     borrowed: Resources
     waiting: int  # gangs with pods that have not started
     share: Fraction
-    # Of a queue in shadow: gangs that run and that its limits would have stopped, in this order.
+    # For a queue in shadow: the running gangs that its limits would have stopped, in this order.
     stopped_in_shadow: tuple[GangKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The placements, evictions and rejections for one Snapshot.
+    """The placements, evictions, rejections and claims for one Snapshot.
 
-    ``proved`` says that no better admission exists; ``shortfall`` is why it does not. At
-    ``next_change_at`` the same Snapshot calls for another plan: time alone changes who goes first.
+    ``proved`` says that no better admission exists; otherwise ``shortfall`` says why there is no
+    proof. At ``next_change_at`` a new plan is due even if nothing else changes, because the order
+    of gangs depends on time.
     """
 
     placements: tuple[Placement, ...] = ()
@@ -239,20 +247,21 @@ class Plan:
     proved: bool = True
     shortfall: str = ""
     next_change_at: float | None = None  # seconds since the epoch
-    levels: tuple[Level, ...] = ()  # the highest priority first; gangs ruled out by counting aside
+    levels: tuple[Level, ...] = ()  # the highest priority first; without gangs that cannot fit
     queues: tuple[QueueUse, ...] = ()  # by name, the root included; empty while there are no Queues
-    claims: tuple[Claim, ...] = ()  # one after the other: each counts on those before it
+    claims: tuple[Claim, ...] = ()  # in order: each one assumes the claims before it
 
     @property
     def open_level(self) -> Level | None:
-        """The highest priority at which a better admission may exist."""
+        """The level of the highest priority at which a better admission may exist."""
         return next((level for level in self.levels if level.gap != 0), None)
 
     @property
     def gap(self) -> float | None:
-        """The gap of that priority; None if it is not known.
+        """The gap of ``open_level``; 0 if the plan is proved, and None if the gap is not known.
 
-        Gaps of several priorities have no sum: no gain at a lower one makes up for a higher one.
+        Gaps of several priorities are not added up: no gain at a lower priority makes up for a loss
+        at a higher one.
         """
         if self.proved:
             return 0.0
@@ -262,7 +271,7 @@ class Plan:
 
 
 class Released(NamedTuple):
-    """A Reservation that was given back, and why; or what of it did not go on as ``rest``."""
+    """A Reservation that was given back, and why; ``rest`` is the part that is kept, if any."""
 
     reservation: Reservation
     sentence: str

@@ -1,6 +1,6 @@
-"""What pods ask of one another: which of them count, and how far apart or together they may be.
+"""Rules between pods: affinity, anti-affinity and spread; and rules on domains of the network.
 
-Affinity and spread stand at pods. A rule on domains stands at a gang, and names a level of a
+A pod declares its affinity and spread. A gang declares a rule on domains, which names a level of a
 topology.
 """
 
@@ -11,7 +11,7 @@ Labels = tuple[tuple[str, str], ...]  # sorted by key
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One requirement on labels: In, NotIn, Exists, DoesNotExist; on nodes' also Gt or Lt."""
+    """One requirement on labels: In, NotIn, Exists, DoesNotExist; for nodes also Gt and Lt."""
 
     key: str
     operator: str
@@ -20,11 +20,12 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
-    """The pods that a rule is about, by namespace and labels.
+    """The pods that a rule counts, by namespace and labels.
 
-    A pod counts if its namespace is named, or has labels of which all ``namespace_labels`` hold,
-    and all of ``selector`` holds for its own labels. None selects nothing, no requirement at all
-    selects everything. ``matchLabelKeys`` and the pod's own namespace are already in here.
+    A pod counts if its labels match ``selector``, and its namespace is in ``namespaces`` or has
+    labels that match ``namespace_labels``. All requirements of a selector must hold. None selects
+    nothing; an empty tuple selects everything. ``matchLabelKeys`` and the pod's own namespace are
+    already included.
     """
 
     selector: tuple[Requirement, ...] | None
@@ -34,7 +35,7 @@ class PodSelector:
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """One term of required affinity or anti-affinity: these peers, in one domain of this key."""
+    """One term of affinity or anti-affinity: its peers in one domain of the key ``topology``."""
 
     topology: str  # a node label's key
     peers: PodSelector
@@ -42,7 +43,7 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedAffinityTerm:
-    """A term of preferred affinity; that of anti-affinity has a weight below zero."""
+    """A term of preferred affinity, or of preferred anti-affinity with a negative weight."""
 
     term: AffinityTerm
     weight: int
@@ -50,7 +51,7 @@ class WeightedAffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class TopologySpread:
-    """One topology spread constraint; whether it must hold is said where it stands."""
+    """One topology spread constraint; the field that has it says whether it must hold."""
 
     topology: str
     peers: PodSelector  # in the pod's own namespace
@@ -62,19 +63,19 @@ class TopologySpread:
 
 @dataclass(frozen=True, slots=True)
 class InterPodRules:
-    """What a pod asks of other pods; each tuple sorted, without repetition."""
+    """The rules of a pod about other pods; each tuple is sorted and has no duplicates."""
 
     affinity: tuple[AffinityTerm, ...] = ()  # required pod affinity
     anti_affinity: tuple[AffinityTerm, ...] = ()  # required pod anti-affinity
-    spread: tuple[TopologySpread, ...] = ()  # those that must hold (DoNotSchedule)
+    spread: tuple[TopologySpread, ...] = ()  # constraints that must hold (DoNotSchedule)
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """The levels of the cluster's network.
 
-    Nodes are in one domain of a level if they have the same values for its label and for those of
-    all wider levels.
+    Nodes are in one domain of a level if they have the same values for its label and for the labels
+    of all wider levels.
     """
 
     name: str
@@ -86,7 +87,7 @@ class DomainRule:
     """Members of a gang have their nodes in one domain of a level, or prefer that."""
 
     level: str  # a label of nodes
-    roles: tuple[str, ...] = ()  # of those members, sorted; none if it is all members
+    roles: tuple[str, ...] = ()  # the roles of these members, sorted; empty for all members
 
 
 NO_RULES = InterPodRules()

@@ -1,7 +1,4 @@
-"""Typed names, so that two kinds of string cannot be mixed up, and the Lease of who leads.
-
-Separate from the values because every layer needs the names and few need the rest.
-"""
+"""Typed names, so that two kinds of string cannot be mixed up, and the Lease of the leader."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, NewType
@@ -22,13 +19,13 @@ class PodKey(NamedTuple):
 
 
 class ApiKind(NamedTuple):
-    """The API group and the kind of an object: what tells Tutti's PodGroups from anybody else's."""
+    """The API group and the kind of an object; the PodGroups of several projects differ in it."""
 
     group: str  # empty for the core API
     kind: str
 
     def __str__(self) -> str:
-        """Read as kubectl takes it: ``kind.group``, or the kind alone where it is a core one."""
+        """Read as kubectl takes it: ``kind.group``, or the kind alone for the core API."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
@@ -37,7 +34,7 @@ POD_GROUP = ApiKind("tutti.dev", "PodGroup")
 
 
 class GangKey(NamedTuple):
-    """The object that declares a gang: a PodGroup, or the one pod of a gang of one.
+    """The object that declares a gang: a PodGroup, or the pod of a gang of one.
 
     Objects of different kinds may share a namespace and a name; ``kind`` keeps their gangs apart.
     """
@@ -58,24 +55,25 @@ class LeaseKey(NamedTuple):
     name: str
 
 
-LeaderTerm = str  # one unbroken time of leading; no two are ever the same
+LeaderTerm = str  # identifies one unbroken time as leader; no two terms are the same
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A coordination.k8s.io Lease; times are RFC 3339 with microseconds, as they were written.
 
-    An empty holder has given it back. An empty version means that there is no such object yet.
+    An empty holder means that the last one gave it back. An empty version means that the object
+    does not exist yet.
     """
 
     holder: str = ""
     acquired: str = ""
     renewed: str = ""
-    seconds: int = 0  # without a renewal, until others may take it
+    seconds: int = 0  # so long after the last renewal, another replica may take it
     transitions: int = 0
     version: str = ""  # metadata.resourceVersion
 
     @property
     def term(self) -> LeaderTerm:
-        """The holder and when it acquired the Lease: what a Reservation is signed with."""
+        """The holder and when it acquired the Lease; Reservations are signed with it."""
         return f"{self.holder}/{self.acquired}" if self.holder else ""

@@ -1,7 +1,4 @@
-"""Controllers: who makes pods, and what they stand when one is evicted.
-
-Separate from the cluster, of which a decision knows only which pods have the same controller.
-"""
+"""The controllers that create pods, and how many failed pods a Job tolerates."""
 
 from dataclasses import dataclass
 
@@ -10,24 +7,25 @@ from .keys import Uid
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The controller that made a pod."""
+    """The controller that created a pod."""
 
     kind: str
     name: str
-    group: str = ""  # of its API: "batch" of a Job
-    uid: Uid | None = None  # None where it was never created, as in a manifest
+    group: str = ""  # its API group, such as "batch"
+    uid: Uid | None = None  # None if it was never created, as in a manifest
 
     @property
     def is_job(self) -> bool:
-        """Whether it is a Job of Kubernetes' own, which counts failures."""
+        """Whether it is a batch Job of Kubernetes, which counts failures."""
         return (self.group, self.kind) == ("batch", "Job")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a batch Job still stands: an evicted pod counts as failed, unless its policy says not.
+    """How many more failed pods a batch Job tolerates.
 
-    ``failures_left`` is how many more failures it survives; None where it does not count them.
+    An evicted pod counts as failed, unless the podFailurePolicy ignores it. ``failures_left`` is
+    None if the Job does not count evictions.
     """
 
     name: str

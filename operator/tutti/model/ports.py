@@ -1,10 +1,9 @@
-"""Host ports as amounts of resources: every node has each of them once.
+"""Host ports as amounts of resources, so that planning needs no other rule for them.
 
-Separate from the arithmetic because it is what makes ports mere arithmetic. Two pods of one node
-may use the same protocol and port if each names a host IP, and not the same one; a pod that names
-none (0.0.0.0) wants the port at all of them (kube-scheduler's NodePorts and HostPortInfo). So a
-port is ``WHOLE`` parts on every node: whoever names no IP takes all of them, whoever names one
-takes a part, and that IP, of which there is one. No look at who else is there is needed.
+Two pods of one node may use the same protocol and port if each names a host IP and the IPs differ.
+A pod that names no IP (0.0.0.0) needs the port at all IPs (kube-scheduler's NodePorts and
+HostPortInfo). So every node has ``WHOLE`` parts of each port, and 1 of each port at each IP. A pod
+without an IP takes all parts of the port. A pod with an IP takes one part, and the port at that IP.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,35 +11,35 @@ from dataclasses import dataclass
 
 ANY_IP = "0.0.0.0"  # noqa: S104 - nothing is bound here; and "::" is an IP like others
 
-# More pods than ever share a port of one node at different IPs, and few enough to be counted.
+# More than the pods that can share a port of one node, and small enough for exact arithmetic.
 WHOLE = 2**16
 
-# No name of a resource that the API server takes contains a colon.
+# The API server accepts no resource name with a colon.
 _PREFIX = "port:"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class HostPort:
-    """One port that a pod wants of its node's own network."""
+    """One port of the network of its node that a pod requests."""
 
     number: int
     protocol: str = "TCP"
     ip: str = ANY_IP
 
     def __str__(self) -> str:
-        """Read as people write it: ``8080/TCP``, ``10.0.0.1:8080/TCP``."""
+        """Read as users write it: ``8080/TCP``, ``10.0.0.1:8080/TCP``."""
         where = "" if self.ip == ANY_IP else f"[{self.ip}]:" if ":" in self.ip else f"{self.ip}:"
         return f"{where}{self.number}/{self.protocol}"
 
     @property
     def resource(self) -> str:
-        """The name of the resource of which a pod at this IP takes all there is."""
+        """The name of the resource that a pod with this port uses up."""
         own = f"{_PREFIX}{self.number}/{self.protocol}"
         return own if self.ip == ANY_IP else f"{own}/{self.ip}"
 
 
 def requested_amounts(ports: Iterable[HostPort]) -> Mapping[str, int]:
-    """What one pod takes with all its ports; a pod is never in its own way."""
+    """The amounts that one pod requests for all its ports; its own ports never conflict."""
     amounts: dict[str, int] = {}
     for port in sorted(set(ports), key=lambda host_port: (host_port.ip != ANY_IP, host_port)):
         shared = HostPort(port.number, port.protocol).resource
@@ -53,25 +52,25 @@ def requested_amounts(ports: Iterable[HostPort]) -> Mapping[str, int]:
 
 
 def is_port(resource: str) -> bool:
-    """Whether the resource is one of these."""
+    """Whether the resource is a host port."""
     return resource.startswith(_PREFIX)
 
 
 def offered(resource: str) -> int:
-    """How much of it every node has; nothing of what is no port."""
+    """How much of a host port every node has; 0 for other resources."""
     if not is_port(resource):
         return 0
     return WHOLE if read(resource).ip == ANY_IP else 1
 
 
 def read(resource: str) -> HostPort:
-    """The port that a resource's name means."""
+    """The port that a resource name stands for."""
     number, protocol, *ip = resource.removeprefix(_PREFIX).split("/", 2)
     return HostPort(int(number), protocol, *ip)
 
 
 def named(amounts: Mapping[str, int]) -> tuple[HostPort, ...]:
-    """The ports that one pod with these amounts asks for, sorted; of a part, its IP says it."""
+    """The ports that one pod with these amounts requests, sorted."""
     found = (read(name) for name in amounts if is_port(name))
     return tuple(
         sorted(port for port in found if port.ip != ANY_IP or amounts[port.resource] >= WHOLE)
@@ -79,9 +78,9 @@ def named(amounts: Mapping[str, int]) -> tuple[HostPort, ...]:
 
 
 def share(used: Mapping[str, int], number: int) -> Mapping[str, int]:
-    """What is used of ports by several pods, dealt out to them: the amounts of one of them.
+    """The amounts of pod ``number`` if the used ports are divided among several pods.
 
-    First come those that take ports whole, then those that take one IP of them.
+    Pods that use a port at all IPs come first, then pods that use it at one IP.
     """
     owners: list[HostPort] = []
     for name, n in used.items():

@@ -1,4 +1,4 @@
-"""A Queue as it is declared, and what is written down about a gang when it starts in one."""
+"""A Queue as it is declared, and the record that is written when a gang starts in a queue."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,37 +7,37 @@ from .inter_pod import Requirement
 from .keys import Uid
 from .resources import Resources
 
-ROOT = "root"  # the built-in queue: the parent of all, and the queue of gangs that have none
-Amounts = tuple[tuple[str, int], ...]  # by resource, sorted; a zero says something: nothing at all
-Selector = tuple[Requirement, ...]  # all must hold; none at all selects everything
+ROOT = "root"  # the built-in queue: above all others, and the queue of gangs without a queue
+Amounts = tuple[tuple[str, int], ...]  # by resource, sorted; 0 differs from an absent resource
+Selector = tuple[Requirement, ...]  # all must hold; an empty tuple selects everything
 
 
 class Stop(StrEnum):
-    """What a queue no longer does; it holds for all queues below it, too."""
+    """Which gangs a queue does not start; this also applies to all queues below it."""
 
     NONE = "None"
-    HOLD = "Hold"  # start gangs
-    DRAIN = "Drain"  # admit gangs created after the drain began, so that it is empty at the end
+    HOLD = "Hold"  # all gangs
+    DRAIN = "Drain"  # gangs created after the drain began, so that the queue becomes empty
 
 
 class QueueMode(StrEnum):
-    """Whether the quotas of a queue count."""
+    """Whether the quotas of a queue take effect."""
 
     ACTIVE = "Active"
-    SHADOW = "Shadow"  # they only say what they would have stopped
+    SHADOW = "Shadow"  # the status only says which gangs they would have stopped
 
 
 class Preemption(StrEnum):
-    """What gangs that wait in a queue may have ended, so that they start."""
+    """Which pods Tutti may end so that gangs that wait in a queue start."""
 
-    OFF = "Off"  # nothing
-    RECLAIM = "Reclaim"  # what borrows, if a guarantee covers them
-    FULL = "Full"  # also borrowers of their own queue with a lower priority
+    OFF = "Off"  # none
+    RECLAIM = "Reclaim"  # pods that borrow, if a guarantee covers the gang that waits
+    FULL = "Full"  # also pods that borrow in the same queue, of gangs with a lower priority
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What an administrator declares of a queue; names of queues are unique in the cluster."""
+    """A queue as an administrator declares it; names of queues are unique in the cluster."""
 
     name: str
     uid: Uid
@@ -45,21 +45,21 @@ class Queue:
     guaranteed: Amounts = ()
     limits: Amounts = ()
     weight: int = 1
-    namespaces: Selector | None = ()  # that may use it, by their labels; None for none
-    default_for: Selector | None = None  # those of which it is the default; None for none
+    namespaces: Selector | None = ()  # namespaces that may use it, by label; None: no namespace
+    default_for: Selector | None = None  # namespaces whose default it is; None: no namespace
     stop: Stop = Stop.NONE
-    draining_since: float | None = None  # seconds since the epoch; None until it is written down
+    draining_since: float | None = None  # seconds since the epoch; None until it is recorded
     mode: QueueMode = QueueMode.ACTIVE
     preemption: Preemption | None = None  # None: as the operator's setting says
     min_run_seconds: float = 0.0  # after its start a gang of the queue is no victim for so long
     is_terminating: bool = False
     created: float = 0.0  # seconds since the epoch
-    unreadable: tuple[str, ...] = ()  # fields: amounts that count as 0, selectors as None; sorted
+    unreadable: tuple[str, ...] = ()  # fields; amounts count as 0, selectors as None; sorted
 
 
 @dataclass(frozen=True, slots=True)
 class RoleAtStart:
-    """Members of one role that a gang started with, and what they requested together."""
+    """How many members of one role a gang started with, and the sum of their requests."""
 
     role: str
     members: int
@@ -68,7 +68,7 @@ class RoleAtStart:
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord:
-    """What is written down when a gang starts; no tenant can write it.
+    """The record of a gang's start in a queue; no tenant can write it.
 
     A queue that was deleted and created again has another uid, and is not the queue of the record.
     """

@@ -1,7 +1,4 @@
-"""Resources: an integer vector with names, the only arithmetic a scheduler needs.
-
-Kept apart from the cluster so that its laws can be tested alone. Absent names are zero.
-"""
+"""Resources: integer vectors by resource name, in which absent names are zero."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,9 +7,9 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Amounts by resource name: milli-CPU for ``cpu``, bytes for memory kinds, else counts.
+    """Amounts by resource name: milli-CPU for ``cpu``, bytes for memory and storage, else counts.
 
-    Zero amounts are dropped and names sorted, so equal vectors are equal values.
+    Zero amounts are dropped and names are sorted, so equal vectors are equal values.
     """
 
     amounts: tuple[tuple[str, int], ...] = field(default=())
@@ -32,18 +29,18 @@ class Resources:
         return cls.of(sums)
 
     def __getitem__(self, name: str) -> int:
-        """The amount of one resource; 0 where it is not named."""
+        """The amount of one resource; 0 if it is absent."""
         for known, n in self.amounts:
             if known == name:
                 return n
         return 0
 
     def __add__(self, other: "Resources") -> "Resources":
-        """Add name by name."""
+        """Add the amounts of each resource."""
         return Resources.total((self, other))
 
     def __sub__(self, other: "Resources") -> "Resources":
-        """Subtract name by name; amounts may go below zero."""
+        """Subtract the amounts of each resource; results may be negative."""
         return Resources.total((self, other.scaled(-1)))
 
     def scaled(self, factor: int) -> "Resources":
@@ -51,13 +48,13 @@ class Resources:
         return Resources(tuple((name, n * factor) for name, n in self.amounts if n * factor))
 
     def at_least(self, other: "Resources") -> "Resources":
-        """Take the larger amount of the two, name by name."""
+        """Take the larger of the two amounts of each resource."""
         mine, theirs = dict(self.amounts), dict(other.amounts)
         names = mine.keys() | theirs.keys()
         return Resources.of({name: max(mine.get(name, 0), theirs.get(name, 0)) for name in names})
 
     def fits(self, room: "Resources") -> bool:
-        """Whether every amount asked for is there; what is not asked for may be overdrawn."""
+        """Whether ``room`` has every requested amount; other resources may be over-committed."""
         return all(n <= room[name] for name, n in self.amounts if n > 0)
 
     @property

@@ -1,6 +1,6 @@
-"""What a pod asks for and where it may run and would rather: what makes members interchangeable.
+"""The shape of a pod: its requests, its constraints and its preferences.
 
-Separate from the cluster because it grows with every rule that is honoured.
+Members of one shape are interchangeable.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from .volumes import Reach
 
 
 class Effect(StrEnum):
-    """Taint effects; only the hard ones forbid a placement."""
+    """Taint effects; PreferNoSchedule forbids no placement."""
 
     NO_SCHEDULE = "NoSchedule"
     NO_EXECUTE = "NoExecute"
@@ -28,7 +28,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A node's repellent."""
+    """A taint of a node."""
 
     key: str
     value: str
@@ -37,7 +37,10 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A pod's pass for taints; an empty key with Exists passes all, an empty effect any effect."""
+    """A toleration of a pod. An empty key with Exists tolerates all taints.
+
+    An empty effect stands for all effects.
+    """
 
     key: str = ""
     operator: str = "Equal"
@@ -47,7 +50,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """Requirements that must all hold: on a node's labels, and on its ``metadata.name``."""
+    """Requirements that must all hold: on the labels of a node, and on its ``metadata.name``."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -55,9 +58,9 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What decides between nodes that will do, and never whether a gang starts.
+    """Preferences among suitable nodes; they never decide whether a gang starts.
 
-    Each tuple is sorted; of equal terms the weights are added up.
+    Each tuple is sorted. The weights of equal terms are added up.
     """
 
     node_affinity: tuple[tuple[NodeTerm, int], ...] = ()  # preferred node affinity, with weights
@@ -70,9 +73,10 @@ NO_PREFERENCES = Preferences()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What makes members interchangeable: what they ask for, and where they may run.
+    """The requests and node constraints that make members interchangeable.
 
-    ``required`` is the required node affinity: any one term must hold; None where there is none.
+    ``required`` is the required node affinity, of which at least one term must hold; None if there
+    is no such affinity.
     """
 
     requests: Resources
@@ -81,11 +85,11 @@ class Shape:
     tolerations: tuple[Toleration, ...] = ()
     rules: InterPodRules = NO_RULES
     preferences: Preferences = NO_PREFERENCES
-    volume_reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
+    volume_reach: tuple[Reach, ...] = ()  # the reach of its volumes; all must hold; sorted
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Work the hash out once: a plan looks shapes up for every gang, and often for members."""
+        """Compute the hash once, because a plan looks shapes up for every gang and member."""
         where = self.node_selector, self.required, self.tolerations, self.volume_reach
         object.__setattr__(
             self, "_hash", hash((self.requests, where, self.rules, self.preferences))
@@ -96,12 +100,12 @@ class Shape:
 
     @property
     def scored_terms(self) -> tuple[WeightedAffinityTerm, ...]:
-        """What draws others of its terms' peers to whoever has a node, or keeps them off.
+        """Terms by which other pods prefer or avoid the domain of a placed pod of this shape.
 
-        Its required affinity counts as a wish of weight 1 (``hardPodAffinityWeight``).
+        Its required affinity counts as a preference of weight 1 (``hardPodAffinityWeight``).
         """
         if not self.rules.affinity:
-            return self.preferences.pod_affinity  # shared by all of the shape
+            return self.preferences.pod_affinity  # one object for all pods of the shape
         return (
             *self.preferences.pod_affinity,
             *(WeightedAffinityTerm(term, 1) for term in self.rules.affinity),
@@ -110,7 +114,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a member that does not exist yet will ask for, and the labels that it will carry."""
+    """The shape and the labels of members that do not exist yet."""
 
     shape: Shape
     labels: Labels = ()

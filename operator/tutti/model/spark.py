@@ -1,7 +1,4 @@
-"""What a pod says of the Spark application that it is part of.
-
-Separate from the cluster's values: only pods of Spark have it, and only their gangs come from it.
-"""
+"""The fields of Spark pods that declare the gang of their application."""
 
 from dataclasses import dataclass
 
@@ -11,7 +8,7 @@ EXECUTOR = "executor"
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapKey:
-    """A text in a ConfigMap that a pod mounts: the ConfigMap's name, and the key."""
+    """A text in a ConfigMap that a pod mounts: the name of the ConfigMap, and the key."""
 
     config_map: str
     key: str
@@ -19,24 +16,24 @@ class ConfigMapKey:
 
 @dataclass(frozen=True, slots=True)
 class SparkPod:
-    """A pod that joins its application's gang by Spark's own labels, for it names no other.
+    """The Spark fields of a pod that names no gang and joins one by Spark's own labels.
 
-    ``properties`` and ``template`` are there for a driver that mounts them; ``annotations`` are the
-    annotations by which a gang can be declared.
+    A driver has ``properties`` and ``template`` if it mounts them. ``annotations`` are the
+    annotations that can declare a gang.
     """
 
-    app: str  # the application's id, and the name of its PodGroup
+    app: str  # the id of the application, and the name of its PodGroup
     role: str
     properties: ConfigMapKey | None = None
-    template: ConfigMapKey | None = None  # of its executors' pods
+    template: ConfigMapKey | None = None  # the pod template of its executors
     annotations: tuple[tuple[str, str], ...] = ()  # sorted
 
     @property
     def is_driver(self) -> bool:
-        """Whether it is the application's driver."""
+        """Whether it is the driver of the application."""
         return self.role == DRIVER
 
     @property
     def is_declaring(self) -> bool:
-        """Whether it says how large its gang is: a driver does, and an executor by annotation."""
+        """Whether it declares the size of its gang: a driver, or an executor with annotations."""
         return self.is_driver or bool(self.annotations)

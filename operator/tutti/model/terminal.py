@@ -1,9 +1,9 @@
-"""Words that may come from anybody, made fit for a terminal."""
+"""Text from untrusted sources, made safe for a terminal."""
 
 
 def visible(text: str) -> str:
-    """A text on one line; what cannot be printed is spelt out, for terminals obey some of it.
+    """The text on one line; characters that cannot be printed are escaped, as terminals obey some.
 
-    As kubectl does since CVE-2021-25743, for other spaces and for marks of direction, too.
+    kubectl does so since CVE-2021-25743. Here this includes unusual spaces and direction marks.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,7 +1,6 @@
-"""Claims, the volumes that they are bound to, and classes: what pods demand of a node by them.
+"""Volume claims, volumes and storage classes, and what they require of the nodes of pods.
 
-Separate from the cluster because most clusters' decisions need none of it: it is looked at only
-where a pod that waits names a claim.
+They matter only if a waiting pod names a claim.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,24 +10,24 @@ from typing import NamedTuple
 from .inter_pod import Labels, Requirement
 from .keys import NodeName
 
-Way = tuple[Requirement, ...]  # all of which must hold for a node's labels
-Reach = tuple[Way, ...]  # of which one must
+Way = tuple[Requirement, ...]  # all must hold for the labels of a node
+Reach = tuple[Way, ...]  # at least one must hold
 
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-# The labels that say where a volume is, and by which a node may say it in their stead.
+# The labels of a volume that say where it is, and the label that a node may have instead.
 PLACES: Mapping[str, str] = {
     "failure-domain.beta.kubernetes.io/region": _REGION,
     "failure-domain.beta.kubernetes.io/zone": _ZONE,
     _REGION: _REGION,
     _ZONE: _ZONE,
 }
-_BETWEEN_PLACES = "__"  # of a volume that is in several
+_BETWEEN_PLACES = "__"  # separates the places of a volume that is in several
 
 
-# How many volumes of a driver a node takes, as an amount of a resource. No name of a resource that
-# the API server takes contains a colon.
+# Prefix of the resource that counts the volumes of a driver on a node. The API server accepts no
+# resource name with a colon.
 _ATTACH = "attach:"
-PLENTY = 2**20  # where the node has no limit
+PLENTY = 2**20  # the amount of a node without a limit
 
 
 class ClaimKey(NamedTuple):
@@ -43,8 +42,8 @@ class Claim:
     """A PersistentVolumeClaim."""
 
     key: ClaimKey
-    volume: str = ""  # that it names
-    is_bound: bool = False  # to that volume, for good
+    volume: str = ""  # the volume that it names
+    is_bound: bool = False  # to that volume
     storage_class: str = ""
     is_lost: bool = False
     terminating: bool = False
@@ -53,21 +52,21 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A PersistentVolume: from which nodes it can be reached, and who attaches it."""
+    """A PersistentVolume: from which nodes it can be reached, and which driver attaches it."""
 
     name: str
     affinity: Reach | None = None
-    places: Labels = ()  # of its labels those that say where it is
-    driver: str = ""  # of CSI
-    handle: str = ""  # by which the driver knows it
-    in_tree: str = ""  # its kind, where a CSI driver has taken that over
+    places: Labels = ()  # the labels that say where it is
+    driver: str = ""  # its CSI driver
+    handle: str = ""  # the driver's name for it
+    in_tree: str = ""  # its in-tree volume type, if that was migrated to a CSI driver
 
     @property
     def reach(self) -> Iterator[Reach]:
-        """From which nodes it can be reached: each of these must hold.
+        """From which nodes it can be reached; all of these must hold.
 
-        As kube-scheduler's VolumeZone has it, a node that is in no zone or region at all will do,
-        and a label with an empty part says nothing.
+        As in kube-scheduler's VolumeZone, a node without any label for zone or region will do, and
+        a label with an empty part is ignored.
         """
         if self.affinity is not None:
             yield self.affinity
@@ -85,7 +84,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """A StorageClass; with ``waits`` its claims are bound when a pod that names them is."""
+    """A StorageClass; with ``waits`` (WaitForFirstConsumer) a claim is bound along with its pod."""
 
     name: str
     waits: bool = False
@@ -94,7 +93,7 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class NodeDrivers:
-    """A CSINode: the drivers of a node, and of how many volumes at most; None is any number."""
+    """A CSINode: the drivers of a node, and how many volumes of each it takes; None: no limit."""
 
     node: NodeName
     limits: tuple[tuple[str, int | None], ...] = ()
@@ -102,7 +101,7 @@ class NodeDrivers:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A CSIDriver; ``is_needed`` where it keeps pods off nodes without it."""
+    """A CSIDriver; with ``is_needed``, pods with its volumes cannot run on nodes without it."""
 
     name: str
     is_needed: bool = False
@@ -119,7 +118,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What the claims that our pods name lead to, each sorted."""
+    """The claims that our pods name, their volumes and their classes, each sorted."""
 
     claims: tuple[Claim, ...] = ()
     volumes: tuple[Volume, ...] = ()
@@ -130,25 +129,25 @@ NO_STORAGE = Storage()
 
 
 def way_order(way: Way) -> tuple[object, ...]:
-    """How ways are sorted."""
+    """The sort key of a way."""
     return tuple((requirement.key, requirement.operator, requirement.values) for requirement in way)
 
 
 def sorted_reach(found: Iterable[Reach]) -> tuple[Reach, ...]:
-    """Sorted, without repetition."""
+    """These reaches, sorted and without duplicates."""
     return tuple(sorted(set(found), key=lambda reach: tuple(map(way_order, reach))))
 
 
 def attaching(driver: str) -> str:
-    """The name of the resource that volumes of a driver take."""
+    """The name of the resource that counts the volumes of a driver."""
     return _ATTACH + driver
 
 
 def is_attaching(resource: str) -> bool:
-    """Whether the resource is one of these."""
+    """Whether the resource counts the volumes of a driver."""
     return resource.startswith(_ATTACH)
 
 
 def driver_of(resource: str) -> str:
-    """The driver whose volumes the resource means."""
+    """The driver whose volumes the resource counts."""
     return resource.removeprefix(_ATTACH)
