@@ -1,7 +1,7 @@
-"""Which part of a plan is carried out: what still holds by now, as much as one cycle may begin.
+"""Which decisions of a plan are carried out: those that still hold, up to the limit of a cycle.
 
-Separate from the plan, which was made of an earlier Snapshot. Plans that break a promise are a bug:
-they are logged and dumped here, and never carried out.
+The plan was made of an earlier Snapshot. A plan that breaks a promise is a bug: it is logged and
+dumped here, and never carried out.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ LOGGED_VIOLATIONS = 10  # of one plan; the dump has all of it
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlan:
-    """A plan, and what of it is carried out in this cycle."""
+    """A plan, and the decisions of it that this cycle carries out."""
 
     plan: Plan
     placements: Sequence[Placement] = ()
@@ -45,16 +45,17 @@ def checked(
     limit: int,
     preemption: Preemption = Preemption.OFF,
 ) -> CheckedPlan:
-    """What of a plan is still valid, and of that as much as binds ``limit`` members (0: all).
+    """The decisions of a plan that still hold; placements of at most ``limit`` members (0: all).
 
-    The plan was made of ``planned``; by now the cluster is as in ``current``.
+    The plan was made of ``planned``; ``current`` is the cluster now. If the first gangs need one
+    another, or the first gang is larger, the placements may have more than ``limit`` members.
     """
     valid = plan.placements
     if current != replace(planned, taken_at=current.taken_at):
         valid = tuple(plan_checks.upheld(current, valid))
     placements: Sequence[Placement] = valid
     if limit:
-        # Some may break a promise without the rest of their plan.
+        # A part of a valid plan can break a promise that the whole plan keeps.
         placements = dry_run.capped(valid, limit, partial(plan_checks.upheld, current))
     evictions = _still_decided(plan.evictions, planned, current)
     carried_out = replace(plan, placements=tuple(placements))
@@ -66,7 +67,7 @@ def checked(
 def _still_decided(
     evictions: Sequence[Eviction], planned: Snapshot, current: Snapshot
 ) -> Sequence[Eviction]:
-    """The evictions of gangs that are as they were when it was decided."""
+    """The evictions of gangs that have not changed since the evictions were decided."""
     if not evictions:
         return ()
     before = {gang.key: gang for gang in planned.gangs}
@@ -81,7 +82,7 @@ async def dump_violations(
     strategy: str,
     violations: Sequence[str],
 ) -> None:
-    """Log which promises a plan breaks, and write down what it was made of."""
+    """Log which promises a plan breaks, and dump the plan with its Snapshot."""
     for sentence in violations[:LOGGED_VIOLATIONS]:
         logger.error("%s broke a promise, this is a bug: %s", strategy, sentence)
     if len(violations) > LOGGED_VIOLATIONS:

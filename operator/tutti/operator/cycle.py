@@ -1,7 +1,7 @@
-"""One pass from what is observed to what is bound: the imperative shell around the planner.
+"""One pass from the observed cluster to bound pods: the imperative shell around the planner.
 
 ``Cycle.run_once`` is the whole story. It is safe to stop at any line and start again from the top:
-what was promised is in Reservations, and standing ones take the same path as new ones.
+all promises are in Reservations, and standing Reservations take the same path as new ones.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from .enqueuer import Enqueuer
 from .plan_cache import PlanCache
 from .planner import Planner
 
-NEXT_SECONDS = 0.1  # until the next cycle begins what the cap, or a late watch, has left over
+NEXT_SECONDS = 0.1  # until the next cycle, if the cap or a late watch left work
 
 
 def _never() -> bool:
@@ -58,10 +58,10 @@ class Cycle:
         metrics: Metrics | None = None,
         predecessor_resigned: Callable[[], bool] = _never,
     ) -> None:
-        """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time.
+        """``scheduler`` is the name that pods ask for; ``in_flight`` limits concurrent calls.
 
-        Plans that break a promise are written into ``dumps``, if there are any; ``metrics`` counts.
-        ``predecessor_resigned``: whether the leader before this term has ended all its calls.
+        Plans that break a promise are written into ``dumps``, if given; ``metrics`` counts them.
+        ``predecessor_resigned`` says whether the leader before this term has ended all its calls.
         """
         self._state = state
         self._strategy = strategy
@@ -102,12 +102,13 @@ class Cycle:
         return self._limits.mode is Mode.SHADOW
 
     async def begin(self, term: LeaderTerm) -> None:
-        """Begin a term: adopt what stands. The cluster state must have been listed since it began.
+        """Begin a term: adopt the standing Reservations.
 
-        In shadow mode nothing is adopted.
+        The cluster state must have been listed since the term began. Shadow mode adopts nothing.
 
         Raises:
-            errors.ApiError: the API server is away, or does not say who leads; begin again.
+            errors.ApiError: the API server is away, or does not say which replica leads; begin
+                again.
             Deposed: another replica leads by now.
         """
         self._pod_group_creator.forget()
@@ -115,14 +116,15 @@ class Cycle:
             await self._commit.recovery.begin(term)
 
     async def run_once(self, term: LeaderTerm) -> float | None:
-        """Run one cycle; answers when the next is due without a change, in seconds from now.
+        """Run one cycle; return the seconds until the next cycle, if nothing changes before.
 
-        What the API server refuses for one object is tried later, and stops nothing else.
+        If the API server refuses a call for one object, that call is retried later and stops
+        nothing else.
 
         Raises:
-            errors.ApiError: the API server is away, or does not say who leads, or what is bound;
-                nothing is lost by it.
-            Deposed: the Lease names another term; what was reserved is given back.
+            errors.ApiError: the API server is away, or does not say which replica leads or which
+                pods are bound; nothing is lost.
+            Deposed: the Lease names another term; new Reservations were given back.
         """
         stage = self._metrics.stage
         with stage(Stage.RECOVER):
@@ -149,11 +151,11 @@ class Cycle:
         await self._pod_group_creator.declare()
 
     def _observe(self) -> Snapshot:
-        """Freeze the cluster as it is known now; writes nothing."""
+        """Freeze the known state of the cluster as a Snapshot; writes nothing."""
         return self._state.snapshot(self._clock())
 
     async def _plan(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
-        """Plan beside the event loop, unless the last plan is the answer still; calls nothing."""
+        """Plan in a thread, or return the cached plan if it still holds; writes nothing."""
         plan = self._plan_cache.plan(snapshot) if strategy is self._strategy else None
         if plan is None:
             plan = await self.planner.plan(snapshot, strategy)
@@ -162,7 +164,7 @@ class Cycle:
         return plan
 
     async def _check(self, snapshot: Snapshot, plan: Plan) -> CheckedPlan:
-        """What of a plan is carried out, by the rules, the Jobs, the mode, and a fresh Snapshot."""
+        """What the cycle carries out of a plan, by rules, Jobs, mode and a fresh Snapshot."""
         plan = await self._without_violations(snapshot, plan)
         plan = await self._without_unlawful_claims(snapshot, plan)
         plan = await self._commit.evictor.without_unsafe(plan)
@@ -175,7 +177,7 @@ class Cycle:
         )
 
     async def _without_unlawful_claims(self, snapshot: Snapshot, plan: Plan) -> Plan:
-        """The plan; without claims if any breaks a promise, which is a bug: then it is dumped."""
+        """The plan, without its claims if one breaks a promise; that is a bug, and is dumped."""
         if not plan.claims:
             return plan
         faults = await asyncio.to_thread(preemption_checks.faults, snapshot, plan, self._preemption)
@@ -186,7 +188,7 @@ class Cycle:
         return replace(plan, claims=())
 
     async def _without_violations(self, snapshot: Snapshot, plan: Plan) -> Plan:
-        """The plan if it breaks no promise, else the fallback's without what breaks any."""
+        """The plan if it breaks no promise, else the valid placements of the fallback's plan."""
         if not await self._has_violations(snapshot, plan, self._strategy):
             return plan
         plan = await self._plan(snapshot, self._fallback)
@@ -196,7 +198,7 @@ class Cycle:
         return replace(plan, placements=valid)
 
     async def _has_violations(self, snapshot: Snapshot, plan: Plan, strategy: Strategy) -> bool:
-        """Whether a plan breaks a promise, which is a bug of the strategy; then it is dumped."""
+        """Whether a plan breaks a promise; that is a bug of the strategy, and is dumped."""
         violations = await asyncio.to_thread(plan_checks.violations, snapshot, plan)
         if violations:
             self._metrics.broke()
@@ -206,7 +208,7 @@ class Cycle:
     async def _carry_out(
         self, checked: CheckedPlan, planned: Snapshot, term: LeaderTerm
     ) -> Sequence[Released]:
-        """Commit: write every decision down, then bind and evict; answers what was given back."""
+        """Write every decision down, then bind and evict; return what was given back."""
         if self._only_watches:
             return ()
         with self._metrics.stage(Stage.RESERVE):  # the commit point
@@ -227,9 +229,9 @@ class Cycle:
     async def _report(
         self, planned: Snapshot, plan: Plan, released: Sequence[Released]
     ) -> float | None:
-        """Report, and delete the Reservations that are done; neither waits for the other.
+        """Report, and delete the Reservations that are done, at the same time.
 
-        Answers when there is more to say or to try, in seconds from now.
+        Returns the seconds until the next report or retry, or None.
         """
         next_change: float | None = None
 
@@ -278,11 +280,11 @@ def _without(reservations: Collection[Reservation], snapshot: Snapshot) -> Snaps
 def _only_reportable(
     planned: Snapshot, plan: Plan, current: Snapshot, refused: Collection[GangKey]
 ) -> Snapshot:
-    """The current Snapshot without gangs of which nothing true is known that they do not say yet.
+    """The current Snapshot without the gangs about which there is nothing new and true to report.
 
-    A rejection of a gang that has changed since describes its past; the change has woken the next
-    cycle, which will say more. A gang that was to start, and neither did nor was refused, waits for
-    what it waited for before: the next cycle tries again.
+    If a rejected gang has changed since, the rejection describes its past. The change has woken the
+    next cycle, which reports on the gang. A gang that was to start, and neither started nor was
+    refused, keeps its old report: the next cycle tries again.
     """
     before = {gang.key: gang for gang in planned.gangs}
     rejected = {rejection.gang for rejection in plan.rejections}

@@ -1,6 +1,6 @@
-"""How much of a plan is carried out: all of it, so much per cycle, or nothing.
+"""How much of a plan is carried out: all of it, a limited number of members per cycle, or nothing.
 
-Planning knows no such limit, so rejections say what would happen.
+Planning does not know this limit, so rejections say what would happen without it.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ NONE = RolloutLimits()
 
 
 def as_dry_run(plan: Plan, mode: Mode) -> Plan:
-    """The plan as it may be carried out: with nothing to do, unless ``mode`` is active.
+    """The plan as ``mode`` lets it be carried out: without decisions, unless the mode is active.
 
-    Each gang that would start, or be evicted, gets a rejection that says so. The rejections of the
-    others say why nothing starts.
+    Each gang that the plan would start or evict gets a rejection that says so. The rejections of
+    the other gangs also say that nothing starts.
     """
     if mode is Mode.ACTIVE:
         return plan
@@ -36,10 +36,11 @@ def capped(
     limit: int,
     upheld: Callable[[Sequence[Placement]], Sequence[Placement]],
 ) -> Sequence[Placement]:
-    """The first placements that bind at most ``limit`` members together, and at least one.
+    """The first placements that bind at most ``limit`` members together, but at least one.
 
-    No gang is split, and none passes another. ``upheld`` are those that need nobody who is left
-    behind: gangs that need one another by rules between pods go together, however many they are.
+    No gang is split, and no gang overtakes another. ``upheld`` returns the placements that need no
+    pod of the placements left out. Gangs that need one another by rules between pods stay together,
+    so they may exceed ``limit``.
     """
     n = total = 0
     for placement in placements:
@@ -68,7 +69,7 @@ def _would_evict(eviction: Eviction, mode: Mode) -> Rejection:
 
 
 def _would_wait(rejection: Rejection, mode: Mode) -> Rejection:
-    """Why it would wait anyway; only a pause is the reason then, unless its time is up."""
+    """The rejection with the mode as a finding; a pause becomes its reason unless it timed out."""
     is_reason = mode is Mode.PAUSED and rejection.reason is not Reason.TIMED_OUT
     reason = Reason.PAUSED if is_reason else rejection.reason
     return replace(rejection, reason=reason, findings=(NothingStarts(mode), *rejection.findings))

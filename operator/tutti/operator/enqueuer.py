@@ -1,9 +1,9 @@
-"""Jobs whose pods are made once there is room for them: which these are, and telling them so.
+"""Tells jobs that have no pods yet that there is room, so that their pods are created.
 
-Their gangs have no pods yet. They are planned beside all others as if they had, and the jobs that
-such a plan places are told. Nothing is reserved by it: the pods are planned anew once they exist.
-What the status of such a gang says decides nothing but whether it is told. Jobs that name another
-scheduler are left alone.
+Some controllers create the pods of a job only after its status says that there is room. The gangs
+of such jobs are planned beside all other gangs as if they had pods, and the jobs that the plan
+places are told. Nothing is reserved: the pods are planned again once they exist. The status of such
+a gang decides only whether the job is told. Jobs that name another scheduler are left alone.
 """
 
 import logging
@@ -26,18 +26,18 @@ from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0  # between two plans that ask for jobs without pods
-AGAIN_SECONDS = 5.0  # until a job is looked at again that could not be told, or has had its turn
-ENQUEUED_SECONDS = 10.0  # for which an enqueued job counts as if its pods were there
-UNREAD_SECONDS = 60.0  # until a job is read again that is gone, or could not be read
-MOST_JOBS = 100  # that one plan asks for; the others have their turn after them
+LOOK_SECONDS = 1.0  # seconds between two plans that include jobs without pods
+AGAIN_SECONDS = 5.0  # seconds until the next try for a job that was tried or could not be told
+ENQUEUED_SECONDS = 10.0  # seconds for which an enqueued job counts as if it had its pods
+UNREAD_SECONDS = 60.0  # seconds until a job that is gone or could not be read is read again
+MOST_JOBS = 100  # in one plan; later plans include the others
 MOST_REMEMBERED = 1_000  # jobs whose templates are kept
 MOST_PODS_UNFIT = 1_000  # a larger job that has no room never has its pods made
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A gang without pods, with the roles of its job; without roles only the totals are known."""
+    """A gang without pods, with the roles of its job; a job without roles has only its totals."""
 
     group: GangObject
     gang: Gang
@@ -45,7 +45,7 @@ class WaitingJob:
 
 
 class Enqueuer:
-    """Remembers what jobs have said of their pods, and when to look again."""
+    """Remembers the pod templates of jobs, and when to look at the jobs again."""
 
     def __init__(
         self,
@@ -57,11 +57,10 @@ class Enqueuer:
         in_flight: int,
         starvation_seconds: float,
     ) -> None:
-        """``scheduler`` is the name that all pods of a job ask for, if they are ours.
+        """``scheduler`` is the scheduler name of the jobs that Tutti may enqueue.
 
-        After ``starvation_seconds`` a job is told that has no room, so that it starves as pods.
-
-        Only gangs that have pods are given the room that is held for starved ones.
+        A job that waits for ``starvation_seconds`` is told even without room. Its pods then starve
+        as a gang, because Tutti holds room for starved gangs only if they have pods.
         """
         self._state = state
         self._api = api
@@ -71,20 +70,20 @@ class Enqueuer:
         self._starvation_seconds = starvation_seconds
         self._pods: dict[tuple[Uid, int], JobPods] = {}  # by gang and generation
         self._foreign: set[Uid] = set()  # gangs of jobs that name another scheduler
-        self._tried: dict[Uid, float] = {}  # when a job had its turn last
-        self._put_off: dict[Uid, float] = {}  # until when a job is left alone
-        self._enqueued: dict[Uid, tuple[WaitingJob, float]] = {}  # and until when it counts
-        self._look_at = 0.0  # when the next plan may ask for jobs
+        self._tried: dict[Uid, float] = {}  # when a job was last tried
+        self._put_off: dict[Uid, float] = {}  # the time until which a job is left alone
+        self._enqueued: dict[Uid, tuple[WaitingJob, float]] = {}  # with the end of its time
+        self._look_at = 0.0  # when the next plan may include jobs
         self._next: float | None = None
 
     def next_retry(self) -> float | None:
-        """In how many seconds there is something to do without a change of the cluster."""
+        """The seconds until there is work without a change of the cluster, or None."""
         return None if self._next is None else max(0.0, self._next - self._clock())
 
     async def enqueue(
         self, snapshot: Snapshot, plan_of: Callable[[Snapshot], Awaitable[Plan]]
     ) -> None:
-        """Tell the jobs that have room in a plan of the Snapshot in which they have pods.
+        """Tell the jobs that a plan places in the Snapshot with their future pods.
 
         Raises:
             errors.ApiError: the API server is away.
@@ -112,7 +111,7 @@ class Enqueuer:
         self._next = self._next_moment(waiting, due)
 
     def _expected(self, snapshot: Snapshot, now: float) -> list[WaitingJob]:
-        """The jobs that were enqueued a moment ago and do not yet have the pods that they need."""
+        """The recently enqueued jobs that do not have all the pods that they need yet."""
         members = {gang.uid: len(gang.members) for gang in snapshot.gangs}
         self._enqueued = {
             uid: (job, until)
@@ -128,9 +127,10 @@ class Enqueuer:
         expected: Collection[WaitingJob],
         plan_of: Callable[[Snapshot], Awaitable[Plan]],
     ) -> list[WaitingJob]:
-        """The jobs that have room together, and beside the pods that are ``expected``.
+        """The jobs that fit together, beside the ``expected`` pods.
 
-        A plan places the jobs with roles. Of the others only the sum of their resources counts.
+        A plan places the jobs with roles. Of the jobs without roles, only the sum of their
+        resources counts.
         """
         planned = [job for job in jobs if job.roles]
         with_roles = [job for job in expected if job.roles]
@@ -148,7 +148,7 @@ class Enqueuer:
         return with_room
 
     def _forget_all_but(self, here: Collection[Uid]) -> None:
-        """Forget the gangs that wait no more."""
+        """Forget the gangs that no longer wait."""
         self._pods = {key: pods for key, pods in self._pods.items() if key[0] in here}
         self._foreign.intersection_update(here)
         self._tried = {uid: at for uid, at in self._tried.items() if uid in here}
@@ -162,7 +162,7 @@ class Enqueuer:
     def _next_moment(
         self, waiting: Iterable[tuple[GangObject, Gang]], due: Collection[tuple[GangObject, Gang]]
     ) -> float | None:
-        """When a job has starved, is worth another try, has its turn, or counts no more."""
+        """When the first job starves, may be tried again, or stops counting."""
         now = self._clock()
         moments = [gang.created + self._starvation_seconds for _, gang in waiting]
         moments += self._put_off.values()
@@ -173,13 +173,13 @@ class Enqueuer:
         return min((at for at in moments if at > now), default=None)
 
     def _turn(self, group: GangObject, gang: Gang, now: float) -> tuple[Any, ...]:
-        """Starved jobs first, then those not tried for longest, of these the highest priority."""
+        """Starved jobs first, then the jobs tried longest ago, of these the highest priority."""
         tried = self._tried.get(group.uid, -math.inf)
         is_starved = self._is_starved(group, gang, now)
         return not is_starved, tried, -gang.priority, gang.created, gang.key
 
     async def _read(self, due: Iterable[tuple[GangObject, Gang]], now: float) -> list[WaitingJob]:
-        """The jobs whose turn it is, with their roles: ours alone, as far as they can be read."""
+        """Up to ``MOST_JOBS`` jobs to try now, with roles; without foreign and unreadable jobs."""
         turn = sorted(due, key=lambda one: self._turn(one[0], one[1], now))[:MOST_JOBS]
         unread = [group for group, _ in turn if (group.uid, group.generation) not in self._pods]
         await self._gate.all(partial(self._read_one, group) for group in unread)
@@ -247,7 +247,7 @@ class Enqueuer:
 
 
 def with_pods(job: WaitingJob, most: int) -> Gang | None:
-    """The gang of a job with the pods that it needs; None if these are more than ``most``."""
+    """The gang of a job with the pods that it needs; None if it needs more than ``most`` pods."""
     gang = replace(job.gang, roles=job.roles)
     numbers: Mapping[str, int] = slots.absent(gang, {})
     if not demand.min_members(gang) <= sum(numbers.values()) <= most:
@@ -258,7 +258,7 @@ def with_pods(job: WaitingJob, most: int) -> Gang | None:
 
 
 def _free(snapshot: Snapshot) -> Resources:
-    """What the nodes together have free."""
+    """The sum of free room over all ready, schedulable nodes; negative amounts count as zero."""
     return Resources.total(
         Resources(tuple((name, n) for name, n in (node.allocatable - node.used).amounts if n > 0))
         for node in snapshot.nodes

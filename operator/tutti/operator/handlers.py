@@ -1,7 +1,7 @@
-"""What Tutti watches through kopf, as a kopf operator: what declares gangs, and pods that wait.
+"""What Tutti watches through kopf, as a kopf operator: objects that declare gangs, waiting pods.
 
-No decisions here: a handler puts what an event shows into its store, and awaits nothing. Which
-lists surround kopf's, and what happens when kopf fails, is in ``kopf_lists``.
+No decisions here: a handler puts the object of an event into its store, and awaits nothing.
+``kopf_lists`` has the lists that surround kopf's lists, and handles failures of kopf.
 """
 
 import logging
@@ -19,15 +19,15 @@ from .kopf_lists import KopfLists
 
 logger = logging.getLogger(__name__)
 
-# How long kopf keeps a worker, and the last event, of an object. Most pods are bound before that
-# is over; a new worker for that event would cost more.
+# Seconds for which kopf keeps the worker and the last event of an object. Most pods are bound
+# within this time; a new worker for that event would cost more.
 IDLE_SECONDS = 2.0
 
 
 class NoDiffBase(kopf.AnnotationsDiffBaseStorage):
-    """Nothing is kept on objects to compare with: ``on.event`` handlers never ask what changed.
+    """Keeps nothing on objects to compare with: ``on.event`` handlers never ask what changed.
 
-    kopf's own storages copy every object several times over to find that out.
+    kopf's own storages copy every object several times to find that out.
     """
 
     def build(self, **_: Any) -> kopf.BodyEssence:
@@ -47,10 +47,10 @@ class NoProgress(kopf.StatusProgressStorage):
 
 
 class Backoffs(Iterable[float]):
-    """Waits between kopf's tries, without end: an API server that is away is waited for."""
+    """Seconds between kopf's tries, without end: Tutti waits for an API server that is away."""
 
     def __iter__(self) -> Iterator[float]:
-        """Grow to five seconds and stay there."""
+        """Waits that grow to five seconds and stay there."""
         yield from (0.2, 0.5, 1.0, 2.0)
         while True:
             yield 5.0
@@ -63,7 +63,7 @@ def registry(
     feeds: Reflectors,
     absent: Collection[str] = (),
 ) -> kopf.OperatorRegistry:
-    """Everything that kopf should do for us, explicitly: no global registry.
+    """All handlers of kopf, registered explicitly: there is no global registry.
 
     The kinds at the ``absent`` paths are not watched.
     """
@@ -88,9 +88,10 @@ def registry(
             watch_gangs(handlers, feed)
 
     def may_wait(uid: str, **_: Any) -> bool:
-        # Half of an event's cost is the handler's invocation. A pod of ours is changed twice more
-        # once it is bound, and leaves the selection: its store knows better by then, and forgot it
-        # for good. A binding that has no answer yet is not such: its events all count.
+        # Half of the cost of an event is the call of the handler. After its binding, a pod of ours
+        # changes twice more and leaves the selection; the store has then dropped it for good, and
+        # the events need no handler. While a binding has no answer yet, all events of the pod
+        # count.
         return not state.pending.has_dropped(Uid(uid))
 
     @kopf.on.event("", "v1", "pods", registry=handlers, when=may_wait)
@@ -111,7 +112,7 @@ def watch_gangs(handlers: kopf.OperatorRegistry, feed: list_watch.Reflector[Any,
 
 def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     """Let kopf list and watch, and do nothing else."""
-    # What Tutti tells people it writes itself, once: kopf would make Events of its log lines.
+    # Tutti writes its own Events, once each; kopf would make Events of its log lines.
     settings.posting.enabled = False
     # Nothing is written into users' objects, so nothing needs to be read back from there.
     settings.persistence.diffbase_storage = NoDiffBase()
@@ -122,24 +123,26 @@ def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     settings.networking.request_timeout = client.REQUEST_SECONDS
     settings.watching.field_selectors["", "v1", "pods"] = feeds.pending.stream.selector
     settings.watching.chunk_size = client.PAGE
-    # Our own list follows each of kopf's; a streamed one ends at no request that could be seen.
+    # Our own list follows each list of kopf. A streamed list ends with no request that we could
+    # see.
     settings.watching.initial_streaming = False
     settings.watching.server_timeout = client.WATCH_SECONDS
-    # Below this, a server that vanished without a word is noticed by nobody.
+    # No lower layer notices a server that vanished without closing the connection.
     settings.watching.inactivity_timeout = client.WATCH_SECONDS + client.REQUEST_SECONDS
-    # A limit would let the events of the objects that come last wait for idle workers of others.
+    # With a limit, the events of late objects would wait for idle workers of other objects.
     settings.queueing.worker_limit = None
-    # A worker holds the body of its last event: thousands of pods come at once.
+    # A worker holds the body of its last event, and thousands of pods come at once.
     settings.queueing.idle_timeout = IDLE_SECONDS
-    # kopf may be begun anew; it would kill this process so long after it was stopped.
+    # kopf may be restarted; with a timeout, it would kill this process that long after it was
+    # stopped.
     settings.process.ultimate_exiting_timeout = None
 
 
 def take_in(feed: list_watch.Reflector[Any, Any], event: Mapping[str, Any], uid: str) -> None:
-    """Take one event in; an object that cannot be read is said and left out, as by a list.
+    """Take one event in; an object that cannot be read is logged and left out, as in a list.
 
-    What kopf lists (events without a type) is not taken in: our own list, which replaces all,
-    follows it.
+    The objects that kopf lists (events without a type) are not taken in: our own list follows, and
+    replaces the whole store.
     """
     if event["type"] is None:
         return

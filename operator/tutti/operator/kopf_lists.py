@@ -1,8 +1,7 @@
-"""Keeps kopf running, and lets a list of our own follow each of its lists.
+"""Keeps kopf running, and follows each list of kopf with a list of our own.
 
-Separate from the handlers, which say what is watched. kopf never learns what was deleted while a
-watch of its had expired, and ends with the first answer that it does not expect: both is made up
-for here.
+kopf has two gaps. It never learns which objects were deleted while one of its watches had expired,
+and it ends at the first answer that it does not expect. This module fills both.
 """
 
 import asyncio
@@ -19,35 +18,35 @@ from ..kube.client import Source
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT = 0.2  # seconds after the first failure
-LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
-NOT_FOUND = 404  # what the API server answers for a kind that it does not know
-CHECK_SECONDS = 60.0  # between two looks at whether kopf still watches
-FIRST_CHECK = 10.0  # until the first of them; doubled with each failure
-MOST_FAILURES = 5  # that count
+LONGEST_WAIT = 5.0  # seconds; an API server that comes back is noticed within this time
+NOT_FOUND = 404  # the API server's status for a kind that it does not know
+CHECK_SECONDS = 60.0  # between two checks that kopf still watches
+FIRST_CHECK = 10.0  # seconds until the first check; doubled with each failure
+MOST_FAILURES = 5  # failures beyond this number do not lengthen the waits
 SILENCE_SECONDS = client.WATCH_SECONDS + 3 * client.REQUEST_SECONDS  # kopf asks more often
-NOTHING = "none,!none"  # a label selector that no object meets
-WATCHER = "watcher for "  # what kopf calls the tasks that it leaves behind when one of them fails
+NOTHING = "none,!none"  # a label selector that matches no object
+WATCHER = "watcher for "  # names of the tasks that kopf leaves running when one of them fails
 
 
 class KopfLists:
     """What kopf watches, and whether the stores are as new as its watches."""
 
     def __init__(self, source: Source, feeds: Iterable[list_watch.Reflector[Any, Any]]) -> None:
-        """``feeds`` are of different paths: kopf has one watch of each kind."""
+        """``feeds`` have different paths: kopf has one watch of each kind."""
         self._source = source
         self._feeds = {feed.stream.path: feed for feed in feeds}
         self._due: set[str] = set(self._feeds)
-        self._absent: set[str] = set()  # of optional feeds, whose kind the cluster does not have
-        self._asked: dict[str, float] = {}  # when kopf's last request was made
-        self._watched: dict[str, int] = {}  # the version that its last watch began at
+        self._absent: set[str] = set()  # optional feeds whose kind the cluster does not have
+        self._asked: dict[str, float] = {}  # loop time of kopf's last request, by path
+        self._watched: dict[str, int] = {}  # version that the last watch began at, by path
 
     @property
     def is_current(self) -> bool:
-        """Whether all was listed after kopf had listed it: before that, nothing may be decided."""
+        """Whether each feed was listed after kopf listed it; until then, nothing may be decided."""
         return self._due <= self._absent
 
     def reset(self) -> None:
-        """Trust nothing that was listed before now."""
+        """Trust no list made before now."""
         self._due = set(self._feeds)
         self._asked.clear()
         self._watched.clear()
@@ -55,12 +54,13 @@ class KopfLists:
     async def list_after_kopf(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Between kopf's list and the watch that it begins then, list the same.
+        """Before kopf begins a watch, list the same objects ourselves.
 
-        A middleware of kopf's session. kopf watches from the version of its own list, so nothing
-        that happens meanwhile is missed. Of its list it needs the version alone: it would begin a
-        worker for each object, and a list that only adds would let new members join those that
-        went unseen.
+        This is a middleware of kopf's session. kopf watches from the version of its own list, so no
+        change in between is missed. kopf needs only the version of its list, so its list gets a
+        selector that matches nothing. Otherwise kopf would begin a worker for each object, and its
+        list would only add objects: new members would then join members whose deletion was not
+        seen.
         """
         path = next((feed for feed in self._feeds if request.url.path.endswith(feed)), None)
         if path is None:
@@ -86,12 +86,12 @@ class KopfLists:
         begin: Callable[[], Awaitable[None]],
         began: Callable[[], None],
     ) -> NoReturn:
-        """Run kopf, and begin anew whenever it ends or watches no more.
+        """Run kopf, and restart it whenever it ends or no longer watches.
 
-        ``registry`` makes what kopf does from the paths that it must not watch: the cluster does
-        not have these kinds, and kopf would warn of each.
-        ``begin`` comes before it begins anew and waits until its kinds can be listed; ``began`` is
-        called once it runs: it has set signal handlers of its own.
+        ``registry`` makes the handlers of kopf, given the paths that kopf must not watch: the
+        cluster does not have these kinds, and kopf would warn about each. ``begin`` is awaited
+        before each restart, and returns once the kinds can be listed. ``began`` is called after
+        each start, because kopf then has set its own signal handlers.
         """
         failures, clock = 0, asyncio.get_running_loop().time
         while True:
@@ -117,7 +117,7 @@ class KopfLists:
             await begin()
 
     async def _until_astray(self, patience: float) -> str:
-        """Wait until kopf's watches show nothing any more; answers how that is known."""
+        """Wait until kopf's watches show nothing any more; return how that is known."""
         await asyncio.sleep(patience)
         while True:
             for path in self._feeds:
@@ -126,7 +126,7 @@ class KopfLists:
             await asyncio.sleep(CHECK_SECONDS)
 
     async def _clear_if_absent(self, path: str) -> bool:
-        """Forget the objects of an optional kind that the cluster does not have; answers whether.
+        """Forget the objects of an optional kind if the cluster does not have it; return whether.
 
         ``begin`` may have listed some, and kopf will not watch that kind.
         """
@@ -136,7 +136,7 @@ class KopfLists:
         try:
             return not await list_watch.relist(self._source, feed)
         except errors.ApiError:
-            return False  # kopf's list, or ours after it, will tell
+            return False  # the next list, by kopf or by us, will tell
 
     async def _is_absent(self, path: str) -> bool:
         """Whether the cluster does not have the kind of a feed, and need not have it."""
@@ -156,7 +156,7 @@ class KopfLists:
         if now - self._asked.get(path, -SILENCE_SECONDS) > SILENCE_SECONDS:
             return f"the {name} are not watched"
         if path in self._due or path not in self._watched:
-            return ""  # kopf lists, or we do
+            return ""  # a list is in progress
         try:
             page = wire.parse_page(await self._source.page(self._feeds[path].stream), wire.Object)
         except errors.ApiError:
@@ -167,7 +167,7 @@ class KopfLists:
 
 
 async def persist(attempt: Callable[[], Awaitable[None]]) -> None:
-    """Try until it succeeds, and say what is in the way."""
+    """Try until ``attempt`` succeeds, and log each new problem."""
     wait = FIRST_WAIT
     said = ""
     while True:
@@ -187,7 +187,7 @@ async def persist(attempt: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _stop(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Stop kopf: its root tasks, and the watchers that it leaves behind when one of them fails."""
+    """Stop kopf's root tasks, and the watchers that kopf leaves running when one of them fails."""
     left = {task for task in asyncio.all_tasks() if task.get_name().startswith(WATCHER)}
     left.update(tasks)
     for task in left:

@@ -1,7 +1,6 @@
-"""The composition root: the one place that knows every concrete class, and the clock.
+"""The composition root: the one module that knows every concrete class, and the clock.
 
-Settings become plain values here; streams, kopf, probes and the cycle are started, watched and
-stopped here.
+It turns settings into plain values, and starts, watches and stops streams, kopf, probes and cycles.
 """
 
 import asyncio
@@ -46,10 +45,10 @@ logger = logging.getLogger(__name__)
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CONTROL_PLANE = "kube-system"
-STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
-STORAGE_LOOK_SECONDS = 0.5  # how soon a first pod with claims is noticed
-GC_THRESHOLD = 20_000  # new objects between two collections; Python's own number is 2,000 at most
-STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
+STUCK_SECONDS = 120.0  # a cycle that takes this many seconds more than its budget hangs
+STORAGE_LOOK_SECONDS = 0.5  # seconds between two checks for a first pod with claims
+GC_THRESHOLD = 20_000  # new objects between two collections; Python's default is at most 2,000
+STOP_SECONDS = 20.0  # seconds to finish the current cycle; Kubernetes kills the process after 30
 
 
 async def serve(
@@ -58,7 +57,7 @@ async def serve(
     *,
     strategy_of: Callable[[str], Strategy] = load,
 ) -> None:
-    """Run the operator until it is told to stop; ``strategy_of`` makes the one of a name.
+    """Run the operator until a signal stops it; ``strategy_of`` makes the strategy of a name.
 
     Raises:
         StrategyError: the strategy cannot be used.
@@ -163,7 +162,7 @@ async def serve(
                 runner=runner,
                 demand=demand,
                 registry=partial(handlers.registry, state, demand, access, feeds),
-                # A shadow binds nothing, and may stand beside the scheduler that it is to replace.
+                # A shadow binds nothing, so it may run beside the scheduler that it is to replace.
                 assert_name_is_free=None
                 if settings.mode is Mode.SHADOW
                 else partial(assert_name_is_free, api, name, clock),
@@ -172,14 +171,14 @@ async def serve(
 
 
 def setup_of(settings: Settings) -> dump.PlannerConfig:
-    """The planner's configuration as a dump holds it."""
+    """The planner's configuration, as dumps store it."""
     return dump.PlannerConfig(
         settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
     )
 
 
 class _Run:
-    """The tasks of one run, from the first list to the last."""
+    """The tasks of one run, from the first list until the stop."""
 
     def __init__(
         self,
@@ -205,11 +204,11 @@ class _Run:
         self._demand = demand
         self._registry = registry
         self._stopping = asyncio.Event()
-        self._listed: dict[str, str] = {}  # the versions of the first lists of the supply
+        self._listed: dict[str, str] = {}  # supply feeds: version of the first list, by stream name
         self._tasks: list[asyncio.Task[Any]] = []
 
     async def until_stopped(self) -> None:
-        """Run until a signal comes or something breaks; the cycle in hand is finished first."""
+        """Run until a signal comes or a task fails; the current cycle is finished first."""
         self._stop_on_signals()
         cycling = asyncio.create_task(self._runner.run_forever())
         self._tasks += [asyncio.create_task(self._stopping.wait()), cycling]
@@ -217,7 +216,7 @@ class _Run:
             listing = asyncio.create_task(self._first_lists())
             await asyncio.wait([listing, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
             if listing.done():
-                listing.result()  # a bug in it ends the run, rather than that nobody is served
+                listing.result()  # a bug in the lists must end the run, or it would never cycle
                 _spare_garbage_collector()
                 self._follow()
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -229,20 +228,21 @@ class _Run:
             for task in self._tasks:
                 task.cancel()
             results = await asyncio.gather(*self._tasks, return_exceptions=True)
-            if is_idle:  # else calls may be on their way: a standby waits until the Lease expires
+            if is_idle:  # else calls may be under way: a standby then waits until the Lease expires
                 await self._election.resign()
-            # kopf leaves its watches to be closed by the loop, and they complain about it.
+            # kopf leaves its watches to the loop to close, and they then log complaints.
             asyncio.get_running_loop().set_exception_handler(_ignore)
         for result in results:
             if isinstance(result, Exception):
                 raise result
 
     async def _first_lists(self) -> None:
-        """Learn who leads, then list the demand, then the supply.
+        """Find out which replica leads, then list the demand, then the supply.
 
-        The Lease comes first: what is listed while we lead needs no second look. The demand is
-        listed before the supply: a pod bound in between is then seen twice, never not at all. Both
-        before kopf starts, which would never look for CRDs that come later.
+        The Lease comes first: objects that are listed while we lead need no second list. The demand
+        comes before the supply: a pod that is bound in between is then seen twice, and never
+        missed. Both come before kopf starts, because kopf never looks for CRDs that are installed
+        later.
         """
         if self._assert_name_is_free is not None:
             await persist(self._assert_name_is_free)
@@ -251,7 +251,7 @@ class _Run:
         await persist(self._adopt)
         await persist(self._list_demand)
         if self._state.storage.are_wanted:
-            # What is reserved for pods with claims is carried out by the first cycle already.
+            # The first cycle already carries out Reservations of pods with claims.
             await persist(self._list_storage)
         await persist(self._list_supply)
 
@@ -275,11 +275,11 @@ class _Run:
         try:
             for feed in self._storage:
                 await list_watch.relist(self._api, feed)
-        except errors.Refused as problem:  # pods without claims need no right to list them
+        except errors.Refused as problem:  # pods without claims do not need this right
             logger.warning("%s Pods that name claims wait", problem)
 
     async def _follow_storage(self) -> None:
-        """Follow claims and volumes from the moment on that a pod of ours names a claim."""
+        """Follow claims and volumes once a pod of ours names a claim."""
         while not self._state.storage.are_wanted:  # noqa: ASYNC110 - the state knows no event loop
             await asyncio.sleep(STORAGE_LOOK_SECONDS)
         await asyncio.gather(*(list_watch.follow(self._api, feed) for feed in self._storage))
@@ -296,15 +296,16 @@ class _Run:
         self._tasks += [asyncio.create_task(stream) for stream in streams]
 
     def _stop_on_signals(self) -> None:
-        """Finish the cycle in hand; kopf's own handlers would cancel bindings that are sent."""
+        """Set handlers that let the current cycle finish; kopf's own would cancel sent bindings."""
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
 
 
 def _spare_garbage_collector() -> None:
-    """Collect seldom, and pass over what lives as long as the process: code and first lists.
+    """Make garbage collection rare, and exempt objects that live as long as the process.
 
-    A full collection walks all of that again each time, and stops bindings meanwhile.
+    These objects are code and first lists. A full collection would walk them all again each time,
+    and would delay bindings.
     """
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
@@ -324,7 +325,7 @@ def _ignore(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> Non
 
 
 def _own_namespace() -> str:
-    """The namespace of the pod that this runs in; that of the control plane where there is none."""
+    """The namespace of the operator's pod; outside a cluster, that of the control plane."""
     try:
         return NAMESPACE_FILE.read_text().strip() or CONTROL_PLANE
     except OSError:

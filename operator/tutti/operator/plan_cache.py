@@ -1,10 +1,10 @@
-"""The last plan, for as long as its answer cannot have changed: all that is kept between cycles.
+"""The last plan, while it is still valid: the only thing that is kept between cycles.
 
-A plan that starts nothing and evicts nobody is the answer again until something it was made of
-changes: a node, or its room; a gang that is not settled, or has a Reservation, or its pods; a
-Reservation; whoever a rule between pods may count, while there is one; or until a moment that it
-named. Whoever is started changes a node's room, so such a plan is never kept. Gangs that waited
-longer meanwhile may be worth more, but no more of them fits.
+Only a plan without placements, evictions and claims is kept: a gang that starts changes the room of
+nodes. The plan is valid until one of its inputs changes, or until a moment that the plan names. The
+inputs are nodes and their room, Reservations, the gangs that are not settled or have a Reservation,
+the pods of these gangs, and the pods that rules between pods count. The value of a waiting gang may
+grow with time, but no more gangs fit because of that.
 """
 
 from dataclasses import replace
@@ -16,14 +16,14 @@ UNPROVED_SECONDS = 30.0  # a search that was cut short may find more the next ti
 
 
 def _basis(snapshot: Snapshot) -> Snapshot:
-    """What a plan is made of: all of a Snapshot but the moment, and the gangs passed over."""
+    """The inputs of a plan: a Snapshot without its time and the gangs that are passed over."""
     passed_over = snapshot.settled - {held.uid for held in snapshot.reservations}
     gangs = tuple(gang for gang in snapshot.gangs if gang.uid not in passed_over)
     return replace(snapshot, taken_at=0.0, gangs=gangs)
 
 
 class PlanCache:
-    """Remembers one plan. Unchanged objects are compared by identity, so a look costs little."""
+    """Remembers one plan. Unchanged objects are compared by identity, so a lookup costs little."""
 
     def __init__(self) -> None:
         self._basis: Snapshot | None = None
@@ -31,7 +31,7 @@ class PlanCache:
         self._until = 0.0
 
     def keep(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Take in the plan that was made of a Snapshot."""
+        """Keep the plan that was made of a Snapshot, if it starts and ends nothing."""
         self._basis = None
         if plan.placements or plan.evictions or plan.claims:
             return
@@ -42,7 +42,7 @@ class PlanCache:
         )
 
     def plan(self, snapshot: Snapshot) -> Plan | None:
-        """The plan, if it would be made again; None if it has to be made."""
+        """The kept plan, if planning would give it again; else None."""
         if self._basis is None or snapshot.taken_at >= self._until:
             return None
         return self._plan if _basis(snapshot) == self._basis else None

@@ -1,8 +1,8 @@
-"""Plans beside the event loop, and what answers where a strategy does not come to an end.
+"""Plans in a thread beside the event loop, with a fallback if a strategy is overdue.
 
-A strategy is given a budget and keeps to it; should one not, killing the process would help nobody,
-for whoever leads next plans the same. So the fallback answers, and goes on doing so until the plan
-that is overdue has ended: at most one of them runs at a time.
+A strategy gets a budget and keeps to it. If it does not, killing the process would not help: the
+next leader would plan the same. So the fallback answers until the overdue plan has ended. At most
+one overdue plan runs at a time.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from ..strategies.problem import Budget, Strategy
 
 logger = logging.getLogger(__name__)
 
-GRACE_SECONDS = 30.0  # beyond its budget, for what a plan does besides searching
+GRACE_SECONDS = 30.0  # seconds beyond the budget, for the parts of a plan that do not search
 
 
 class PlanProgress:
-    """When a plan has last come further, and whether it is late."""
+    """When a plan last made progress, and whether it is late."""
 
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        """``clock`` gives seconds since any moment; after so many of them the plan is late."""
+        """``clock`` gives seconds since any moment; the plan is late after ``seconds`` of them."""
         self._clock = clock
         self.stepped_at = clock()
         self._late_at = self.stepped_at + seconds
@@ -35,7 +35,7 @@ class PlanProgress:
         return self._clock() >= self._late_at
 
     def step(self) -> None:
-        """The plan comes further."""
+        """Record that the plan makes progress."""
         self.stepped_at = self._clock()
 
 
@@ -43,25 +43,25 @@ class Planner:
     """Makes plans in a thread, one after the other."""
 
     def __init__(self, fallback: Strategy, budget: Budget, policy: Policy) -> None:
-        """All plans are made with the same budget and policy."""
+        """All plans get the same budget and policy."""
         self._fallback = fallback
         self._budget = budget
         self._policy = policy
         self.overdue: asyncio.Task[Plan] | None = None
-        self._progress: PlanProgress | None = None  # of the plan that was begun last
+        self._progress: PlanProgress | None = None  # of the latest plan
 
     @property
     def stepped_at(self) -> float:
-        """When the plan that was begun last came further, by the event loop's clock."""
+        """When the latest plan last made progress, in seconds of the event loop's clock."""
         return 0.0 if self._progress is None else self._progress.stepped_at
 
     @property
     def is_overdue(self) -> bool:
-        """Whether a plan still runs that nobody waits for."""
+        """Whether a plan still runs whose answer will not be used."""
         return self.overdue is not None and not self.overdue.done()
 
     async def plan(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
-        """The strategy's plan; the fallback's where that is overdue."""
+        """The strategy's plan; the fallback's plan if the strategy is overdue."""
         if strategy is self._fallback:
             return await self._plan_by(snapshot, strategy)
         if not self.is_overdue:
@@ -98,6 +98,6 @@ class Planner:
 
 
 def _forget(made: asyncio.Task[Plan]) -> None:
-    """Its plan is of a picture that is gone, and so is what was wrong with it."""
+    """Drop the overdue plan, whose Snapshot is out of date; log its error, if any."""
     if not made.cancelled() and (problem := made.exception()) is not None:
         logger.error("the overdue plan has failed", exc_info=problem)

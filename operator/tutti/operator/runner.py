@@ -1,7 +1,4 @@
-"""When cycles run: one at a time, whenever something changed, for as long as we lead.
-
-Separate from the cycle, which knows nothing of waiting, and from ``main``, which only wires.
-"""
+"""When cycles run: one at a time, after each change, for as long as this replica leads."""
 
 import asyncio
 import logging
@@ -17,9 +14,9 @@ from .cycle import Cycle
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT = 0.2  # seconds after a cycle that failed
-LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
-SETTLE_SECONDS = 0.02  # changes come in bursts: a gang's pods are created together
-LONGEST_SETTLE = 0.2  # but no change waits longer for the end of a burst, the last cycle included
+LONGEST_WAIT = 5.0  # seconds; an API server that comes back is noticed within this time
+SETTLE_SECONDS = 0.02  # changes come in bursts: the pods of a gang are created together
+LONGEST_SETTLE = 0.2  # but no change waits longer for the end of its burst, cycles included
 
 
 class WakeSignal:
@@ -29,16 +26,16 @@ class WakeSignal:
         """``clock`` gives seconds since any moment."""
         self._clock = clock
         self._changed = asyncio.Event()
-        self._since = 0.0  # when the first change came that nobody has looked at
+        self._since = 0.0  # when the first change came that no cycle has seen
 
     def wake(self) -> None:
-        """Something changed."""
+        """Record that something changed."""
         if not self._changed.is_set():
             self._since = self._clock()
             self._changed.set()
 
     async def sleep(self, seconds: float | None) -> None:
-        """Sleep until something changes or the time is up, then until the burst is over."""
+        """Sleep until a change comes or ``seconds`` pass; after a change, until its burst ends."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -52,7 +49,7 @@ class WakeSignal:
 
 
 class CycleRunner:
-    """Runs cycles for ever while we lead, and knows how that goes."""
+    """Runs cycles while this replica leads, and knows whether they fail or hang."""
 
     def __init__(
         self,
@@ -66,11 +63,11 @@ class CycleRunner:
         progress: Callable[[], float],
         ended: Callable[[CycleResult], None],
     ) -> None:
-        """``take_over`` comes before the first cycle of a term; ``may_begin`` holds cycles back.
+        """``take_over`` precedes the first cycle of a term; no cycle begins unless ``may_begin``.
 
-        A cycle counts as stuck ``patience`` seconds after it began, or after its plan last came
-        further: ``progress`` gives that moment, by the monotonic clock. ``ended`` is told how each
-        cycle ended.
+        A cycle counts as stuck ``patience`` seconds after it began, or after its plan last made
+        progress: ``progress`` gives that moment, by the monotonic clock. ``ended`` gets the result
+        of each cycle.
         """
         self._cycle = cycle
         self._alarm = alarm
@@ -86,7 +83,7 @@ class CycleRunner:
         self.trouble = ""
 
     def stuck(self) -> str:
-        """Why the process should be restarted; empty while all is well."""
+        """Why the process should be restarted; empty if no cycle is stuck."""
         if self._since is None:
             return ""
         since = max(self._since, self._progress())
@@ -100,12 +97,12 @@ class CycleRunner:
         self._alarm.wake()
 
     async def run_forever(self) -> None:
-        """Run a cycle whenever something changed or something is due, while we lead."""
+        """Run a cycle after every change, and when one is due, while this replica leads."""
         wait = FIRST_WAIT
         while not self._stopping:
             term = self._election.term
             if not (term and self._may_begin()):
-                self.trouble = ""  # a standby has none
+                self.trouble = ""  # a standby has no trouble
                 await self._alarm.sleep(None)
                 continue
             self._since = time.monotonic()

@@ -61,7 +61,7 @@ class Settings(BaseModel):
     gang_sources: Annotated[
         tuple[str, ...], BeforeValidator(_words), AfterValidator(_known_sources)
     ] = Field(
-        # What other projects declare is theirs until you say so.
+        # objects of other projects are read only if the user asks for it
         default=tuple(source.name for source in gang_sources.DEFAULT),
         description="kinds of objects besides Tutti's that declare gangs, by resource and API "
         "group, separated by commas; Tutti reads their objects. You can name: "
@@ -78,7 +78,7 @@ class Settings(BaseModel):
         description="how long one search may take, in seconds; then Tutti uses the best plan found",
     )
     budget_nodes: int = Field(
-        default=Budget().nodes,  # more have rarely found more
+        default=Budget().nodes,  # larger budgets rarely find better plans
         ge=1,
         le=1_000_000,
         description="how many branch-and-bound nodes one search may explore for each priority; "
@@ -86,7 +86,7 @@ class Settings(BaseModel):
         "takes longer",
     )
     objective: Objective = Field(
-        default=Objective.RESOURCES,  # the use of the cluster
+        default=Objective.RESOURCES,  # maximises the use of the cluster
         description="what Tutti maximises among gangs of equal priority: " + ", ".join(Objective),
     )
     age_seconds: float = Field(
@@ -106,7 +106,7 @@ class Settings(BaseModel):
         "priority",
     )
     preemption: Preemption = Field(
-        default=Preemption.OFF,  # an upgrade ends nobody's pods
+        default=Preemption.OFF,  # an upgrade must not end running pods
         description="what Tutti may end so that gangs start, in queues whose `spec.preemption` "
         "says nothing: " + ", ".join(Preemption) + "; with Off, Tutti ends nothing for any queue",
     )

@@ -1,8 +1,7 @@
-"""What a new leader does before its first decision: adopt what stands, then look afresh.
+"""What a new leader does before its first cycle: adopt the standing Reservations, then list again.
 
-Separate from the election, which knows nothing of Reservations, and from the cycle, which trusts
-the cluster state. The order is what counts: once a Reservation is adopted its old leader can
-delete it no more, so whatever that one bound and finished before is in the lists that come after.
+The order matters. Once a Reservation is adopted, its old leader can no longer delete it. So the
+lists that follow show all pods that the old leader bound and all gangs that it finished.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from .cycle import Cycle
 
 
 class Takeover:
-    """Brings the cluster state up to a term of ours."""
+    """Brings the cluster state up to date for a new term of this replica."""
 
     def __init__(
         self,
@@ -25,9 +24,10 @@ class Takeover:
         reservations: list_watch.Reflector[Any, Any],
         gangs_and_pods: Sequence[list_watch.Reflector[Any, Any]],
     ) -> None:
-        """``gangs_and_pods``: what declares gangs, then the pending pods, then the bound ones.
+        """``gangs_and_pods``: the kinds that declare gangs, then pending pods, then bound pods.
 
-        A PodGroup is listed after the Reservations: one that has taken its own along is not there.
+        PodGroups are listed after Reservations: a PodGroup whose deletion took its Reservation
+        along is then not in the list.
         """
         self._cycle = cycle
         self._source = source
@@ -36,11 +36,11 @@ class Takeover:
         self._adopted: LeaderTerm = ""
 
     async def adopt(self, term: LeaderTerm) -> None:
-        """List the Reservations and sign them; pods listed before may lack what was bound since.
+        """List the Reservations and sign them; lists of pods from before may lack later bindings.
 
         Raises:
             errors.ApiError: not all could be adopted; begin again.
-            Deposed: somebody else leads by now.
+            Deposed: another replica leads by now.
         """
         if term == self._adopted:
             return
@@ -51,7 +51,7 @@ class Takeover:
         self._adopted = term
 
     async def complete(self, term: LeaderTerm) -> None:
-        """Adopt, and list PodGroups and pods again unless that has happened since.
+        """Adopt, then list gangs and pods again, unless they were listed since the adoption.
 
         Raises:
             errors.ApiError: not done; begin again.
