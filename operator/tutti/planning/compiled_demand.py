@@ -1,4 +1,4 @@
-"""The demand in numbers: pods by class, the cluster's Grid, and the plan without placements."""
+"""The demand in numbers: pods by class, the cluster's Grid, and a plan without placements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,18 +18,19 @@ from .search.partial_plan import PartialPlan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledDemand:
-    """What all later stages of a plan start from.
+    """The numbers that all later stages of a plan start from.
 
-    Members carry the shapes of their classes; a gang's own members keep what they prefer.
+    The members of ``gangs`` have the shapes of their classes. The members of ``Gang`` itself keep
+    their preferences.
     """
 
     snapshot: Snapshot
-    placed_pods: Sequence[PlacedPod]  # those included that a standing Reservation holds a node for
+    placed_pods: Sequence[PlacedPod]  # with the pods that a standing Reservation holds a node for
     index: SelectorIndex
-    gangs: Sequence[MemberCounts]  # in the order considered
-    tried: Sequence[MemberCounts]  # of these, the gangs that are not given up
-    grid: Grid  # node rules alone
-    blank: PartialPlan  # rules between pods included, nothing placed
+    gangs: Sequence[MemberCounts]  # in the order in which they are considered
+    tried: Sequence[MemberCounts]  # the part of ``gangs`` that is not given up
+    grid: Grid  # with node rules alone
+    blank: PartialPlan  # with rules between pods, and nothing placed
     empty: FitByShape  # every node without its pods
     requests: Sequence[PlacementRequest]  # gangs that have not started and fit the empty cluster
 
@@ -40,7 +41,7 @@ class CompiledDemand:
 
 
 def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
-    """The demand with every member's shape rewritten once, to that of its class."""
+    """The demand in numbers, with each member's shape replaced by the shape of its class."""
     snapshot = observed.snapshot
     residents = pod_classes.placed_pods(snapshot)
     promised = standing_reservations.members_with_lasting_rules(snapshot)
@@ -65,6 +66,6 @@ def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
 
 
 def _requests(empty: FitByShape, gangs: Sequence[MemberCounts]) -> Sequence[PlacementRequest]:
-    """The gangs that have not started, without those that no node could ever hold."""
+    """The gangs that have not started, without the gangs with a member that no node could hold."""
     requests = (request for gang in gangs if (request := demand.start_request(gang)) is not None)
     return [request for request in requests if capacity.nowhere_member(empty, request) is None]

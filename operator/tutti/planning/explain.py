@@ -1,7 +1,7 @@
 """Why each gang that got no placement waits: one reason and its findings per gang.
 
-The decision never reads them. The findings say what is requested, what room there is and what is
-short; they claim a proof only where there is one.
+The planner's decisions do not use them. The findings say what is requested, what room there is and
+what is short; they claim a proof only where there is one.
 """
 
 from collections.abc import Collection, Sequence
@@ -37,9 +37,9 @@ from .search.starvation import HeldCapacity
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplainContext:
-    """What the decision was made on, and what it left.
+    """The room and the rules before and after the decision.
 
-    ``shortfall`` is why the search ended without a proof; empty if it was not cut short.
+    ``shortfall`` says why the search ended without a proof; it is empty if the search was complete.
     """
 
     empty: FitByShape  # every node without its pods
@@ -54,7 +54,7 @@ class ExplainContext:
     limited: LimitedGangs = NO_GANGS
 
     def left_for(self, gang: Gang) -> FitByShape:
-        """What the gang could take of the room that is left."""
+        """The free room after the plan that the gang may use."""
         is_held_back = self.hold is not None and self.hold.holds_back(gang)
         return self.behind if is_held_back else self.left
 
@@ -62,7 +62,7 @@ class ExplainContext:
 def rejections(
     context: ExplainContext, gangs: Sequence[MemberCounts], progress: Progress = NO_PROGRESS
 ) -> tuple[Rejection, ...]:
-    """Why the gangs wait that lack something, in their order."""
+    """One rejection for each gang that waits, in the order of the gangs."""
     known: dict[Shape, NoNodeFits] = {}  # many gangs share a shape, and this looks at every node
     rejections = []
     for members in gangs:
@@ -73,7 +73,7 @@ def rejections(
 
 
 def _with_priority_class(rejection: Rejection, gang: Gang) -> Rejection:
-    """The rejection; it says so where the gang's PriorityClass does not exist."""
+    """The rejection, with a finding if the gang's PriorityClass does not exist."""
     if not gang.priority_class or gang.class_value is not None:
         return rejection
     return rejection.with_findings(NoPriorityClass(gang.priority_class, gang.priority))
@@ -112,7 +112,7 @@ def _rejection(
 def _of_started(
     context: ExplainContext, census: MemberCounts, known: dict[Shape, NoNodeFits]
 ) -> Rejection:
-    """A started gang whose waiting members, lost ones' successors or extras, have no room."""
+    """Why the waiting members of a started gang, replacements or further members, have no room."""
     shape = census.waiting[0].shape
     alike = tuple(member for member in census.waiting if member.shape == shape)
     requests = demand.repair_requests(census, context.placed, ())
@@ -170,7 +170,7 @@ def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, .
 
 
 def _domains(free: FitByShape, want: PlacementRequest) -> tuple[Finding, ...]:
-    """The domain that comes closest, where none has room for the gang by counting."""
+    """The domain that comes closest, if by counting no domain has room for the gang."""
     largest = capacity.domain_shortage(free, want)
     return () if largest is None else (largest,)
 

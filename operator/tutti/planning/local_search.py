@@ -1,7 +1,7 @@
-"""Members on their nodes, which move one by one to nodes that they prefer.
+"""Moves placed members one by one to nodes that they prefer.
 
-``preferences`` says when that is worth while and keeps the best result. A member that moves is
-judged as if it came last, with room and rules as they are at that moment.
+``preferences`` decides when to move, and keeps the best result. Each member is judged as if it came
+last, by the room and rules at that moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,37 +26,37 @@ from .scores import MemberClass, Scorer, Scores
 if TYPE_CHECKING:
     from ..filters.selectors import Group
 
-EXCHANGE = 5_000  # trying one is counted as so many looks at nodes
-TARGETS = 3  # nodes that are tried for a member at a time
+EXCHANGE = 5_000  # looks at nodes that one tried exchange counts as
+TARGETS = 3  # nodes that are tried for a member in one step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberPlace:
-    """A member, its shape with all that it prefers, and where it is."""
+    """A member, its shape with all its preferences, and its node."""
 
     member: Member
     shape: Shape
-    row: int  # of the shape that it was placed by, in the Grid
+    row: int  # row in the Grid of the shape that it was placed by
     node: int
-    within: Mask | None = None  # [node]: where its gang is to be; None if anywhere
+    within: Mask | None = None  # [node]: where the rules of its gang allow it; None if anywhere
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MoveContext:
-    """What the choice is made on: the plan's numbers before and after it was made."""
+    """The plan's numbers before and after it was made, on which moves are judged."""
 
     snapshot: Snapshot
     placed_pods: Sequence[PlacedPod]  # standing Reservations included
     base: Grid  # with the rules of all waiting members
-    room: NDArray[np.int64]  # [node, resource]: what may still be given away
+    room: NDArray[np.int64]  # [node, resource]: room that may still be given away
 
 
 def preferred_groups(
     snapshot: Snapshot, residents: Sequence[PlacedPod], shapes: Iterable[Shape]
 ) -> SelectorIndex:
-    """The groups of pods that preferences are about."""
+    """The groups of pods that preferences select."""
     shapes = tuple(dict.fromkeys(shapes))
-    # Pods with equal likings share one object.
+    # Pods with equal preferences share one object.
     likings = {id(pod.scored_terms): pod.scored_terms for pod in residents}.values()
     all_likings = (*likings, *(shape.scored_terms for shape in shapes))
     terms = dict.fromkeys(liking.term for pod_likings in all_likings for liking in pod_likings)
@@ -66,7 +66,7 @@ def preferred_groups(
 
 
 class LocalSearch:
-    """Members on their nodes, by kind; they move one by one."""
+    """Placed members by kind and node, which move one by one."""
 
     def __init__(self, context: MoveContext, places: Sequence[MemberPlace], work: int) -> None:
         base = context.base
@@ -80,7 +80,7 @@ class LocalSearch:
         kinds: dict[tuple[MemberClass, bytes], int] = {}
         self._within: list[Mask | None] = []  # by kind
         self._seats: dict[tuple[int, int], list[Uid]] = {}  # by kind and node
-        self._kinds_on: dict[int, set[int]] = {}  # by node: who is, or was, there
+        self._kinds_on: dict[int, set[int]] = {}  # by node, the kinds that are or were there
         self._first: dict[Uid, int] = {}
         for place in places:
             member = place.member
@@ -100,7 +100,7 @@ class LocalSearch:
             self._scorer.add(number, node, len(uids))
             self._end.add(self._kinds[number].row, node, len(uids))
             self._kinds_on.setdefault(node, set()).add(number)
-        # The total is computed at least twice: before the first move, and at the end.
+        # The total is computed at least twice: before the first move and at the end.
         terms = sum(self._scorer.terms(number) for number, _ in self._seats)
         if 2 * terms * len(base.nodes) > work:
             self._scorer.ignore_others()
@@ -121,7 +121,7 @@ class LocalSearch:
         )
 
     def moved(self) -> Mapping[Uid, int]:
-        """The nodes of those who have another one than at first."""
+        """The new nodes of the members that have moved since the start."""
         return {
             uid: node
             for (_, node), uids in self._seats.items()
@@ -130,18 +130,18 @@ class LocalSearch:
         }
 
     def sweep(self) -> bool:
-        """Try a better node for each member once; returns whether a member moved."""
+        """Try a better node for each member once; return whether a member moved."""
         has_moved = False
         for kind, node in sorted(self._seats):
             if kind not in self._choosy:
                 continue
-            # The others on this node are like the first of them that stays.
+            # If a member of this kind stays here, the other members of the kind stay, too.
             while self._left > 0 and self._seats[kind, node] and self._improve(kind, node):
                 has_moved = True
         return has_moved
 
     def _improve(self, kind: int, node: int) -> bool:
-        """Move a member to a better node, or exchange it with another member."""
+        """Move a member to a better node, or exchange it with a member of another kind."""
         row = self._kinds[kind].row
         self._leave(kind, node)
         scores = self._scores(kind)
@@ -165,7 +165,7 @@ class LocalSearch:
         )
 
     def _targets(self, kind: int, scores: Scores, among: Mask) -> Iterator[int]:
-        """The best of these nodes, the best first; of equal ones the one that best fit takes."""
+        """Up to ``TARGETS`` nodes of ``among``, best score first; best fit breaks ties."""
         row, among = self._kinds[kind].row, among.copy()
         for _ in range(TARGETS):
             nodes = np.flatnonzero(among)
@@ -178,7 +178,7 @@ class LocalSearch:
             yield target
 
     def _partners(self, kind: int, node: int) -> Sequence[int]:
-        """The other kinds with a member on the node."""
+        """The other kinds that have a member on the node."""
         kinds_on_node = sorted(self._kinds_on.get(node, ()))
         return [
             partner for partner in kinds_on_node if self._seats[partner, node] and partner != kind
@@ -217,7 +217,7 @@ class LocalSearch:
         return is_inside and bool(self._room.fits(self._kinds[kind].row)[node] > 0)
 
     def _worth(self, kind: int, node: int) -> int:
-        """The score of a member of the kind on this node, if it came last."""
+        """The score of a member of the kind on this node, as if it came last."""
         if not self._scorer.is_moody(kind):
             return int(self._scorer.scores(kind)[node])
         self._leave(kind, node)
@@ -226,7 +226,7 @@ class LocalSearch:
         return score
 
     def _scores(self, kind: int) -> Scores:
-        """The scores of the kind now; what it takes to add them up is counted."""
+        """The current scores of the kind; the work of adding them up is counted."""
         self._left -= len(self._allowed[0]) * max(1, self._scorer.terms(kind))
         return self._scorer.scores(kind)
 
@@ -240,13 +240,13 @@ class LocalSearch:
         self._enter(kind, node, -1)
 
     def _rename(self, kind: int, node: int, target: int) -> None:
-        """The youngest is the one who went."""
+        """Record in the seats that the last member of the kind on ``node`` is on ``target`` now."""
         uid = self._seats[kind, node].pop()
         self._seats.setdefault((kind, target), []).append(uid)
         self._kinds_on.setdefault(target, set()).add(kind)
 
     def _will_do(self, base: Grid, row: int) -> Mask:
-        """The nodes on which a member could be placed before any other."""
+        """The nodes on which a member could be placed before any other member."""
         mask: Mask = fits_per_node(base.free, base.requests[row], base.allowed[row]) > 0
         if self._end.concerns(row):
             mask &= self._end.open_to(row)

@@ -1,6 +1,6 @@
 """Why a gang waits for its own members: how many exist, and what would bring the others.
 
-Separate from room: these findings need the gang alone, and nothing is scaled up for them.
+These findings need the gang alone, not the room of the cluster.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,12 +27,12 @@ from ..gang.findings import (
 from ..model.cluster import Member, Phase
 from ..model.decisions import Finding, Reason, Rejection
 
-MOST_GATES = 3  # named in one finding
-MOST_CLAIMS = 3  # likewise
+MOST_GATES = 3  # gates named in one finding
+MOST_CLAIMS = 3  # claims named in one finding
 
 
 def absence(members: MemberCounts) -> Rejection | None:
-    """Why the gang cannot ask for room yet; None if it can, or has nothing to ask for."""
+    """Why the gang cannot ask for room yet; None if it can, or if no member waits."""
     if members.gang.terminating:
         waits = members.ready or members.unsupported or members.without_volumes or members.gated
         return _waiting(members, BeingDeleted()) if waits else None
@@ -72,7 +72,7 @@ def _without_volumes(members: MemberCounts) -> Rejection:
 
 
 def volumes_not_ready(members: Sequence[Member]) -> VolumesNotReady:
-    """The problems of the claims of these members, which Tutti does not solve."""
+    """The problems of the claims of these members; Tutti cannot solve them."""
     problems = tuple(
         dict.fromkeys(problem for member in members for problem in member.volume_problems)
     )
@@ -92,7 +92,7 @@ def _single(members: MemberCounts) -> Rejection | None:
 
 
 def _after_the_start(members: MemberCounts) -> Rejection | None:
-    """A started gang lacks members, and too few wait to replace them."""
+    """Why a started gang waits for its own members; None if it does not."""
     lacks = members.missing - len(members.ready)
     if members.without_volumes:
         return _without_volumes(members)
@@ -149,12 +149,12 @@ def _gated(
 
 
 def maximum_reached(surplus: Sequence[Member]) -> MaximumReached:
-    """Members that their roles have no place for; they wait for their siblings, not for room."""
+    """Members beyond the maximum of their roles; they wait for other members, not for room."""
     return MaximumReached(tuple(sorted({member.role for member in surplus})), len(surplus))
 
 
 def _advice(least: int, present: Iterable[Member]) -> Iterator[Finding]:
-    """What to change in the controllers that make pods too few at a time."""
+    """What to change in controllers that create too few pods at a time."""
     owners = {member.owner.kind: member.owner.name for member in present if member.owner}
     if (name := owners.get("StatefulSet")) is not None:
         yield CreatesOneByOne(name)

@@ -1,6 +1,7 @@
-"""What gangs ask for, read off a Snapshot: the first stage of a plan.
+"""What gangs ask for, read from a Snapshot: the first stage of a plan.
 
-Members that came for the room of a standing Reservation have taken it before anything is planned.
+Pods that fill slots of standing Reservations are assigned to these slots before anything is
+planned.
 """
 
 from collections import Counter
@@ -22,15 +23,15 @@ from .compile.slot_assignment import SlotAssignments
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedDemand:
-    """The gangs to decide on, in the order considered, and those that must not be planned now."""
+    """The gangs to decide on, in order, and the gangs that must not be planned now."""
 
-    slots: SlotAssignments  # with the Snapshot in which arrived members have their slots
+    slots: SlotAssignments  # has the Snapshot in which arrived members have their slots
     refused: Mapping[GangKey, Rejection]  # gangs whose refusal still stands
     gangs: Sequence[MemberCounts]
 
     @property
     def snapshot(self) -> Snapshot:
-        """The Snapshot that the rest of the plan is made of."""
+        """The Snapshot that the rest of the plan uses."""
         return self.slots.snapshot
 
 
@@ -42,11 +43,11 @@ def observe(snapshot: Snapshot) -> ObservedDemand:
 
 
 def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[MemberCounts]:
-    """The gangs to decide on; a gang with a Reservation is being carried out.
+    """The gangs to decide on: gangs with a Reservation are being carried out and are left out.
 
-    A gang that ends for a claim is neither repaired nor does it grow until its pods have gone.
-    A gang whose Reservation is open for absent members may be repaired and may grow, too; once it
-    lacks no member, the room of absent members is given back.
+    A gang that ends for a claim is not repaired and does not grow until its pods have gone. A gang
+    whose Reservation is open for absent members may be repaired and may grow, too. Once it lacks no
+    member, the room of absent members is given back.
     """
     snapshot = slots.snapshot
     reserved = {
@@ -74,7 +75,7 @@ def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[Mem
 
 
 class _FixedDomains:
-    """The domains of gangs that have started, as node rules of their waiting members."""
+    """The domains of started gangs, as node rules of their waiting members."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -82,7 +83,7 @@ class _FixedDomains:
         self._reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
 
     def with_node_rules(self, members: MemberCounts) -> MemberCounts:
-        """The members, each of which may run in the domain of its gang alone."""
+        """The members, each limited to the domains that its gang runs in."""
         if not members.gang.same_domain or not members.is_committed:
             return members
         fixed = [
@@ -114,7 +115,7 @@ class _FixedDomains:
         return min(paths, key=lambda path: (-paths[path], path), default=None)
 
     def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[tuple[str, ...]]:
-        """By domain: how many members of the shape fit there, each node by itself."""
+        """By domain, how many members of the shape fit there, each node by itself."""
         room = Counter[tuple[str, ...]]()
         requests = grids.footprint(shape)
         for node in self._snapshot.nodes:

@@ -1,7 +1,7 @@
 """Gangs that lost members and find no room, where their PodGroup says ``onPartial: Release``.
 
-Only such a gang is ever evicted, and only where a controller makes every pod again; its rejection
-names what prevents that. An eviction frees the room that the gang holds, and it starts again whole.
+Tutti evicts a gang for this reason only if a controller creates every pod again; otherwise the
+rejection names the obstacle. An eviction frees the room of the gang, which then starts again whole.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ def verdicts(
     rejections: Sequence[Rejection],
     awaited_pods: AwaitedPods,
 ) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
-    """The gangs to evict, and every rejection, with the findings about evictions."""
+    """The gangs to evict, and every rejection, with findings about evictions."""
     nodes = {node.name: node.ready for node in snapshot.nodes}
     censuses = {census.gang.key: demand.within_maximums(census) for census in gangs}
     answers = [
@@ -116,7 +116,7 @@ def evictable(gang: Gang) -> tuple[Member, ...]:
 
 
 def is_evictable(member: Member) -> bool:
-    """Whether the member holds room and is neither over nor on its way out."""
+    """Whether the member holds room and is neither terminating nor over."""
     return member.node is not None and not (member.terminating or member.is_over)
 
 
@@ -127,7 +127,7 @@ def is_given_up(gang: Gang) -> bool:
 
 
 def spared(plan: Plan, jobs: Jobs) -> Plan:
-    """The plan without evictions that would make a Job fail, and with a word about each."""
+    """The plan without evictions that would make a Job fail; its rejections say why."""
     obstacles = {
         eviction.uid: obstacle
         for eviction in plan.evictions
@@ -137,7 +137,7 @@ def spared(plan: Plan, jobs: Jobs) -> Plan:
 
 
 def without(plan: Plan, obstacles: Mapping[Uid, EvictionObstacle]) -> Plan:
-    """The plan without evictions that have an obstacle, which are by the uid of the gang."""
+    """The plan without evictions that have an obstacle; ``obstacles`` is by uid of the gang."""
     put_off = {
         eviction.gang: EvictionPutOff(obstacles[eviction.uid])
         for eviction in plan.evictions
@@ -154,7 +154,7 @@ def without(plan: Plan, obstacles: Mapping[Uid, EvictionObstacle]) -> Plan:
 
 
 def job_obstacle(members: Sequence[Member], jobs: Jobs) -> JobNotRead | JobWouldFail | None:
-    """Which Job the eviction of these members would bring to its limit; None if none."""
+    """The first Job that the eviction of these members would make fail, or that is unknown."""
     evicted: dict[tuple[str, str], int] = {}
     for member in members:
         if member.owner is not None and member.owner.is_job:
@@ -170,7 +170,7 @@ def job_obstacle(members: Sequence[Member], jobs: Jobs) -> JobNotRead | JobWould
 
 
 def _are_replaced(census: MemberCounts) -> bool:
-    """Whether there is a waiting member for each that is missing."""
+    """Whether each missing member has a waiting replacement, in its role."""
     if len(census.ready) < census.missing:
         return False
     return all(
@@ -180,7 +180,7 @@ def _are_replaced(census: MemberCounts) -> bool:
 
 
 def _obstacle(gang: Gang, nodes: Mapping[NodeName, bool]) -> ReleaseObstacle | None:
-    """Why the gang keeps what it holds; None if nothing is in the way."""
+    """Why the gang must keep the room that it has; None if nothing prevents the eviction."""
     over = sum(m.phase is Phase.SUCCEEDED for m in gang.members) + len(gang.finished)
     if over:
         return MembersSucceeded(over)

@@ -1,7 +1,7 @@
 """From a Snapshot to a Plan: which gangs start now and where, and why the others wait.
 
 ``plan`` has a line for each stage. Repairs of started gangs come first, then whole gangs in one
-joint decision; members beyond those needed follow the whole gangs of their priority. The same
+joint decision. Members beyond those needed follow the whole gangs of their priority. The same
 Snapshot gives the same Plan.
 """
 
@@ -67,7 +67,8 @@ def plan(
 ) -> Plan:
     """Decide for every gang that has no standing Reservation.
 
-    ``fallback`` answers where ``strategy`` fails, and all that is left once the plan is late.
+    ``fallback`` answers where ``strategy`` fails, and answers everything that is left once the plan
+    is late.
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
     first = begin(snapshot, limits)
@@ -95,7 +96,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BegunPlan:
-    """A plan before its rounds: what is asked for, what is repaired, and the order of the rest."""
+    """A plan before its rounds: the demand, the repairs, and the order of the rounds."""
 
     observed: ObservedDemand
     queued: QueuedGangs
@@ -107,9 +108,9 @@ class BegunPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StarvedGangs:
-    """The gangs that go first of their priority, and whether the search may have missed one.
+    """The gangs that go first in their priority, and whether the search may have missed one.
 
-    While there are Queues they are the candidates, the first of each queue.
+    While there are Queues, ``gangs`` are candidates, the first of each queue.
     """
 
     candidates: Sequence[PlacementRequest]  # gangs for which room may be held
@@ -127,14 +128,14 @@ class ImprovedPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleasedGangs:
-    """The gangs to evict, so that they start again whole, and why all others wait."""
+    """The gangs to evict so that they start again whole, and why all waiting gangs wait."""
 
     evictions: tuple[Eviction, ...]
     rejections: tuple[Rejection, ...]
 
 
 def begin(snapshot: Snapshot, limits: SearchLimits) -> BegunPlan:
-    """The stages before the rounds."""
+    """Carry out the stages before the rounds."""
     observed = observed_demand.observe(snapshot)
     queued = queued_gangs.queue_gangs(observed)
     quotas = Quotas.of(queued.limits, queued.credit_of)
@@ -150,8 +151,9 @@ def search_with_claims(
 ) -> tuple[BegunPlan, PartialPlan, ClaimRound]:
     """The plan once all rounds are answered, and what gangs claim that a guarantee would cover.
 
-    The claims are decided once all have started that do not borrow, and what they claim is given
-    to nobody else. If one of those could not start beside them, the next plan decides the claims.
+    Claims are decided after all gangs that do not borrow have started. The room that is claimed is
+    given to no other gang. If one of the started gangs could not start beside the claims, there are
+    no claims now: the next plan decides them.
     """
     order, compiled = begun.order, begun.compiled
     is_meant = claim_rounds.may_claim(snapshot, limits.policy, by_guarantee=True)
@@ -171,7 +173,7 @@ def search_with_claims(
 
 
 def search(begun: BegunPlan, limits: SearchLimits) -> PartialPlan:
-    """The plan once all rounds are answered."""
+    """The plan after all rounds."""
     return search_rounds(begun.compiled, begun.repaired, begun.starved, begun.order, limits)
 
 
@@ -214,9 +216,9 @@ def repair_gangs(compiled: CompiledDemand, limits: SearchLimits) -> PartialPlan:
 def find_starved(
     compiled: CompiledDemand, queued: QueuedGangs, limits: SearchLimits
 ) -> StarvedGangs:
-    """The gangs that have waited too long and fit the empty cluster, and each limit alone.
+    """The gangs that have waited too long, and fit the empty cluster and the limits without use.
 
-    Gangs that the API server has refused not long ago are left out.
+    Gangs that the API server refused recently are left out.
     """
     snapshot = compiled.snapshot
     refused = refusals.recently_refused(snapshot)
@@ -243,7 +245,7 @@ def find_starved(
 def order_rounds(
     compiled: CompiledDemand, queued: QueuedGangs, starved: StarvedGangs, policy: Policy
 ) -> SearchOrder:
-    """What is decided when: by priority, or by the stages of queues."""
+    """The order of the rounds: by priority, or by the stages of queues."""
     if queued.charged is not None:
         return stages.order(
             queued,
@@ -263,7 +265,7 @@ def search_rounds(
     order: SearchOrder,
     limits: SearchLimits,
 ) -> PartialPlan:
-    """The plan once all rounds are answered, and how far it is proved."""
+    """The plan after all rounds, and whether it is proved."""
     shortfall = starved.shortfall or (ROUNDED if compiled.grid.is_rounded else "")
     begun = replace(
         repaired,
@@ -276,10 +278,10 @@ def search_rounds(
 def improve(
     compiled: CompiledDemand, plan: PartialPlan, order: SearchOrder, limits: SearchLimits
 ) -> ImprovedPlan:
-    """The plan with members on nodes that they prefer, and with members that fit beside them then.
+    """The plan with members moved to nodes that they prefer, and with members that then fit.
 
-    Gangs that start still start. After members have joined, all may move again. Once the plan is
-    late, nothing is improved.
+    Gangs that start still start. After members have joined, all members may move again. Once the
+    plan is late, nothing is improved.
     """
     gangs, work = compiled.gangs, preferences.WORK
     while True:
@@ -309,7 +311,7 @@ def improve(
 def explain_waiting(
     queued: QueuedGangs, compiled: CompiledDemand, improved: ImprovedPlan, limits: SearchLimits
 ) -> tuple[Rejection, ...]:
-    """Why each gang without a placement waits, gangs whose time is up included."""
+    """Why each gang without a placement waits, including gangs that timed out."""
     plan, blank = improved.plan, compiled.blank
     context = explain.ExplainContext(
         empty=compiled.empty,
@@ -349,7 +351,7 @@ def release_partial(
 def placements_of(
     improved: ImprovedPlan, slot_assignments: SlotAssignments, queued: QueuedGangs
 ) -> tuple[Placement, ...]:
-    """One Placement per gang of which members have a node or slots are reserved."""
+    """One Placement per gang for which the plan assigns a node or reserves slots."""
     assigned = improved.plan.assigned
     placements = (_placement(gang, assigned, slot_assignments, queued) for gang in improved.gangs)
     return tuple(placement for placement in placements if placement is not None)
@@ -387,13 +389,13 @@ def next_change_at(
     policy: Policy,
 ) -> float | None:
     """When time alone calls for another plan, in seconds since the epoch; None if it never does."""
-    # With Queues, any gang that falls due may come before the one that is starved by now.
+    # With Queues, any gang that becomes starved may come before the gang that is starved now.
     firsts = () if snapshot.queues else starved.gangs
     moments = (
         starvation.next_change_at(starved.candidates, firsts, snapshot, policy),
         refusals.next_change_at(snapshot),
         timeouts.next_change_at(compiled.gangs, snapshot.taken_at),
-        slots.next_change_at(snapshot),  # of slots too that this plan gives back
+        slots.next_change_at(snapshot),  # including slots that this plan gives back
         timeouts.next_stuck_at(snapshot),
         claim_rounds.next_change_at(queued, snapshot.taken_at, policy),
     )

@@ -1,8 +1,8 @@
 """Better nodes for members that start anyway: preferences choose among equal admissions.
 
 No strategy sees what a pod prefers. Once it is decided which members start, they move to nodes that
-suit them better, or two of them change places; room, rules and who starts stay as they are. This
-goes on as long as the sum of all scores grows and work is left; nothing about it is proved.
+they prefer, or two members exchange nodes. Room and rules are respected, and the same gangs start.
+This goes on as long as the sum of all scores grows and work is left; nothing about it is proved.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from .compile.grids import Grid
 from .local_search import LocalSearch, MemberPlace, MoveContext
 from .search.limits import NO_PROGRESS, Progress
 
-WORK = 20_000_000  # nodes that are scored; this takes seconds in a large cluster
+WORK = 20_000_000  # scores of nodes; computing them takes seconds in a large cluster
 
 
 def improved(
@@ -31,9 +31,9 @@ def improved(
     work: int = WORK,
     progress: Progress = NO_PROGRESS,
 ) -> Mapping[Uid, Assignment]:
-    """The same members on nodes that suit them no worse.
+    """The same members, on nodes with a total score that is no lower.
 
-    Where too many depend on one another, each is judged as if it were alone.
+    If the scores depend on too many other members, only taints and affinity to nodes count.
     """
     if not assigned or not _has_preferences(context, gangs):
         return assigned
@@ -51,7 +51,7 @@ def improved(
 
 
 def _has_preferences(context: MoveContext, gangs: Sequence[MemberCounts]) -> bool:
-    """Whether waiting members, pods that have a node, or taints prefer some node."""
+    """Whether waiting members or placed pods have preferences, or a taint prefers other nodes."""
     return (
         any(map(_prefers, gangs))
         or any(pod.scored_terms for pod in context.placed_pods)
@@ -69,14 +69,14 @@ def _prefers(gang: MemberCounts) -> bool:
     declared = (template.shape for template in templates if template is not None)
     known = (*(member.shape for member in gang.gang.members), *declared)
     if all(shape.preferences is NO_PREFERENCES for shape in known):
-        return False  # true of most gangs, and cheap
+        return False  # true of most gangs, and cheap to find out
     return any(shape.preferences is not NO_PREFERENCES for _, shape in _pod_shapes(gang))
 
 
 def member_places(
     base: Grid, gangs: Sequence[MemberCounts], assigned: Mapping[Uid, Assignment]
 ) -> Sequence[MemberPlace]:
-    """The members that were given a node, with what they prefer."""
+    """The members that were given a node, with their preferences."""
     rows = {node.name: row for row, node in enumerate(base.nodes)}
     return [
         MemberPlace(member, shape, base.shapes[member.shape], row, _within(base, member, gang, row))
@@ -105,7 +105,7 @@ def _within(base: Grid, member: Member, members: MemberCounts, row: int) -> Mask
 
 
 def _pod_shapes(gang: MemberCounts) -> Iterator[tuple[Member, Shape]]:
-    """The waiting members, each with the shape that its pod, or its role's template, has."""
+    """The waiting members, each with the shape of its pod or of its role's template."""
     shapes = {member.uid: member.shape for member in gang.gang.members}
     templates = {role.name: role.template for role in gang.gang.roles}
     for member in gang.waiting:

@@ -1,6 +1,6 @@
-"""Which queue each gang belongs to, what is charged there, and which gangs may not start in theirs.
+"""Which queue each gang belongs to, what it is charged there, and which gangs may not start.
 
-The second stage of a plan. Where there are no Queues it changes nothing.
+This is the second stage of a plan. Without Queues it changes nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -41,15 +41,15 @@ NO_PODS = ChargedPods(())
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueuedGangs:
-    """The gangs in their queues; all is empty where there are no Queues."""
+    """The gangs in their queues; all is empty if there are no Queues."""
 
     observed: ObservedDemand  # without the gangs that may not start
-    queues: Mapping[GangKey, str] = field(default_factory=dict)  # also of gangs that run
-    charges: Mapping[GangKey, GangCharge] = field(default_factory=dict)  # of gangs that run
+    queues: Mapping[GangKey, str] = field(default_factory=dict)  # running gangs included
+    charges: Mapping[GangKey, GangCharge] = field(default_factory=dict)  # of running gangs
     limits: Sequence[QueueLimit] = ()
-    charged: ChargedGangs | None = None  # None where there are no Queues
+    charged: ChargedGangs | None = None  # None if there are no Queues
     use: tuple[QueueUse, ...] = ()
-    stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run and do not grow
+    stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run, and may not grow
     uids: Mapping[str, Uid] = field(default_factory=dict)  # of the queues, by name
     pods: ChargedPods = NO_PODS
 
@@ -63,10 +63,10 @@ class QueuedGangs:
         return self.queues.get(gang.key, ROOT)
 
     def start_record(self, members: MemberCounts, placed: Sequence[Member]) -> QueueRecord | None:
-        """What is written down of a gang that starts with these members.
+        """The record of a gang that starts with these members, or None.
 
-        Nothing of a gang that is charged by now, of a pod without a PodGroup, or while there are
-        no Queues.
+        A gang that is already charged gets no record, nor does a pod without a PodGroup. Without
+        Queues there are no records.
         """
         gang = members.gang
         if gang.key in self.charges or gang.is_single or not self.uids:
@@ -87,7 +87,7 @@ class QueuedGangs:
         return all(needs[line] <= n for line, n in guarantee.items())
 
     def limited(self, gangs: Iterable[MemberCounts], placed: Collection[Uid]) -> LimitedGangs:
-        """The gangs below limits; of these, those wait of which no member has got a node."""
+        """The gangs below limits; a gang waits if it has not started and no member got a node."""
         waiting = (
             WaitingGang(
                 members.gang.key,
@@ -191,10 +191,10 @@ class UnrecordedGang:
 
 
 def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
-    """The gangs that started before there were Queues and belong to a Queue by now.
+    """The gangs that run without a record, and now belong to a Queue.
 
-    Those in the root wait for a Queue that they belong to, and those with a Reservation until it
-    ends.
+    They started before there were Queues. Gangs in the root get no record until they belong to a
+    Queue, and gangs with a Reservation get none until it ends.
     """
     known = snapshot.records.keys() | {reservation.uid for reservation in snapshot.reservations}
     candidates = [
@@ -227,7 +227,7 @@ def _has_node(member: Member) -> bool:
 
 
 def _running(gang: Gang, queue: str, charged: GangCharge, record: QueueRecord | None) -> QueuedGang:
-    """A gang that runs, as the walk sees it."""
+    """A running gang, as the order of queues sees it."""
     started = charge.started_at(gang) if record is None else record.started
     is_protected = record is not None and record.is_protected
     return QueuedGang(
@@ -238,7 +238,7 @@ def _running(gang: Gang, queue: str, charged: GangCharge, record: QueueRecord | 
 def _waiting(
     gangs: Iterable[Gang], queues: Mapping[GangKey, str], charges: Collection[GangKey]
 ) -> Sequence[str]:
-    """The queue of each gang with pods that has not started."""
+    """The queue of each gang that has pods and has not started."""
     return [
         queues[gang.key]
         for gang in gangs
@@ -247,19 +247,19 @@ def _waiting(
 
 
 def _without_strangers(members: MemberCounts, strangers: Collection[Uid]) -> MemberCounts:
-    """The members without pods with a node that are charged to another gang, or by themselves."""
+    """The members without the bound pods that are charged to another gang or by themselves."""
     own = tuple(member for member in members.bound if member.uid not in strangers)
     return members if len(own) == len(members.bound) else replace(members, bound=own)
 
 
 def _as_started(members: MemberCounts, record: QueueRecord | None) -> MemberCounts:
-    """The members of a gang that runs; those beyond what it started with replace nobody."""
+    """The members of a running gang, with the minimum that its record says it started with."""
     gang = charge.as_started(members.gang, record)
     return members if gang is members.gang else replace(members, gang=gang)
 
 
 def _undrained(members: MemberCounts, since: float) -> MemberCounts:
-    """The members of a gang that waits, without the pods that are newer than a drain."""
+    """The members of a waiting gang, without the pods that are newer than a drain."""
     if since == inf:
         return members
     ready = tuple(member for member in members.ready if member.created < since)
@@ -267,7 +267,7 @@ def _undrained(members: MemberCounts, since: float) -> MemberCounts:
 
 
 def _is_kept_out(members: MemberCounts, admitted: MemberCounts) -> bool:
-    """Whether the gang could start with all of its members and not with those admitted."""
+    """Whether the gang could start with all its members, but not with the admitted members."""
     return (
         admitted is not members
         and demand.start_request(admitted) is None
@@ -284,9 +284,9 @@ def _rejection(
     *,
     is_running: bool,
 ) -> Rejection | None:
-    """Why the gang may not start in its queue, or not grow if it runs; None if it may.
+    """Why the gang may not start in its queue, or may not grow if it runs; None if it may.
 
-    A drain keeps it out if it began before ``created``.
+    A drain that began before ``created`` keeps the gang out.
     """
     if membership.refusal is not None:
         reason, finding = _refusal(gang, membership)
@@ -321,7 +321,7 @@ def _refusal(gang: Gang, membership: Membership) -> tuple[Reason, Finding]:
 
 
 def _without(observed: ObservedDemand, rejections: Mapping[GangKey, Rejection]) -> ObservedDemand:
-    """The demand without these gangs, of which those say so that have not started in time."""
+    """The demand without the rejected gangs; gangs that have not started in time say so."""
     now = observed.snapshot.taken_at
     gangs = [members for members in observed.gangs if members.gang.key in rejections]
     timed = timeouts.with_time_limits(rejections.values(), gangs, now)

@@ -1,9 +1,9 @@
 """How well each node suits a member: the scores of kube-scheduler, for the member that comes last.
 
 Four of its plugins score the preferences of pods and nodes: TaintToleration, NodeAffinity,
-PodTopologySpread and InterPodAffinity, each from 0 to 100 over the nodes that fit, each with
-its default weight. Separate from ``preferences``, which moves members by them. Source: the
-scoring of these plugins, kube-scheduler 1.37.
+PodTopologySpread and InterPodAffinity. Each gives 0 to 100 over the nodes that fit, and has its
+default weight. ``preferences`` moves members by these scores. Source: the scoring of these plugins,
+kube-scheduler 1.37.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,11 +22,11 @@ from .compile.pod_classes import SelectorIndex
 
 Scores = NDArray[np.int64]  # [node]
 HOSTNAME = "kubernetes.io/hostname"
-FULL = 100  # the best that a plugin gives
+FULL = 100  # the highest score of a plugin
 
 
 class Weights(NamedTuple):
-    """How much each plugin counts, by kube-scheduler's ``getDefaultPlugins``."""
+    """The weights of the plugins, by kube-scheduler's ``getDefaultPlugins``."""
 
     taints: int = 3
     nodes: int = 2
@@ -39,23 +39,23 @@ WEIGHTS = Weights()
 
 @dataclass(frozen=True, slots=True)
 class MemberClass:
-    """Members that no rule and no wish tells apart."""
+    """Members with the same rules and the same preferences."""
 
-    row: int  # of the Grid: the shape without its wishes
-    shape: Shape  # with them
-    groups: tuple[int, ...]  # of pods that wishes count
+    row: int  # row of the Grid, for the shape without preferences
+    shape: Shape  # with preferences
+    groups: tuple[int, ...]  # groups of pods that preferences count
 
 
 class _Tally:
-    """A sum by domain, of what is on nodes that count."""
+    """A sum by domain over the nodes that count."""
 
     def __init__(self, domains: Domains, counts: Mask | None = None) -> None:
         self.domains, self._counts = domains, counts
-        # The last one is for nodes in no domain, whose number is -1; nothing is added to it.
+        # The last sum is for nodes in no domain, whose number is -1; nothing is added to it.
         self._sums = np.zeros(int(domains.max(initial=-1)) + 2, np.int64)
 
     def add(self, node: int, amount: int) -> None:
-        """There is so much more on the node."""
+        """Add the amount to the domain of the node."""
         domain = self.domains[node]
         if domain >= 0 and (self._counts is None or self._counts[node]):
             self._sums[domain] += amount
@@ -67,7 +67,7 @@ class _Tally:
 
 
 class _SoftSpread(NamedTuple):
-    """One soft spread of a kind: who is counted, how much each counts, and what is added."""
+    """One soft spread of a kind: the counted pods, the weight of each, and its maximum skew."""
 
     tally: _Tally
     weight: float
@@ -76,17 +76,17 @@ class _SoftSpread(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ScoreTerms:
-    """What the scores of one kind are made of."""
+    """The terms of the scores of one kind."""
 
     will_do: Mask
     fixed: Scores  # of taints and node affinity
     pods: tuple[tuple[int, _Tally], ...]  # with weights
     even: tuple[_SoftSpread, ...]
-    spread: Mask  # the nodes in a domain of each soft spread
+    spread: Mask  # the nodes that are in a domain of each soft spread
 
 
 class Scorer:
-    """What the nodes are worth to kinds of members, while members come and go."""
+    """The scores of the nodes for kinds of members, while members come and go."""
 
     def __init__(
         self,
@@ -102,23 +102,23 @@ class Scorer:
         self._selected = {group for kind in kinds for group in kind.groups}
         self._drawing: dict[
             AffinityTerm, _Tally
-        ] = {}  # the weights of those who like members of a kind
-        self._drawn: dict[int, list[_Tally]] = {}  # the same by the group that they like
-        self._counted: dict[int, list[_Tally]] = {}  # by group: all of it
-        self._staying: dict[int, list[_Tally]] = {}  # by group: without those who terminate
+        ] = {}  # by preference of a pod for pods of a kind, the weights by domain
+        self._drawn: dict[int, list[_Tally]] = {}  # the same, by the preferred group
+        self._counted: dict[int, list[_Tally]] = {}  # by group, tallies of all its pods
+        self._staying: dict[int, list[_Tally]] = {}  # the same without terminating pods
         self._liked: dict[AffinityTerm, _Tally] = {}
         self._fixed: dict[object, Scores] = {}
         for kind in kinds:
             self._note(kind.shape.scored_terms)
         self._will_do = will_do
         self._score_terms: Sequence[_ScoreTerms] = ()
-        self._own: Sequence[Sequence[tuple[_Tally, int]]] = ()  # where one more of a kind counts
+        self._own: Sequence[Sequence[tuple[_Tally, int]]] = ()  # by kind, tallies of its members
 
     def begin(self, residents: Iterable[PlacedPod]) -> None:
         """Count the placed pods."""
         rows = {node.name: row for row, node in enumerate(self._nodes)}
         known_pods = [pod for pod in residents if pod.node in rows]
-        # Pods with equal likings share one object: comparing ids is cheaper than hashing.
+        # Pods with equal preferences share one object: comparing ids is cheaper than hashing.
         likings = {id(pod.scored_terms): pod.scored_terms for pod in known_pods}
         for pod_likings in likings.values():
             self._note(pod_likings)
@@ -134,25 +134,25 @@ class Scorer:
                 self._add(rows[pod.node], groups, own, leaving=pod.terminating)
 
     def add(self, kind: int, node: int, count: int) -> None:
-        """So many more members of the kind are there; fewer, if the number is negative."""
+        """Count more members of the kind on the node; fewer, if ``count`` is negative."""
         for tally, weight in self._own[kind]:
             tally.add(node, count * weight)
 
     def is_choosy(self, kind: int) -> bool:
-        """Whether one of the kind's nodes is better than another, or may become so."""
+        """Whether one node of the kind is better than another, or may become so."""
         terms = self._score_terms[kind]
         return self.is_moody(kind) or len(np.unique(terms.fixed[terms.will_do])) > 1
 
     def is_moody(self, kind: int) -> bool:
-        """Whether its scores depend on who is where."""
+        """Whether the scores of the kind depend on where pods are."""
         return self.terms(kind) > 0
 
     def terms(self, kind: int) -> int:
-        """How many sums its scores are made of, each of them a look at every node."""
+        """How many sums the scores of the kind have, each of them over every node."""
         return len(self._score_terms[kind].pods) + len(self._score_terms[kind].even)
 
     def ignore_others(self) -> None:
-        """From now on count only what never changes: taints and affinity to nodes."""
+        """From now on, count only what never changes: taints and affinity to nodes."""
         self._score_terms = [replace(terms, pods=(), even=()) for terms in self._score_terms]
         self._own = [()] * len(self._kinds)
 
@@ -174,7 +174,7 @@ class Scorer:
         *,
         leaving: bool,
     ) -> None:
-        """There is one more, who is among these groups."""
+        """Count one more pod, which is in these groups."""
         for group in groups:
             for tally in self._counted.get(group, ()):
                 tally.add(node, 1)
@@ -184,7 +184,7 @@ class Scorer:
             tally.add(node, weight)
 
     def _counts(self, kind: MemberClass) -> Sequence[tuple[_Tally, int]]:
-        """Where one more member of the kind is counted, and how much."""
+        """The tallies that count one more member of the kind, each with the amount."""
         counters = (self._counted, self._staying)
         tallies = (
             tally
@@ -195,12 +195,12 @@ class Scorer:
         return [*((tally, 1) for tally in tallies), *self._draws(kind.shape.scored_terms)]
 
     def _draws(self, likings: Iterable[WeightedAffinityTerm]) -> Sequence[tuple[_Tally, int]]:
-        """The tallies of the weights of these likings, if a kind is drawn by them."""
+        """The tallies of the preferences that concern a kind, each with its weight."""
         weights = ((self._drawing.get(liking.term), liking.weight) for liking in likings)
         return [(tally, weight) for tally, weight in weights if tally is not None]
 
     def _note(self, likings: Iterable[WeightedAffinityTerm]) -> None:
-        """Note the kinds that are the object of a liking: they are drawn to its pods."""
+        """Make a tally for each preference that selects members of a kind."""
         for liking in likings:
             if self._group(liking.term) in self._selected and liking.term not in self._drawing:
                 tally = self._drawing[liking.term] = self._by_topology(liking.term)
@@ -240,7 +240,7 @@ class Scorer:
     def _even(
         self, shape: Shape, spread: TopologySpread, inside: Mask, will_do: Mask
     ) -> _SoftSpread:
-        """By hostname the policies have no effect, and all nodes that ``will_do`` are counted."""
+        """A soft spread; by hostname, node policies have no effect and all usable nodes count."""
         if spread.topology == HOSTNAME:
             tally = _Tally(np.arange(len(self._nodes), dtype=np.intp))
             domains = int((will_do & inside).sum())
@@ -268,7 +268,7 @@ class Scorer:
 
 
 def _scaled(raw: Scores, will_do: Mask) -> Scores:
-    """So that the largest is full; ``DefaultNormalizeScore``."""
+    """Scores scaled so that the largest is 100, as by ``DefaultNormalizeScore``."""
     most = int(raw[will_do].max(initial=0))
     return FULL * raw // most if most else np.zeros_like(raw)
 
@@ -285,7 +285,7 @@ def _by_pods(terms: _ScoreTerms) -> Scores:
 
 
 def _by_spread(terms: _ScoreTerms) -> Scores:
-    """The fewer pods, the better; a node that is in no domain of a spread scores 0."""
+    """Scores that are higher for fewer pods; a node in no domain of a spread scores 0."""
     exact = np.zeros(len(terms.fixed))
     for tally, weight, skew in terms.even:
         exact += tally.at_nodes() * weight + (skew - 1)
