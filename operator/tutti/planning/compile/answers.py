@@ -1,4 +1,4 @@
-"""From a Solution back to names: which member goes to which node, and what room is left."""
+"""From a Solution back to names: the node of each member, and the room that is left."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from .quotas import Started
 def assignments(
     base: Grid, wants: Sequence[PlacementRequest], solution: Solution
 ) -> tuple[tuple[Assignment, ...], ...]:
-    """Who goes where, per want: within a part the oldest members take the first nodes."""
+    """The assignments of each request; within a part, the oldest members take the first nodes."""
     assigned: list[tuple[Assignment, ...]] = []
     for want, shares in zip(wants, solution.shares, strict=True):
         pools = [iter(_with_uids(group)) for group in parts(want)] if shares else []
@@ -38,7 +38,7 @@ def assignments(
 
 
 def _with_uids(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
-    """Members of one part, each with a uid of its own: absent members may share theirs."""
+    """The members of one part, each with a distinct uid: absent members may share a uid."""
     times = Counter[Uid]()
     assigned = []
     for member in group:
@@ -49,7 +49,7 @@ def _with_uids(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
 
 
 class PlacedCount(NamedTuple):
-    """So many members of one shape on one node."""
+    """A number of members of one shape on one node."""
 
     shape: Shape
     node: int
@@ -65,7 +65,7 @@ def placed_counts(wants: Sequence[PlacementRequest], solution: Solution) -> Iter
 
 
 def started(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[Started]:
-    """What a solution starts, by gang and shape."""
+    """The members that a solution starts, by gang and shape."""
     for want, shares in zip(wants, solution.shares, strict=True):
         groups = parts(want) if shares else ()
         for share in shares:

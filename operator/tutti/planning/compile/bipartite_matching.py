@@ -1,28 +1,28 @@
 """A maximum matching of candidates to places, where not every candidate fits every place.
 
-A candidate gets a place if any matching gives places to it and to all matched candidates before
-it; so the matching is maximum. Sources: augmenting paths (Berge, 1957; Kuhn, 1955). Matching one
-candidate after the other is right because the sets of candidates that can have places together are
-the independent sets of a matroid (Edmonds and Fulkerson, 1965).
+Candidates are matched in order. A candidate is matched if some matching contains it and all
+candidates matched before it, so the result is maximum. Sources: augmenting paths (Berge, 1957;
+Kuhn, 1955). The sets of candidates that can be matched together are the independent sets of a
+matroid (Edmonds and Fulkerson, 1965), so matching in order is right.
 """
 
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-K = TypeVar("K", bound=Hashable)  # candidates of one kind fit the same places
+K = TypeVar("K", bound=Hashable)  # kind of a candidate; one kind fits the same places
 P = TypeVar("P", bound=Hashable)
 
 
 def matched(
     kinds: Sequence[K], fits: Mapping[K, Sequence[P]], room: Mapping[P, int]
 ) -> Mapping[int, P]:
-    """The places of matched candidates, by position; where there is a choice, the first that fits.
+    """The places of matched candidates, by position; the first fitting place is preferred.
 
-    ``kinds`` has the kind of each candidate. Each place is for as many as it has ``room``.
+    ``kinds`` has the kind of each candidate. ``room`` says how many candidates a place can have.
     """
     matching = _Matching(kinds, fits, room)
-    unmatchable: set[K] = set()  # once there is no way, there never is
+    unmatchable: set[K] = set()  # a kind that cannot be matched now never can
     for candidate, kind in enumerate(kinds):
         if kind not in unmatchable and not matching.match(candidate):
             unmatchable.add(kind)
@@ -41,7 +41,7 @@ class _Matching(Generic[K, P]):
         self.at: dict[int, P] = {}
 
     def match(self, candidate: int) -> bool:
-        """Give the candidate a place, for which others may move; returns whether there is a way."""
+        """Match the candidate, moving others if needed; return whether that is possible."""
         free = self._free[self._kinds[candidate]]
         while free and self._is_full(free[0]):
             free.popleft()  # a full place stays full: a move only replaces
@@ -57,9 +57,10 @@ class _Matching(Generic[K, P]):
         return len(self._matched_at[place]) >= self._room[place]
 
     def _moves(self, candidate: int) -> Sequence[tuple[int, P]]:
-        """The fewest moves that give the candidate a place, the last first; none if there is none.
+        """The fewest moves that give the candidate a place, the last move first; else none.
 
-        Breadth first over the candidates that could move; one of each kind is enough.
+        Breadth-first search over the candidates that could move; one candidate of each kind is
+        enough.
         """
         reached_by: dict[P, int] = {}
         tried_kinds: set[K] = set()

@@ -1,7 +1,7 @@
-"""What room is short of what a gang asks for, counted per shape and exactly.
+"""How much room a gang lacks, counted exactly for each shape by itself.
 
-Separate from the decision, which never reads a finding. Of a gang with several shapes the one
-that is shortest is named.
+Decisions do not use these findings. If a gang has several shapes, the findings name the shape that
+lacks most.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from ...strategies.capacity import fits_per_node
 from .grids import Grid, footprint
 from .problems import parts
 
-MOST_KINDS = 3  # kinds of obstacles, or shapes, that are named
+MOST_KINDS = 3  # how many kinds of obstacles, or shapes, are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Fit:
 
 
 class CountedFit(Protocol):
-    """The room for each shape alone, however it was counted."""
+    """The room for each shape alone; implementations count it differently."""
 
     def __getitem__(self, shape: Shape, /) -> Fit:
-        """How many members of this shape alone have room."""
+        """How many members of this shape fit, and on how many nodes, if placed alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,29 +85,30 @@ class FitByShape:
 
 @dataclass(frozen=True, slots=True)
 class ShapeShortage:
-    """The members of one shape, the room for them alone, and how many must start of them.
+    """The members of one shape, the room for them alone, and how many of them must start.
 
-    So many are ``forced`` because the others have room, or members, for no more than the rest.
+    ``forced`` members must start, because there is not enough room, or not enough members, of other
+    shapes.
     """
 
     members: tuple[Member, ...]
     room: Fit
     forced: int
-    countable: int  # of the members, as many as their roles have places for
+    countable: int  # number of the members that their roles have places for
 
     @property
     def requests(self) -> Resources:
-        """What each of them asks for."""
+        """What one member requests."""
         return self.members[0].shape.requests
 
     @property
     def lacking(self) -> int:
-        """How many more must start than there is room for."""
+        """How many more members must start than there is room for."""
         return max(0, self.forced - self.room.members)
 
 
 def blocks(rooms: CountedFit, want: PlacementRequest) -> Sequence[ShapeShortage]:
-    """The request by shape."""
+    """One block for each shape of the request."""
     fits = [(group, rooms[group[0].shape]) for group in want.alike]
     reach = sum(min(len(group), room.members) for group, room in fits)
     if not want.minimums:
@@ -135,7 +136,7 @@ def _shortage(group: tuple[Member, ...], room: Fit, forced: int, countable: int)
 
 
 def _reach_by_role(group: Sequence[Member], room: Fit) -> Counter[str]:
-    """How many of the group could start at most, role by role."""
+    """By role, how many members of the group could start at most."""
     roles = Counter(member.role for member in group)
     return Counter({role: min(n, room.members) for role, n in roles.items()})
 
@@ -155,9 +156,9 @@ def _shortest(shortages: Sequence[ShapeShortage]) -> ShapeShortage | None:
 
 
 def domain_shortage(rooms: FitByShape, want: PlacementRequest) -> LargestDomain | None:
-    """The rule of the gang that no domain has room for by counting; None if there is none.
+    """The first domain rule of the gang for which, by counting, no domain has room, or None.
 
-    A gang that has started has no choice of domains.
+    None also for a gang that has started: it has no choice of domains.
     """
     if not want.gang.same_domain or any(m.counts_as_bound for m in want.gang.members):
         return None
@@ -195,7 +196,7 @@ def _least_members(want: PlacementRequest, rule: DomainRule) -> int:
 def not_enough_room(
     empty: FitByShape, free: FitByShape, want: PlacementRequest
 ) -> tuple[Finding, ...]:
-    """The gang's requests, and the room beside everything else in the plan."""
+    """What the gang requests, and the room that is left beside the rest of the plan."""
     blocks_left = blocks(free, want)
     is_mixed = len(blocks_left) > 1
     if (block := short(empty, want)) is not None:
@@ -251,7 +252,7 @@ def _demand_finding(want: PlacementRequest, block: ShapeShortage, *, is_mixed: b
 def single_members(
     members: Sequence[Member], purpose: str, rooms: FitByShape
 ) -> tuple[Finding, ...]:
-    """The request of members of a started gang, each for itself; all are of one shape."""
+    """The request and the room for single members of a started gang; all have one shape."""
     shape = members[0].shape
     request = Asked(len(members), shape.requests, purpose=purpose)
     return request, _room(rooms[shape]), *taken_ports(rooms, shape)
@@ -292,7 +293,7 @@ def nowhere(base: Grid, member: Member) -> NoNodeFits:
 
 
 def _excluded(base: Grid, shape: Shape, nodes: int) -> Excluded:
-    """What keeps the shape off nodes, the most frequent obstacle first."""
+    """The obstacles that keep the shape off nodes, the most frequent first."""
     if not nodes:
         return Excluded(0, ())
     whys = Counter(why for why in base.index.obstacles(shape) if why is not None)

@@ -1,8 +1,7 @@
-"""Whether rules between pods let members keep their nodes, once all that is promised is bound.
+"""Whether rules between pods let members keep their nodes once all Reservations are bound.
 
-Every member is judged as if it came last. Planning counts this for itself: ``verify`` checks the
-same with code of its own. Sources: the filters of kube-scheduler's InterPodAffinity and
-PodTopologySpread.
+Every member is judged as if it came last. ``verify`` checks the same with code of its own. Sources:
+the filters of kube-scheduler's InterPodAffinity and PodTopologySpread.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,14 +25,14 @@ Counts = NDArray[np.int64]  # [domain]
 
 
 class EndState:
-    """Pods on their nodes, counted by group and domain where a rule asks for it."""
+    """Pods on their nodes, counted by group and domain when a rule needs the count."""
 
     def __init__(
         self, domains: TopologyDomains, index: SelectorIndex, pods: Iterable[CountedPod]
     ) -> None:
-        """Count the pods, which include the members to judge; ``index`` has numbered the groups."""
+        """Count the pods, including the members to judge; ``index`` must know their groups."""
         self._domains, self._index = domains, index
-        self._nodes: dict[tuple[int, bool], list[int]] = {}  # by group and whether they terminate
+        self._nodes: dict[tuple[int, bool], list[int]] = {}  # by group and ``terminating``
         self._holders: dict[AffinityTerm, list[int]] = {}  # the nodes of pods with the term
         for pod in pods:
             for group in pod.groups:
@@ -44,7 +43,7 @@ class EndState:
         self._answers: dict[tuple[Shape, int], bool] = {}
 
     def allows(self, shape: Shape, node: int) -> bool:
-        """Whether a member of the shape may be on its node, if it came last."""
+        """Whether a member of the shape may be on its node, judged as if it came last."""
         key = shape, node
         if key not in self._answers:
             self._answers[key] = (
@@ -55,7 +54,7 @@ class EndState:
         return self._answers[key]
 
     def _keeps_apart(self, shape: Shape, node: int) -> bool:
-        """Whether neither its own anti-affinity nor that of others forbids the node."""
+        """Whether neither its own anti-affinity nor that of other pods forbids the node."""
         groups, own = groups_of(shape), shape.rules.anti_affinity
         if any(self._count_others(shape, (term.peers,), term.topology, node) > 0 for term in own):
             return False
@@ -67,7 +66,7 @@ class EndState:
         return True
 
     def _is_near(self, shape: Shape, node: int) -> bool:
-        """Whether pods that match all terms are in each of its domains, or it is the first."""
+        """Whether pods that match all terms are in each of its domains, or it is the first pod."""
         terms = shape.rules.affinity
         group = tuple(term.peers for term in terms)
         topologies = {term.topology for term in terms}
@@ -81,7 +80,7 @@ class EndState:
         )
 
     def _is_even(self, shape: Shape, spread: TopologySpread, node: int) -> bool:
-        """Whether its domain has at most ``max_skew`` pods more than the emptiest."""
+        """Whether its domain has at most ``max_skew`` pods more than the emptiest domain."""
         if not spread.peers.selector:
             return True  # an empty selector counts only the pod itself
         group = (spread.peers,)
@@ -105,7 +104,7 @@ class EndState:
         return _at(self._group(group, domains), domains, node) - is_counted
 
     def _group(self, group: Group, domains: Domains, *, leaving: bool = True) -> Counts:
-        """How many of the group are in each domain; with or without those that terminate."""
+        """[domain]: the number of pods of the group, with or without pods that terminate."""
         number = self._index.number[group]
         nodes = list(self._nodes.get((number, False), ()))
         if leaving:
@@ -113,7 +112,7 @@ class EndState:
         return self._counted((number, leaving), nodes, domains)
 
     def _counted(self, pods: object, nodes: Sequence[int], domains: Domains) -> Counts:
-        key = pods, id(domains)  # equal questions get the same array, which is kept
+        key = pods, id(domains)  # TopologyDomains returns and keeps one array for equal arguments
         if key not in self._counts:
             inside = domains[np.array(nodes, dtype=np.intp)]
             size = int(domains.max(initial=-1)) + 1
@@ -122,10 +121,10 @@ class EndState:
 
 
 class RuleCheck:
-    """Rules between pods for members that are promised a node; none where no rule is in force."""
+    """Checks rules between pods for members that are promised a node."""
 
     def __init__(self, snapshot: Snapshot, members: Iterable[Member]) -> None:
-        """``members`` are all that may be promised a node."""
+        """``members`` are all members that may be promised a node."""
         self._rows = {node.name: row for row, node in enumerate(snapshot.nodes)}
         self._domains = TopologyDomains(snapshot.nodes)
         self._index = pod_classes.selector_index(snapshot, members, snapshot.placed_pods)
@@ -140,7 +139,7 @@ class RuleCheck:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a rule may be in force."""
+        """Whether any rule is in force."""
         return bool(self._index.number)
 
     def state(self, promised: Sequence[MemberOnNode]) -> EndState:
@@ -154,7 +153,7 @@ class RuleCheck:
         return EndState(self._domains, self._index, [*self._residents, *pods])
 
     def allows(self, state: EndState, member: Member, node: NodeName) -> bool:
-        """Whether rules let the member keep its node, which may not exist."""
+        """Whether rules let the member keep its node; True if the node does not exist."""
         return node not in self._rows or state.allows(self._shape(member), self._rows[node])
 
     def _shape(self, member: Member) -> Shape:
@@ -163,5 +162,5 @@ class RuleCheck:
 
 
 def _at(counts: Counts, domains: Domains, node: int) -> int:
-    """The number in the node's domain; 0 where it is in none."""
+    """The count of the node's domain; 0 if the node is in no domain."""
     return int(counts[domains[node]]) if domains[node] >= 0 else 0

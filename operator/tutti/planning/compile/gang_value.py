@@ -1,7 +1,7 @@
-"""What it is worth to admit a gang, within its priority: what users choose by the objective.
+"""The value of admitting a gang within its priority, by the objective that the user chooses.
 
-Separate from the reduction, which is the same whatever is aimed for. Shares are exact fractions of
-the cluster's totals; the values made of them are whole numbers, so that sums of them are exact.
+Shares are exact fractions of the cluster's totals. The values made of them are integers, so that
+sums of values are exact.
 """
 
 from collections import Counter
@@ -20,19 +20,19 @@ from ...model.volumes import is_attaching
 from .grids import Grid, footprint
 from .problems import levels
 
-SHARE_SCALE = 2**56  # what a gang that asks for the whole cluster is worth, by step of its age
-# Values that share no larger unit are rounded to less than one in so many: as fine as an engine can
-# tell sums apart.
+SHARE_SCALE = 2**56  # value of a gang that requests the whole cluster, per step of its age
+# Values that share no larger unit are rounded to a unit of at most 1 / PRECISION of the cluster: an
+# engine cannot tell finer sums apart.
 PRECISION = 2**28
-SHOWN_SCALE = 10_000_000  # the same in a Plan
-AGE_STEPS = 4  # in which the weight of an age grows by one: gangs of equal weight stay alike
-MOST_WEIGHT = 16  # a gang that has waited for ever does not drown what all others are worth
+SHOWN_SCALE = 10_000_000  # the same as SHARE_SCALE, in a Plan
+AGE_STEPS = 4  # steps per ``age_seconds`` of waiting: gangs with equal steps have equal weight
+MOST_WEIGHT = 16  # limits the weight of age, so that an old gang does not outweigh all other gangs
 
 
 def worths(
     base: Grid, wants: Sequence[PlacementRequest], policy: Policy, now: float
 ) -> Sequence[int]:
-    """What each want is worth; positive."""
+    """The value of each request; positive."""
     match policy.objective:
         case Objective.GANGS:
             return [1] * len(wants)
@@ -52,17 +52,17 @@ def worths(
 
 
 def scale(policy: Policy) -> Fraction:
-    """What to multiply a value by to get what a Plan says."""
+    """The factor from a value of this module to the value that a Plan shows."""
     is_share = policy.objective is Objective.RESOURCES
     return Fraction(SHOWN_SCALE, SHARE_SCALE) if is_share else Fraction(1)
 
 
 def _totals(base: Grid) -> Mapping[str, int]:
-    """What all nodes offer, of the resources that make a gang larger.
+    """The total that all nodes offer of each resource that counts towards a gang's share.
 
-    Host ports and attached volumes do not: only so many pods with them fit beside one another.
+    Host ports and attached volumes do not count: they only limit how many pods fit on one node.
     """
-    sums: list[int] = base.capacity.astype(object).sum(axis=0).tolist()  # beyond 64 bits
+    sums: list[int] = base.capacity.astype(object).sum(axis=0).tolist()  # sums may exceed 64 bits
     counted = zip(base.resources, sums, base.units, strict=True)
     return {
         name: n if unit == 1 else sum(node.allocatable[name] for node in base.nodes)
@@ -72,13 +72,13 @@ def _totals(base: Grid) -> Mapping[str, int]:
 
 
 def _weight(want: PlacementRequest, policy: Policy, now: float) -> int:
-    """1 + wait / age_seconds, in steps; as a whole number of steps."""
+    """The weight 1 + wait / age_seconds, as a whole number of steps of 1 / AGE_STEPS."""
     waited = max(0.0, now - waiting_since(want.gang, want.members))
     return AGE_STEPS + min(int(AGE_STEPS * waited / policy.age_seconds), AGE_STEPS * MOST_WEIGHT)
 
 
 def _share(totals: Mapping[str, int], shapes: Sequence[tuple[Shape, int]]) -> Fraction:
-    """The largest share of any resource's cluster total that these members request."""
+    """The largest share that these members request of the cluster total of any resource."""
     requested = Counter[str]()
     for shape, count in shapes:
         for name, n in footprint(shape).amounts:
@@ -88,7 +88,7 @@ def _share(totals: Mapping[str, int], shapes: Sequence[tuple[Shape, int]]) -> Fr
 
 
 def _oldest_needed(want: PlacementRequest) -> Iterable[Member]:
-    """The oldest members that satisfy the roles; if members differ, others may start instead."""
+    """The oldest members that satisfy the roles; other members may start if members differ."""
     if len(want.alike) == 1:
         return islice(want.members, want.need)
     minimums, places = dict(want.minimums), dict(want.maximums)
@@ -107,7 +107,7 @@ def _oldest_needed(want: PlacementRequest) -> Iterable[Member]:
 
 
 def _finest(totals: Iterable[int]) -> Fraction:
-    """The unit of values that share no larger one; shares of the scarcest resources are exact."""
+    """The unit of values that share no larger unit; shares of the scarcest resources are exact."""
     parts = 1
     for total in sorted(totals):
         if lcm(parts, total) <= PRECISION:
@@ -118,12 +118,12 @@ def _finest(totals: Iterable[int]) -> Fraction:
 def _whole(
     exact: Sequence[Fraction], of_levels: Sequence[object], finest: Fraction
 ) -> Sequence[int]:
-    """The values as whole numbers, of which SHARE_SCALE are 1.
+    """The values as integers, in units of 1 / SHARE_SCALE.
 
-    The values of a level are multiples of the largest unit that they share: gangs that differ in
-    GPUs alone are worth multiples of one GPU, and a solver that knows the smallest difference
-    proves an optimum much sooner. Where they share none that an engine could tell from zero, each
-    is rounded for itself, so no gang's value depends on the requests of others.
+    The values of a level are multiples of the largest unit that they share. For example, gangs that
+    differ only in GPUs have multiples of one GPU as values. A solver that knows the smallest
+    difference proves an optimum much sooner. If the shared unit is too fine for an engine, each
+    value is rounded by itself. So no gang's value depends on the requests of other gangs.
     """
     different: dict[object, set[Fraction]] = {}
     for level, value in zip(of_levels, exact, strict=True):
@@ -133,14 +133,14 @@ def _whole(
 
 
 def _scaled(values: Iterable[Fraction], finest: Fraction) -> Mapping[Fraction, int]:
-    """These values of one level as whole numbers."""
+    """The values of one level as integers in units of 1 / SHARE_SCALE, by exact value."""
     unit = _shared_unit(values, finest) or finest
     size = round(unit * SHARE_SCALE)
     return {value: max(1, round(value / unit)) * size for value in values}
 
 
 def _shared_unit(values: Iterable[Fraction], finest: Fraction) -> Fraction:
-    """The largest unit of which all of these are multiples; 0 where it is finer than ``finest``."""
+    """The largest unit that divides all the values; 0 if it is finer than ``finest``."""
     unit = Fraction(0)
     for value in values:
         above = gcd(unit.numerator * value.denominator, value.numerator * unit.denominator)

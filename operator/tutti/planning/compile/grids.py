@@ -1,7 +1,7 @@
 """From names to numbers: the nodes, shapes and amounts of a Snapshot as a Grid.
 
-A Grid holds what all rounds of one plan share, so that shapes and node rules are worked out once.
-Amounts are 64-bit integers; everything is in the order of the nodes' names.
+A Grid holds what all rounds of one plan share, so that shapes and node rules are computed once.
+Amounts are 64-bit integers; nodes are in the order of their names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,13 +24,14 @@ from ...model.shapes import Shape
 from ...strategies.problem import NO_RULES, Rules
 
 PODS = "pods"
-MOST_MISSING = 2  # columns for resources that one shape asks for and no node offers
+MOST_MISSING = 2  # columns for resources that a shape requests and no node offers
 
-# No amount of a Grid is larger, and none on a node as large: a gang of 5,000 cannot overflow 64
-# bits. Where a node has so much of a resource, the Grid counts it in a larger unit.
+# No amount of a Grid is larger, and every amount of a node is smaller, so the sum for a gang of
+# 5,000 cannot overflow 64 bits. If a node has more of a resource, the Grid counts it in a larger
+# unit.
 AMOUNT_LIMIT = 2**50
 
-Amounts = NDArray[Any]  # [row, resource] of 64-bit integers, or of Python's where they are larger
+Amounts = NDArray[Any]  # [row, resource]: int64, or Python integers if larger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,12 +42,12 @@ class Grid:
     resources: tuple[str, ...]
     shapes: Mapping[Shape, int]
     capacity: NDArray[np.int64]  # [node, resource]: allocatable
-    free: NDArray[np.int64]  # [node, resource]: before this plan; zero where overdrawn
+    free: NDArray[np.int64]  # [node, resource]: before this plan; zero if overcommitted
     requests: NDArray[np.int64]  # [shape, resource]
     allowed: NDArray[np.bool_]  # [shape, node]
-    index: NodeIndex  # of the nodes, for sentences on why one is not allowed
-    units: tuple[int, ...]  # [resource]: what all of the above count it in
-    is_rounded: bool = False  # some request is no whole number of units, and counts as more
+    index: NodeIndex  # index of the nodes, which explains why a node is not allowed
+    units: tuple[int, ...]  # [resource]: the unit of all the amounts above
+    is_rounded: bool = False  # some request is not a multiple of the unit, and is rounded up
     rules: Rules = NO_RULES
     topologies: tuple[Topology, ...] = ()
     domains: NestedDomains = field(default_factory=lambda: NestedDomains(()))  # of the nodes
@@ -55,7 +56,7 @@ class Grid:
 def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     """The numbers of a Snapshot, for the resources that these shapes request."""
     nodes = tuple(sorted(snapshot.nodes, key=lambda node: node.name))
-    known = {id(shape): shape for shape in shapes}  # members that are alike share theirs
+    known = {id(shape): shape for shape in shapes}  # equal members share one Shape object
     index = {shape: i for i, shape in enumerate(dict.fromkeys(known.values()))}
     resources = _columns(index, nodes)
     reserved = reserved_room(snapshot)
@@ -71,7 +72,7 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
         resources=resources,
         shapes=index,
         capacity=_rounded_down(capacity, units),
-        # Overdrawn by other pods: no member that requests it fits, and the rest still may.
+        # Where other pods overcommit a resource, only members that do not request it can still fit.
         free=_rounded_down(np.maximum(capacity - used - promised, 0), units),
         requests=rounded_up(requests, units),
         allowed=_allowed(tuple(index), by_label, len(nodes)),
@@ -84,11 +85,11 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
 
 
 def _columns(shapes: Iterable[Shape], nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The resources that tell where these shapes have room, sorted.
+    """The resources that decide where these shapes have room, sorted.
 
-    Of the resources that a shape requests and no node offers, two are enough: one keeps the shape
-    off every node, and the other still does so where an explanation tries plenty of the first. So
-    resource names that a pod invents cost two columns, not one each.
+    A shape may request many resources that no node offers. Two columns for them are enough: one
+    keeps the shape off every node, and the other still does so when an explanation assumes plenty
+    of the first. So resource names that a pod invents cost two columns, not one column each.
     """
     offered = {PODS, *(name for node in nodes for name, n in node.allocatable.amounts if n > 0)}
     columns = {PODS}
@@ -111,15 +112,16 @@ def _offered(nodes: Sequence[Node], resources: Sequence[str]) -> Amounts:
 
 
 def room_less(base: Grid, amounts_taken: Sequence[Resources]) -> NDArray[np.int64]:
-    """The room of each node less these amounts; negative where they are larger."""
+    """The capacity of each node minus these amounts; negative where the amounts are larger."""
     offered = _offered(base.nodes, base.resources)
     return _rounded_down(offered - amounts(amounts_taken, base.resources), base.units)
 
 
 def _units(snapshot: Snapshot, offered: Amounts, resources: Sequence[str]) -> tuple[int, ...]:
-    """What to count each resource in: powers of two, so that amounts in Ki, Mi or more are exact.
+    """The unit of each resource: a power of two, so that amounts in Ki, Mi or more are exact.
 
-    It is 1 where no node can use 1 Pi: it has less, or its pods cannot request it all.
+    The unit is 1 if each node has less than 1 Pi of the resource, or its pods cannot request so
+    much.
     """
     largest: list[int] = offered.max(axis=0, initial=0).tolist()
     if max(largest, default=0) < AMOUNT_LIMIT:
@@ -146,7 +148,7 @@ def _rounded_down(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
 
 
 def rounded_up(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
-    """Requested amounts in these units; amounts larger than any node's are cut."""
+    """Requested amounts in these units, rounded up; amounts larger than any node's are cut."""
     return _cut(-(-table // _row(units)), AMOUNT_LIMIT)
 
 
@@ -160,12 +162,12 @@ def _cut(table: Amounts, most: int) -> NDArray[np.int64]:
 
 
 def footprint(shape: Shape) -> Resources:
-    """What one member takes of a node: its requests, and one of the pods the node may run."""
+    """The resources that one member takes of a node: its requests, and one pod."""
     return Resources.of({**dict(shape.requests.amounts), PODS: 1})
 
 
 def reserved_room(snapshot: Snapshot) -> Mapping[NodeName, Resources]:
-    """Room held by standing Reservations for members that no node's ``used`` counts yet."""
+    """The room that Reservations hold, by node, for members that ``used`` does not count yet."""
     if not snapshot.reservations:
         return {}
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
@@ -181,7 +183,10 @@ def reserved_room(snapshot: Snapshot) -> Mapping[NodeName, Resources]:
 def _held_by(
     reservation: Reservation, gang: Gang | None, members: Mapping[Uid, Member]
 ) -> Iterable[tuple[NodeName, Resources]]:
-    """What a Reservation holds; for an unknown member, the maximum of its siblings' requests."""
+    """The room that a Reservation holds, by node.
+
+    An unknown member counts as the largest request of its siblings, resource by resource.
+    """
     siblings = gang.members if gang is not None else ()
     for entry in reservation.entries:
         member = members.get(entry.uid)
@@ -194,7 +199,7 @@ def _held_by(
 
 
 def slot_footprint(gang: Gang | None, role: str) -> Resources:
-    """What is held for one absent member: what its role declares, else the most siblings ask."""
+    """The room held for one absent member: its role's template, or else its siblings' maximum."""
     if gang is None:
         return NOTHING
     if (declared := slots.declared(gang, role)) is not None:
@@ -210,7 +215,7 @@ def _largest(members: Iterable[Member]) -> Resources:
 
 
 def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
-    """The room of each node once every member of a gang has ended; other pods stay."""
+    """The room of each node once all members of gangs have ended; other pods stay."""
     rows = {node.name: i for i, node in enumerate(base.nodes)}
     shapes: dict[Shape, int] = {}
     node_rows, shape_rows = [], []
@@ -227,7 +232,7 @@ def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
 
 
 def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:
-    """Vectors as rows, exactly."""
+    """The vectors as exact rows of a table."""
     by_name = [dict(vector.amounts) for vector in vectors]
     columns = [[values.get(name, 0) for values in by_name] for name in resources]
     extremes = [n for column in columns if column for n in (max(column), -min(column))]
@@ -239,7 +244,7 @@ def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:
 
 
 def _allowed(shapes: Sequence[Shape], index: NodeIndex, nodes: int) -> NDArray[np.bool_]:
-    """[shape, node]: where each may run; shapes with equal rules are computed once."""
+    """[shape, node]: where each shape may run; equal node rules are evaluated once."""
     known: dict[object, Mask] = {}
     allowed = np.zeros((len(shapes), nodes), np.bool_)
     for row, shape in enumerate(shapes):
@@ -252,7 +257,7 @@ def _allowed(shapes: Sequence[Shape], index: NodeIndex, nodes: int) -> NDArray[n
 
 
 def label_keys(shape: Shape) -> Iterable[str]:
-    """The labels that the shape's node rules ask about."""
+    """The label keys that the shape's node rules use."""
     yield from (key for key, _ in shape.node_selector)
     for term in shape.required or ():
         yield from (requirement.key for requirement in term.labels)

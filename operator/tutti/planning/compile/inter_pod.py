@@ -1,7 +1,7 @@
 """Compile affinity, anti-affinity and topology spread into the numbers of a Problem.
 
-A rule about pods that have a node already cannot change while a plan is made and becomes part of
-``allowed``; the other rules are between waiting members. Sources: ``filtering.go`` of
+A rule about pods that already have a node cannot change while a plan is made, and becomes part of
+``allowed``. The other rules are between waiting members. Sources: ``filtering.go`` of
 InterPodAffinity and of PodTopologySpread, kube-scheduler 1.37.
 """
 
@@ -274,7 +274,7 @@ class InterPodCompiler:
         )
         description = f"pod affinity on {', '.join(topologies)}"
         is_final = group not in self._counted
-        # A satisfied affinity stays satisfied, but for a reserved member that is the first pod.
+        # A satisfied affinity stays satisfied, unless a reserved member was the first pod.
         is_satisfied = satisfied[self._base.allowed[row]].all() and not self._is_reserved(row)
         if is_final or is_satisfied:
             return RuleOutcome(description, satisfied, is_final=is_final)

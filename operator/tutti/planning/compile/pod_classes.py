@@ -1,8 +1,9 @@
 """Members as rules between pods see them: equal in shape, and counted by the same rules.
 
-Two members of one shape are interchangeable only if no rule tells them apart. Where one does, the
-shape that planning sees is a ``PodClass``. What a pod would rather have is taken off its shape, so
-no strategy sees it. Where no rule is in force and nothing is preferred, shapes stay as they are.
+Two members of one shape are interchangeable only if every rule that counts one counts the other. If
+a rule counts only one of them, planning sees a ``PodClass`` instead of the shape. Preferences are
+removed from the shapes of planning, so no strategy sees them. A shape without rules and preferences
+stays as it is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,12 +21,12 @@ Label = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PodClass(Shape):
-    """A shape, and by their numbers in a SelectorIndex the groups that its members are among."""
+    """A shape with the groups of its members, by their numbers in a SelectorIndex."""
 
     groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Work out the hash of both."""
+        """Compute the hash of the shape and its groups."""
         Shape.__post_init__(self)
         object.__setattr__(self, "_hash", hash((self._hash, self.groups)))
 
@@ -33,15 +34,15 @@ class PodClass(Shape):
 
 
 def groups_of(shape: Shape) -> tuple[int, ...]:
-    """The groups that members of this shape are among."""
+    """The groups that members of this shape belong to."""
     return shape.groups if isinstance(shape, PodClass) else ()
 
 
 class SelectorIndex:
-    """The groups of pods that rules count, and which of them a pod is among."""
+    """The groups of pods that rules count, and the groups that a pod belongs to."""
 
     def __init__(self, groups: Iterable[Group], namespaces: Iterable[Namespace]) -> None:
-        """Number the groups, each named once or more often."""
+        """Number the groups; duplicates are allowed."""
         self.number: Mapping[Group, int] = {
             group: i for i, group in enumerate(dict.fromkeys(groups))
         }
@@ -57,7 +58,7 @@ class SelectorIndex:
         self._shapes: dict[tuple[int, tuple[int, ...]], Shape] = {}
 
     def _file(self, number: int, group: Group) -> None:
-        """Index a group by the labels by which its pods are looked up."""
+        """Index a group by labels of its pods, if its pods must have one of a list of labels."""
         labels = next(_listed(group), None)
         if labels is None:
             self._others.append((number, group))
@@ -86,7 +87,7 @@ class SelectorIndex:
         )
 
     def classify(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
-        """The same members, each with the shape of its class: without wishes, and with groups."""
+        """The same members, each with the shape of its class: with groups, without preferences."""
         if not self.number and all(
             member.shape.preferences is NO_PREFERENCES for member in members
         ):
@@ -97,14 +98,14 @@ class SelectorIndex:
         groups = self.among(member.key.namespace, member.labels)
         if not groups and member.shape.preferences is NO_PREFERENCES:
             return member
-        key = id(member.shape), groups  # equal pods share one Shape, and a plan keeps them all
+        key = id(member.shape), groups  # equal pods share one Shape, which the plan keeps alive
         if key not in self._shapes:
             self._shapes[key] = _shape_of_class(member.shape, groups)
         return replace(member, shape=self._shapes[key])
 
 
 def placed_pods(snapshot: Snapshot) -> Sequence[PlacedPod]:
-    """The pods that have a node, or for which a standing Reservation holds one."""
+    """The pods that have a node, and the pods for which a standing Reservation holds one."""
     if not snapshot.reservations:
         return snapshot.placed_pods
     gangs = [member for gang in snapshot.gangs for member in gang.members]
@@ -120,14 +121,14 @@ def placed_pods(snapshot: Snapshot) -> Sequence[PlacedPod]:
 
 
 def placed_pod(member: Member, node: NodeName) -> PlacedPod:
-    """The member as others see it once it has this node."""
+    """The member as a placed pod on this node, as other pods' rules see it."""
     space, shape = member.key.namespace, member.shape
     rules = shape.rules.anti_affinity, member.terminating, shape.scored_terms
     return PlacedPod(member.uid, node, space, member.labels, *rules)
 
 
 def pods_of_no_gang(snapshot: Snapshot) -> Sequence[PlacedPod]:
-    """The pods that are there once every member of a gang has ended."""
+    """The placed pods that remain once all members of gangs have ended."""
     if not snapshot.placed_pods:
         return ()
     ending = {member.uid for gang in snapshot.gangs for member in gang.members}
@@ -138,7 +139,7 @@ def pods_of_no_gang(snapshot: Snapshot) -> Sequence[PlacedPod]:
 def selector_index(
     snapshot: Snapshot, members: Iterable[Member], residents: Iterable[PlacedPod]
 ) -> SelectorIndex:
-    """The groups that the rules of these waiting members, and of residents, are about."""
+    """The groups that the rules of these waiting members, and of residents, select."""
     asking = shapes_with_rules(members)
     terms = dict.fromkeys(term for pod in residents for term in pod.anti_affinity)
     groups = [group for shape in asking for group in groups_asked(shape)]
@@ -146,26 +147,26 @@ def selector_index(
 
 
 def shapes_with_rules(members: Iterable[Member]) -> Sequence[Shape]:
-    """The shapes of these members that ask something of other pods."""
+    """The shapes of these members that have rules about other pods."""
     shapes = {id(member.shape): member.shape for member in members}
     return tuple(dict.fromkeys(shape for shape in shapes.values() if has_rules(shape)))
 
 
 def groups_asked(shape: Shape) -> Iterator[Group]:
-    """The groups that the shape's rules are about; all terms of affinity are about one."""
+    """The groups that the shape's rules select; all affinity terms together select one group."""
     yield from groups_near_or_even(shape)
     yield from ((term.peers,) for term in shape.rules.anti_affinity)
 
 
 def groups_near_or_even(shape: Shape) -> Iterator[Group]:
-    """The groups of which more may be needed before a member of the shape finds a node."""
+    """The groups that may need more pods before a member of the shape finds a node."""
     if shape.rules.affinity:
         yield tuple(term.peers for term in shape.rules.affinity)
     yield from ((spread.peers,) for spread in shape.rules.spread)
 
 
 def _shape_of_class(shape: Shape, groups: tuple[int, ...]) -> Shape:
-    """The shape as planning sees it."""
+    """The shape of a class of members."""
     if not groups:
         return replace(shape, preferences=NO_PREFERENCES)
     values = {field.name: getattr(shape, field.name) for field in fields(Shape) if field.init}
@@ -177,7 +178,7 @@ def _requirements(group: Group) -> Iterator[Requirement]:
 
 
 def _listed(group: Group) -> Iterator[Sequence[Label]]:
-    """Lists of labels; each pod of the group has a label of each list."""
+    """Lists of labels; each pod of the group has at least one label of each list."""
     for requirement in _requirements(group):
         if requirement.operator == "In":
             yield [(requirement.key, value) for value in dict.fromkeys(requirement.values)]

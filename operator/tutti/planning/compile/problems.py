@@ -1,4 +1,4 @@
-"""From what gangs ask for to a Problem: the demands of one round, their levels and their caps."""
+"""From requests of gangs to a Problem: the demands of one round, their levels and their caps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ NOBODY: Mapping[Uid, Assignment] = MappingProxyType({})
 
 
 class ExceededLimit(NamedTuple):
-    """A limit, and what a request would add to its use at least."""
+    """A limit, and the least amount that a request would add to its use."""
 
     limit: QueueLimit
     wanted: int
@@ -41,7 +41,7 @@ def problem(
     *,
     placed: Mapping[Uid, Assignment] = NOBODY,
 ) -> Problem:
-    """The numbers of one round: these demands, worth so much, on the room that is free by now.
+    """The Problem of one round: these requests with these values, in the room that is free now.
 
     Members that are ``placed`` fix the domains of their gangs.
     """
@@ -63,16 +63,16 @@ def problem(
 
 
 class _LevelNumbers:
-    """The levels that the gangs of a Problem name, numbered as they come."""
+    """The levels of domains that the gangs of a Problem name, numbered in order of appearance."""
 
     def __init__(self, base: Grid, placed: Mapping[Uid, Assignment]) -> None:
         self._base, self._placed = base, placed
         self._numbers: dict[tuple[str, ...], int] = {}
 
     def rules(self, want: PlacementRequest) -> tuple[SameDomain, ...]:
-        """Which members of the request must be in one domain.
+        """The rules on which members of the request must be in one domain.
 
-        None of a gang that has started: its members carry the domain as a rule of their own.
+        A gang that has started has none: its members have the domain as a node rule.
         """
         if any(member.counts_as_bound for member in want.gang.members):
             return ()
@@ -92,7 +92,7 @@ class _LevelNumbers:
     def _fixed(
         self, want: PlacementRequest, rule: DomainRule, labels: tuple[str, ...]
     ) -> int | None:
-        """The domain of the members of the gang that are placed; None if none is."""
+        """The domain of the gang's members that are already placed; None if none is placed."""
         own = {member.uid for member in want.members}
         for member in want.gang.members if self._placed else ():
             place = self._placed.get(member.uid) if member.uid not in own else None
@@ -107,7 +107,7 @@ class _LevelNumbers:
 
 
 def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[ExceededLimit]:
-    """The limits that the request exceeds whichever of its members start."""
+    """The limits that the request exceeds, whichever of its members start."""
     if (equal := quotas.exceeded_by_equal(want)) is not None:
         return [ExceededLimit(*exceeded) for exceeded in equal]
     if not quotas.may_exceed(want) or not (rows := [*quotas.caps(base, [want])]):
@@ -119,16 +119,16 @@ def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[Exc
 
 
 def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:
-    """The level of each request; computed once for a gang, however many requests it has."""
+    """The level of each request; the priority of each gang is computed once."""
     gangs = {id(want.gang): want.gang for want in wants}
     priorities = {key: gang.priority for key, gang in gangs.items()}
     return [DemandLevel(priorities[id(want.gang)], want.is_starved) for want in wants]
 
 
 def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
-    """The maximums of roles whose members are requested one by one.
+    """The maximums of roles, as caps, for gangs whose members are requested one by one.
 
-    The first request for a gang counts the places for it and all later ones.
+    The first request for a gang has the number of places for it and all later requests.
     """
     members = dict[tuple[Uid, str], list[int]]()
     places = dict[tuple[Uid, str], int]()
@@ -142,7 +142,7 @@ def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
 
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
-    """The want's members by role and shape, in the order in which the oldest of each came."""
+    """The members of the request by role and shape, in the order of the oldest member of each."""
     if not want.minimums and not want.gang.same_domain:
         return want.alike
     groups = dict[tuple[str, Shape], list[Member]]()

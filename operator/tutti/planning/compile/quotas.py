@@ -1,8 +1,8 @@
-"""The limits of queues as caps of a Problem, and what a plan has started under them so far.
+"""The limits of queues as caps of a Problem, and the use that a plan has added so far.
 
-What runs is charged already; each round adds what it starts, so no plan starts more than a limit
-leaves, whichever rounds its gangs are in. A gang is charged for lost members, too: those who
-replace them add only what they request beyond that.
+Running gangs are charged already. Each round adds the gangs that it starts, so no plan exceeds the
+room below a limit, in whichever rounds the gangs start. A gang is charged for lost members, too:
+their replacements add only what they request beyond that charge.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from .grids import AMOUNT_LIMIT, Grid
 
 
 class Started(NamedTuple):
-    """So many members of a gang that get a node."""
+    """A number of members of one gang and one shape that get a node."""
 
     gang: GangKey
     shape: Shape
@@ -38,13 +38,13 @@ class Quotas:
 
     limits: tuple[QueueLimit, ...] = ()
     of_gang: Mapping[GangKey, Sequence[int]] = field(default_factory=dict)  # indices of limits
-    credit_of: Mapping[GangKey, Resources] = field(default_factory=dict)  # charged for lost members
+    credit_of: Mapping[GangKey, Resources] = field(default_factory=dict)  # for lost members
 
     @classmethod
     def of(
         cls, limits: Iterable[QueueLimit], credit_of: Mapping[GangKey, Resources] | None = None
     ) -> "Quotas":
-        """These limits, without those in shadow."""
+        """Quotas of these limits, without limits in shadow mode."""
         counting = tuple(limit for limit in limits if not limit.is_shadow)
         of_gang: dict[GangKey, list[int]] = {}
         for index, limit in enumerate(counting):
@@ -86,14 +86,14 @@ class Quotas:
         return replace(self, limits=(*self.limits, *new_limits), of_gang=of_gang)
 
     def held_for(self, gang: GangKey, requests: Resources) -> "Quotas":
-        """The limits for those from whom room below them is held for a gang."""
+        """The limits, with the room that is held below them for a gang."""
         limits = list(self.limits)
         for index in self.of_gang.get(gang, ()):
             limits[index] = replace(limits[index], held=requests[limits[index].resource])
         return replace(self, limits=tuple(limits))
 
     def may_exceed(self, want: PlacementRequest) -> bool:
-        """Whether a choice of members might exceed a limit, or amounts are too large to tell."""
+        """Whether some choice of members might exceed a limit, or amounts are too large to tell."""
         limits = [self.limits[index] for index in self.of_gang.get(want.gang.key, ())]
         kinds = [charged(group[0].shape.requests) for group in want.alike] if limits else []
         for limit in limits:
@@ -103,9 +103,10 @@ class Quotas:
         return False
 
     def exceeded_by_equal(self, want: PlacementRequest) -> Sequence[tuple[QueueLimit, int]] | None:
-        """The limits that equal members exceed, with what they use; None if counting is not enough.
+        """The limits that equal members exceed, each with the amount that they use.
 
-        It is not for unequal members, for repairs, and for amounts that a program would round.
+        None if counting is not enough: for unequal members, for repairs, and for amounts that a
+        program would round.
         """
         if len(want.alike) > 1 or want.is_repair:
             return None
@@ -140,7 +141,7 @@ class Quotas:
     def _repairs(
         self, resource: str, unit: int, wants: Sequence[PlacementRequest], most: Mapping[int, int]
     ) -> Sequence["_Repair"]:
-        """The repairs of each gang among these requests, with what is charged for them already."""
+        """The repairs of each gang among these requests, each with the credit for lost members."""
         numbers: dict[GangKey, list[int]] = {}
         for number in most:
             if wants[number].is_repair and wants[number].gang.key in self.credit_of:
@@ -154,7 +155,7 @@ NO_QUOTAS = Quotas()
 
 
 class LimitCap(NamedTuple):
-    """A limit, and the same as a cap that counts in this unit."""
+    """A limit, and the same limit as a cap that counts in ``unit``."""
 
     limit: QueueLimit
     cap: Cap
@@ -162,7 +163,7 @@ class LimitCap(NamedTuple):
 
 
 class _Repair(NamedTuple):
-    """The requests that replace lost members of one gang, and what it is charged for these."""
+    """The requests that replace lost members of one gang, and the credit for the lost members."""
 
     numbers: Sequence[int]
     credit: int
@@ -171,11 +172,12 @@ class _Repair(NamedTuple):
 def _rows(
     most: Mapping[int, int], repairs: Sequence[_Repair]
 ) -> Iterator[tuple[Collection[int], int]]:
-    """The rows of a limit: the requests that each counts, and what it has beyond the limit's room.
+    """The rows of a limit: the requests that each row counts, and its credit beyond the room.
 
-    A gang whose repairs can never exceed its credit is in no row. One row has no repairs. For each
-    other gang with a credit, a row counts all requests and has the credit of that gang alone: so
-    no gang uses the credit of another. With several such gangs that is stricter than the limit.
+    Repairs of a gang that can never exceed the gang's credit are in no row. The first row counts
+    all requests that are not repairs, without credit. For each other gang with a credit, a row
+    counts all remaining requests and adds the credit of that gang alone. So no gang uses the credit
+    of another gang. With several such gangs, this is stricter than the limit.
     """
     costly = [
         repair
@@ -190,10 +192,10 @@ def _rows(
 
 
 class _Amounts(defaultdict[str, tuple[NDArray[np.int64], int]]):
-    """By resource: what one member of each shape is charged, and the unit that counts it.
+    """By resource: what one member of each shape is charged, and the unit of these amounts.
 
-    The unit is 1 unless one of the ``shapes`` requests so much that a sum could overflow.
-    Then amounts are rounded up, and no limit is exceeded.
+    The unit is 1, unless one of the ``shapes`` requests so much that a sum could overflow. Then
+    amounts are rounded up, so that no limit is exceeded.
     """
 
     def __init__(self, base: Grid, shapes: Iterable[Shape]) -> None:
@@ -212,5 +214,5 @@ class _Amounts(defaultdict[str, tuple[NDArray[np.int64], int]]):
 
 
 def _most_use(base: Grid, want: PlacementRequest, amount: NDArray[np.int64]) -> int:
-    """What the request uses at most."""
+    """The most that the request can use."""
     return want.need * max(int(amount[base.shapes[group[0].shape]]) for group in want.alike)

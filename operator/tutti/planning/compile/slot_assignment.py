@@ -2,8 +2,8 @@
 
 A member takes a slot of its role if it requests no more than the role's template, and its own rules
 allow the node. Members and slots are matched: as many members as possible get a slot, the oldest
-first. A member that requests more, or may not run there, is placed like the replacement of a lost
-member, and its slot is given back.
+first. A member that requests more, or that may not run on the node of a slot, is placed like the
+replacement of a lost member, and its slot is given back.
 """
 
 from collections import Counter
@@ -29,13 +29,13 @@ class OpenReservation:
 
     before: Reservation
     after: Reservation
-    lost_slots: Places  # the remaining slots that cannot stay on their node
+    lost_slots: Places  # remaining slots that cannot stay on their node
     larger: tuple[Member, ...] = ()  # members that request more than their role declares
-    is_over: bool = False  # the time for absent members is up
+    is_over: bool = False  # the time for absent members has ended
 
     @property
     def remaining_slots(self) -> Places:
-        """The slots that room is still held for."""
+        """The slots that still have room held for them."""
         return slots.places(self.after.slots) - self.lost_slots
 
     def placement(
@@ -161,7 +161,7 @@ def assign_slots(snapshot: Snapshot) -> SlotAssignments:
 
 
 def _has_begun(reservation: Reservation, gang: Gang) -> bool:
-    """Whether a member is bound; before, the Reservation is carried out or released as a whole."""
+    """Whether a member is bound; before that, the Reservation is carried out or released whole."""
     return not reservation.evict and any(
         member.counts_as_bound and gang.accepts(member) for member in gang.members
     )
@@ -203,7 +203,7 @@ def _with_slots_assigned(
 def _without_rule_breakers(
     snapshot: Snapshot, open_by_gang: Mapping[Uid, OpenReservation], gangs: Mapping[Uid, Gang]
 ) -> Mapping[Uid, OpenReservation]:
-    """The same without the members whose slot breaks a rule between pods."""
+    """The open Reservations without the new members whose slots break a rule between pods."""
     new = [
         (uid, entry)
         for uid, open_reservation in open_by_gang.items()
@@ -238,7 +238,7 @@ def _without_rule_breakers(
 def _without(
     reservation: OpenReservation, uids: Collection[Uid], members: Mapping[Uid, Member]
 ) -> OpenReservation:
-    """Open the slots of these members again."""
+    """The Reservation with the slots of these members open again."""
     returned = [entry for entry in reservation.new_entries if entry.uid in uids]
     if not returned:
         return reservation
@@ -251,9 +251,10 @@ def _without(
 
 
 def _without_surplus_slots(reservation: OpenReservation, gang: Gang, now: float) -> OpenReservation:
-    """Hold no more slots than the gang lacks members: existing members do not need one.
+    """The Reservation with no more slots than the gang lacks members.
 
-    Once the time is up, hold none if a member that could take a slot fits none of them.
+    Once the time for absent members has ended, it keeps no slot if a member that could take a slot
+    fits none of them.
     """
     is_over = now >= slots.expiry(reservation.before, gang)
     is_in_vain = is_over and slots.are_open(reservation.after, gang, now)
@@ -269,7 +270,7 @@ def _without_surplus_slots(reservation: OpenReservation, gang: Gang, now: float)
 
 
 def _beyond(places: Places, counts: Counter[str]) -> Places:
-    """These slots without the first ``counts`` of each role."""
+    """These slots without the first ``counts`` slots of each role."""
     remaining = counts.copy()
     rest: Places = Counter()
     for at in sorted(places.elements()):

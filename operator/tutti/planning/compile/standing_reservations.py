@@ -1,6 +1,6 @@
-"""What standing Reservations still hold: pods and slots that have room and that no rule forbids.
+"""What standing Reservations still hold: pods and slots that have room and break no rule.
 
-Planning counts this for itself: ``verify`` judges Reservations with code of its own.
+``verify`` judges Reservations with code of its own.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ class LostParts:
     slots: Places = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        """Whether there is an entry or a slot."""
+        """Whether any entry or slot is lost."""
         return bool(self.entries or self.slots)
 
     def __add__(self, other: "LostParts") -> "LostParts":
@@ -41,14 +41,14 @@ def lost_parts(snapshot: Snapshot) -> Mapping[Uid, LostParts]:
 
 
 def standing_members(snapshot: Snapshot) -> Sequence[MemberOnNode]:
-    """The members that will be bound as reserved, absent ones last, with their nodes."""
+    """The members that will be bound as reserved, with their nodes; absent members come last."""
     check = _ReservationCheck(snapshot)
     _, remaining = check.result()
     return check.promised(remaining)
 
 
 def members_with_lasting_rules(snapshot: Snapshot) -> Sequence[MemberOnNode]:
-    """The standing members whose affinity or spread has to hold in the end, too."""
+    """The standing members with rules that pods that come later may break."""
     if not snapshot.reservations:
         return ()
     return [pair for pair in standing_members(snapshot) if has_lasting_rules(pair[0].shape)]
@@ -62,16 +62,16 @@ def has_lasting_rules(shape: Shape) -> bool:
 def promised_members(
     snapshot: Snapshot, reservations: Sequence[Reservation]
 ) -> Sequence[MemberOnNode]:
-    """The members that these Reservations hold a node for, whether they can be bound or not."""
+    """The members that these Reservations hold a node for, whether or not they can be bound."""
     return _ReservationCheck(snapshot).promised(reservations)
 
 
 class _ReservationCheck:
-    """The standing Reservations of one Snapshot, the oldest first.
+    """Separates what the standing Reservations of a Snapshot can keep from what is lost.
 
-    Where a node cannot keep all promises, the oldest Reservations keep theirs. Where rules between
-    pods forbid them together, those of gangs with a bound member come first. What depends on a
-    promise that is lost is lost, too.
+    If a node does not have room for all promises, the oldest Reservations keep theirs. If rules
+    between pods exclude some promises, the Reservations of gangs with a bound member come first. A
+    promise that depends on a lost promise is lost, too.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -91,7 +91,7 @@ class _ReservationCheck:
         self._snapshot = snapshot
 
     def result(self) -> tuple[Mapping[Uid, LostParts], Sequence[Reservation]]:
-        """The lost parts, by the uid of the gang, and the Reservations that stay, without them."""
+        """The lost parts by uid of the gang, and the Reservations that stay, without lost parts."""
         lost_by_gang, remaining = self._separate({})
         rules = RuleCheck(self._snapshot, [member for member, _ in self.promised(self._ordered)])
         if not rules.is_needed:
@@ -103,15 +103,15 @@ class _ReservationCheck:
             violations = self._rule_violations(rules, remaining)
             if not violations:
                 break
-            # Without the last ones, the first may break no rule. Half of them go at once, so that a
-            # few passes are enough.
+            # Once the last violations are removed, the first may be none. Half of them are removed
+            # at a time, so that a few passes are enough.
             for uid, parts in violations[len(violations) // 2 :]:
                 forbidden[uid] = forbidden.get(uid, LostParts()) + parts
             lost_by_gang, remaining = self._separate(forbidden)
         return lost_by_gang, remaining
 
     def promised(self, reservations: Sequence[Reservation]) -> Sequence[MemberOnNode]:
-        """The members that these Reservations hold a node for; existing ones come first."""
+        """The members that these Reservations hold a node for; existing members come first."""
         unbound = [
             place for reservation in reservations for _, place in self._unbound_entries(reservation)
         ]
@@ -141,7 +141,7 @@ class _ReservationCheck:
     def _separate(
         self, forbidden: Mapping[Uid, LostParts]
     ) -> tuple[Mapping[Uid, LostParts], Sequence[Reservation]]:
-        """Separate parts without room and forbidden ones from the Reservations that stay."""
+        """The parts that are forbidden or lack room, and the Reservations without these parts."""
         room = _Room(self._snapshot)
         lost_by_gang = {
             reservation.uid: self._lost_parts(
@@ -162,7 +162,7 @@ class _ReservationCheck:
     def _lost_parts(
         self, reservation: Reservation, room: "_Room", forbidden: LostParts
     ) -> LostParts:
-        """The lost parts of a Reservation; takes the room of the rest."""
+        """The lost parts of a Reservation; takes the room of its other parts."""
         entries = frozenset(
             entry
             for entry in reservation.entries
@@ -200,7 +200,7 @@ class _ReservationCheck:
         return room.take(entry.node, grids.footprint(member.shape))
 
     def _suits(self, shape: Shape, node: NodeName) -> bool:
-        """Whether the node exists and the shape's own rules allow it, room aside."""
+        """Whether the node exists and the shape's node rules allow it, whatever its room."""
         rows = self._index.rows
         if shape not in self._allowed:
             self._allowed[shape] = self._index.allowed(shape)
@@ -239,14 +239,14 @@ class _ReservationCheck:
 
 
 class _Room:
-    """The free room of each node, counted promise by promise."""
+    """The free room of each node, reduced promise by promise."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._nodes = {node.name: node for node in snapshot.nodes}
-        self._free: dict[NodeName, dict[str, int]] = {}  # filled node by node, by ``take``
+        self._free: dict[NodeName, dict[str, int]] = {}  # filled by ``take``
 
     def take(self, node: NodeName, amounts: Resources) -> bool:
-        """Take the amounts off the node, if it has them."""
+        """Take the amounts from the node if it has room for them; return whether it has."""
         free = self._free.get(node)
         if free is None:
             known = self._nodes[node]
@@ -259,7 +259,7 @@ class _Room:
 
 
 def _subtract(free: dict[str, int], amounts: Resources) -> None:
-    """Take the amounts away; a host port that no promise names is free."""
+    """Subtract the amounts; a host port that is not in ``free`` yet is free."""
     for name, n in amounts.amounts:
         free[name] = free.get(name, ports.offered(name)) - n
 

@@ -1,1 +1,1 @@
-"""The rounds of a plan, and what is proved of each."""
+"""The rounds of a plan, and what is proved about each round."""

@@ -1,9 +1,9 @@
-"""The border of a round: those above it decided once more, together with those who would wait.
+"""The border of a round: the round and all rounds above it are decided again together.
 
-A round is asked on the room that the rounds before it have left. Where somebody waits who would fit
-if those above were elsewhere, one program decides on all of them: members that replace lost ones
-and members beyond those needed stay, and so do the gangs that grow; where all have their nodes, and
-which of the other gangs start, is open.
+A round uses the room that the rounds above it have left. If a gang waits that would fit if the
+gangs above were on other nodes, one program decides on all of them. Members that replace lost
+members, members beyond those needed, and the gangs that grow start in any case, on any node. It is
+open which of the other gangs start.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,20 +28,20 @@ Worth = tuple[tuple[DemandLevel, int], ...]  # (level, value)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Above:
-    """The numbers before the first round, and the requests of all rounds since."""
+    """The numbers before the first round, and the requests of all rounds so far."""
 
     inter_pod: InterPodCompiler
     base: Grid
     free: NDArray[np.int64]
-    wants: tuple[PlacementRequest, ...] = ()  # whole gangs, whether they start or not
-    # Members placed one by one, to replace others or beyond the need.
+    wants: tuple[PlacementRequest, ...] = ()  # whole gangs, whether or not they start
+    # Members placed one by one: replacements, and members beyond those needed.
     joined: tuple[PlacementRequest, ...] = ()
     quotas: Quotas = NO_QUOTAS  # with what ran before the plan
 
     def could_start(
         self, wants: Sequence[PlacementRequest], held_room: NDArray[np.int64] | int
     ) -> Sequence[PlacementRequest]:
-        """The requests that neither the room that is not held nor a limit rules out by counting."""
+        """The requests that may start, by counts and limits, in the room that is not held."""
         rooms = FitByShape(self.base, np.maximum(self.free - held_room, 0))
         return [
             want
@@ -54,16 +54,16 @@ class Above:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """One program over a round and all above it; the demands that stay come first, as one level."""
+    """One program over a round and all above it; demands that stay come first, as one level."""
 
     wants: Sequence[PlacementRequest]
-    staying: int  # so many of them
+    staying: int  # the number of requests that stay
     problem: Problem
 
     def worth_of(self, solution: Solution) -> Worth:
-        """What a solution admits of the rest, level by level, the highest first.
+        """The value of the started requests that need not stay, by level, the highest first.
 
-        Nothing where it has no answer, or an answer without a gang that has to stay.
+        Empty if the solution failed, or if it does not start all requests that have to stay.
         """
         starts = [bool(shares) for shares in solution.shares]
         if solution.outcome is Outcome.FAILED or not all(starts[: self.staying]):
@@ -71,7 +71,7 @@ class Joint:
         return self._worth(starts)
 
     def worth(self, placed: Collection[Uid]) -> Worth:
-        """The same for those who have a node by now."""
+        """The same value for the requests that have a node in the plan so far."""
         return self._worth([any(m.uid in placed for m in want.members) for want in self.wants])
 
     def _worth(self, starts: Sequence[bool]) -> Worth:
@@ -105,7 +105,7 @@ def joint(
 
 
 def staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest]:
-    """Members placed one by one; with those of their gang if this starts in the same plan."""
+    """The members placed one by one; with the rest of their gang if it starts in the same plan."""
     growing = {want.gang.uid for want in above.joined}
     merged = {
         want.gang.uid: as_placed(want, placed)

@@ -1,6 +1,6 @@
-"""How much was admitted, and at most could have been: what a plan is compared with others by.
+"""The value that a plan admits, by level, and upper bounds of that value.
 
-Separate from the rounds because they only add to it.
+Plans are compared by these values.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,17 +9,18 @@ from fractions import Fraction
 from ...model.decisions import Level
 from ...strategies.problem import DemandLevel, Outcome, Problem, Solution, admitted_value
 
-# By a Demand's level: what is admitted, and what no admission is worth more than, if that is known.
+# For each level: the value that is admitted, and an upper bound of it, or None if no bound is
+# known.
 Tally = Mapping[DemandLevel, tuple[int, int | None]]
 
 
 def is_settled(solution: Solution) -> bool:
-    """Whether no better admission exists: proved, or there is nothing left to admit."""
+    """Whether no better admission exists: it is proved, or nothing is left to admit."""
     return solution.outcome is Outcome.PROVED or all(solution.shares)
 
 
 def most(problem: Problem, solution: Solution) -> Mapping[DemandLevel, int | None]:
-    """What no admission is worth more than, by level, if that is known."""
+    """An upper bound of the admitted value, by level; None if no bound is known."""
     bounds = dict(solution.bounds)
     return {
         level: worth if is_settled(solution) else bounds.get(level)
@@ -28,7 +29,7 @@ def most(problem: Problem, solution: Solution) -> Mapping[DemandLevel, int | Non
 
 
 def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
-    """The tally with one more round; a level's bound is that of its first round."""
+    """The tally with one more round; a level keeps the bound of its first round."""
     bounds, added = most(problem, solution), dict(tally)
     for level, worth in admitted_value(problem, solution):
         before, known = tally.get(level, (0, bounds[level]))
@@ -41,7 +42,7 @@ def raised(
     before: Sequence[tuple[DemandLevel, int]],
     after: Sequence[tuple[DemandLevel, int]],
 ) -> Tally:
-    """The tally once these levels are worth more than before; their bounds stay."""
+    """The tally after the values of these levels have changed; the bounds stay."""
     added = dict(tally)
     for (level, known), (_, new_worth) in zip(before, after, strict=True):
         worth, bound = tally.get(level, (0, None))
@@ -50,7 +51,7 @@ def raised(
 
 
 def added(tally: Tally, addition: Tally) -> Tally:
-    """The tally with that of a round in which no gang was that counted before."""
+    """The sum of two tallies that count different gangs."""
     sums = dict(tally)
     for level, (worth, bound) in addition.items():
         before, known = tally.get(level, (0, 0))
@@ -60,9 +61,9 @@ def added(tally: Tally, addition: Tally) -> Tally:
 
 
 def settled(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
-    """The tally in which nothing better exists for these priorities; None is for all.
+    """The tally with each bound equal to its value, for these priorities; None means all.
 
-    A level that was not known, and of which nothing starts, is left out.
+    Levels without a known bound and without a started gang are left out.
     """
     return {
         level: (worth, worth if _is_among(level, priorities) else bound)
@@ -72,7 +73,7 @@ def settled(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
 
 
 def unbounded(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
-    """The tally without what is known to be the most for these priorities; None is for all."""
+    """The tally without bounds for these priorities; None means all."""
     return {
         level: (worth, None if _is_among(level, priorities) else bound)
         for level, (worth, bound) in tally.items()
@@ -84,9 +85,9 @@ def _is_among(level: DemandLevel, priorities: Collection[int] | None) -> bool:
 
 
 def levels(tally: Tally, scale: Fraction) -> tuple[Level, ...]:
-    """The tally by priority, the highest first; starved gangs count with their priority.
+    """The tally by priority, the highest first; starved gangs count in their priority.
 
-    Values are multiplied by ``scale``, and rounded.
+    Values are multiplied by ``scale`` and rounded.
     """
     by_priority: dict[int, Level] = {}
     for level, (worth, bound) in sorted(tally.items(), reverse=True):

@@ -1,4 +1,4 @@
-"""Members that have room once all rounds are answered, and had none when they were tried."""
+"""Members that had no room when they were tried, and have room after all rounds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +13,10 @@ from .round_runner import SearchOrder
 
 
 def may_join_late(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> bool:
-    """Whether a member that waits has room beside the plan, counted without rules between pods.
+    """Whether a waiting member has room beside the plan, counted without rules between pods.
 
-    Members are placed one by one in rounds of their own. A later border may make room for one that
-    had none, and a rule may ask for pods of a later round.
+    Members are placed one by one in rounds of their own. A later border may make room for such a
+    member, and a rule may need pods of a later round.
     """
     before_hold = FitByShape(plan.base, plan.free)
     after_hold = FitByShape(plan.base, plan.room)
@@ -35,10 +35,10 @@ def may_join_late(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> bool:
 def join_late(
     plan: PartialPlan, gangs: Sequence[MemberCounts], order: SearchOrder, limits: SearchLimits
 ) -> PartialPlan:
-    """The plan with all waiting members that fit by now; the same plan if there are none.
+    """The plan with all waiting members that fit now; the same plan if there are none.
 
-    A proof stays as long as no further gang starts, for members that join only take room. Under
-    affinity and spread they may let others start.
+    The proof stays if no further gang starts, because members that join only take room. With
+    affinity or spread, they may also let other gangs start.
     """
     quick = replace(limits, strategy=limits.fallback)
     quick = quick.with_share(repairs.MOST_REPAIRS * max(order.most_searches(plan), 1))

@@ -1,4 +1,4 @@
-"""What answers the questions of a plan, and how much work and time that may take."""
+"""The strategy that answers the searches of a plan, and how much work and time it may take."""
 
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -8,23 +8,23 @@ from ...strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 
 
 class Progress(Protocol):
-    """How far a plan is, for the thread that waits for it."""
+    """The progress of a plan, for the thread that waits for it."""
 
     @property
     def is_late(self) -> bool:
         """Whether the plan should have been finished by now."""
 
     def step(self) -> None:
-        """Say that a stage of the plan, or a part of one, begins."""
+        """Record that a stage of the plan, or a part of a stage, begins."""
 
 
 class NoProgress:
-    """A plan that nothing waits for and that is never late."""
+    """The progress of a plan that no thread waits for; it is never late."""
 
     is_late = False
 
     def step(self) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 NO_PROGRESS = NoProgress()
@@ -32,7 +32,7 @@ NO_PROGRESS = NoProgress()
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """Who answers the rounds, and how much work they may spend."""
+    """The strategies that answer the rounds, and how much work they may spend."""
 
     strategy: Strategy
     fallback: Strategy
@@ -42,7 +42,7 @@ class SearchLimits:
     progress: Progress = NO_PROGRESS
 
     def ask(self, problem: Problem) -> Solution:
-        """The strategy's answer, which may be none; the fallback's once the plan is late."""
+        """The strategy's answer, or FAILED; the fallback's answer once the plan is late."""
         self.progress.step()
         if not self.is_late:
             return self.strategy.solve(problem, self.budget)
@@ -54,9 +54,9 @@ class SearchLimits:
 
     @property
     def is_late(self) -> bool:
-        """Whether only what is needed for a sound plan should still be done."""
+        """Whether the plan should skip everything that it does not need to be sound."""
         return self.progress.is_late
 
     def with_share(self, of: float) -> "SearchLimits":
-        """The same with one of so many shares of the seconds, so that all of a plan has an end."""
+        """The same limits with 1 / ``of`` of the seconds, so that all searches end in time."""
         return replace(self, budget=replace(self.budget, seconds=self.budget.seconds / of))

@@ -1,4 +1,4 @@
-"""A plan in the making: what all rounds so far have come to."""
+"""A plan in the making: the result of all rounds so far."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,12 @@ from .starvation import HeldCapacity
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartialPlan:
-    """A plan in the making: which members have a node, what room is left, how far it is proved."""
+    """A plan in the making: the members with a node, the room that is left, and what is proved."""
 
     inter_pod: InterPodCompiler
-    base: Grid  # with what rules between pods forbid by now
+    base: Grid  # without the nodes that rules between pods forbid now
     free: NDArray[np.int64]
-    above: Above  # what the next round comes after
+    above: Above  # the state before the first round, and all requests since
     assigned: Mapping[Uid, Assignment] = field(default_factory=dict)
     proved: bool = True
     shortfall: str = ""  # why a requested proof is missing
@@ -45,16 +45,16 @@ class PartialPlan:
 
     @property
     def room(self) -> NDArray[np.int64]:
-        """What of the free room may be given away."""
+        """The free room that may be given away."""
         return self.free - self.held_room
 
     @property
     def held_room(self) -> NDArray[np.int64] | int:
-        """The room that is held."""
+        """The room that is held for a starved gang."""
         return 0 if self.hold is None else self.hold.room
 
     def has_placed(self, want: PlacementRequest) -> bool:
-        """Whether the gang starts, or has begun to be repaired or to grow."""
+        """Whether a member of the request has a node in this plan."""
         return not self.assigned.keys().isdisjoint([member.uid for member in want.members])
 
     def with_moved_members(

@@ -15,9 +15,9 @@ MOST_REPAIRS = 8  # rounds of repairs that together may take as long as the sear
 
 
 def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimits) -> PartialPlan:
-    """The plan with as many lost members replaced as have room, by the oldest that wait.
+    """The plan with as many lost members replaced as have room, by the oldest waiting members.
 
-    Where the members of one shape have no room, those of another are tried.
+    If the members of one shape have no room, members of other shapes are tried.
     """
     limits = replace(limits, policy=replace(limits.policy, objective=Objective.GANGS))
     without_room: set[demand.Refusal] = set()

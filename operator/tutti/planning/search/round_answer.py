@@ -1,7 +1,6 @@
-"""One question of a plan answered: these requests, in the room that earlier rounds have left.
+"""The answer to one round: these requests, in the room that earlier rounds have left.
 
-Where the rounds above are in the way of a request, the round is decided once more, together with
-them.
+If the rounds above are in the way of a request, the round is decided again together with them.
 """
 
 from collections.abc import Sequence
@@ -26,8 +25,8 @@ def answer_round(
 ) -> PartialPlan:
     """The plan with these requests answered in the room that it had left.
 
-    Requests that do not fit by counts alone are left out: that is proof enough, and less to search.
-    The plan is not proved where members that come ``later`` might let more gangs start.
+    Requests that do not fit by counts alone are left out: that is a proof, and makes the search
+    smaller. The plan is not proved if members of ``later`` rounds might let more gangs start.
     """
     rooms = FitByShape(plan.base, plan.room)
     wants = [
@@ -69,7 +68,7 @@ def answer_round(
 def with_border(
     before: PartialPlan, answer: PartialPlan, step: Round, limits: SearchLimits
 ) -> PartialPlan:
-    """The answer to a round, decided once more with the rounds above where these are in the way."""
+    """The answer to a round, decided again with the rounds above if these are in the way."""
     if limits.strategy is limits.fallback:
         return answer
     above = replace(before.above, wants=(*before.above.wants, *step.wants))
@@ -81,7 +80,7 @@ def with_border(
 
 
 def _decide_border(plan: PartialPlan, step: Round, limits: SearchLimits) -> PartialPlan:
-    """The round decided once more, while all gangs above it may have other nodes."""
+    """The round decided again, while all gangs above it may have other nodes."""
     priorities = {want.gang.priority for want in step.wants}
     if not plan.proved:
         return replace(plan, tally=bounds.unbounded(plan.tally, priorities))
@@ -106,7 +105,7 @@ def _decide_border(plan: PartialPlan, step: Round, limits: SearchLimits) -> Part
 def with_joint(
     plan: PartialPlan, wants: Sequence[PlacementRequest], solution: Solution
 ) -> PartialPlan:
-    """The plan with the answer to a program over these and all above them."""
+    """The plan with the answer to a joint program over these requests and all above them."""
     above = plan.above
     assignments = answers.assignments(above.base, wants, solution)
     inter_pod = above.inter_pod.with_placed(answers.placed_counts(wants, solution))
@@ -121,14 +120,14 @@ def with_joint(
 
 
 def with_joined(plan: PartialPlan, wants: Sequence[PlacementRequest]) -> PartialPlan:
-    """The plan with a note of which of these members, each a request of its own, have a node."""
+    """The plan that remembers which of these single-member requests have a node."""
     placed = [want for want in wants if plan.has_placed(want)]
     above = replace(plan.above, joined=(*plan.above.joined, *placed))
     return replace(plan, above=above)
 
 
 def _shortfall_of(solution: Solution, limits: SearchLimits) -> str:
-    """Why a proof is missing; empty where there is one, or where a heuristic promises none."""
+    """Why a proof is missing; empty if there is a proof, or if the strategy promises none."""
     name = limits.strategy.name
     match solution.outcome:
         case Outcome.FAILED:

@@ -1,8 +1,8 @@
-"""What is decided together and what comes after it: the order of a plan's rounds.
+"""The order of a plan's rounds: what is decided together, and what comes later.
 
 Whole gangs of all priorities are one joint decision, in which a higher priority is worth more than
-all below it. Two things part it: members beyond those needed, which come before lower priorities,
-and gangs that have starved, for room may be held for one of them from all that come after.
+all lower priorities together. Two things split the decision. Members beyond those needed come
+before lower priorities. And room may be held for a starved gang from all gangs that come later.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,9 +17,10 @@ from .starvation import StarvedGang
 
 
 class Round(NamedTuple):
-    """Whole gangs that are decided on together, and gangs that may grow once that is done.
+    """Whole gangs that are decided on together, and gangs that may grow afterwards.
 
-    For one who has ``starved`` and does not start in it, room is held from all later rounds.
+    If the gang in ``starved`` does not start in this round, room is held for it from all later
+    rounds.
     """
 
     wants: tuple[PlacementRequest, ...]

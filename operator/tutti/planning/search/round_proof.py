@@ -1,7 +1,7 @@
-"""Whether those who come in a later round might let more start in an earlier one.
+"""Whether members of later rounds might let more gangs start in an earlier round.
 
-By affinity and spread a member may need pods that later rounds place. What a round proves holds for
-the whole plan if no such pod would help. The rounds themselves do not depend on proofs.
+By affinity and spread, a member may need pods that later rounds place. If no such pod would help,
+the proof of a round holds for the whole plan. The result of a round does not depend on proofs.
 """
 
 from collections import Counter
@@ -24,12 +24,12 @@ from . import bounds
 from .round_order import Round
 
 SENTENCE = "who is placed later might have let others start by the rules between pods"
-MOST = 200  # later members in one problem: with more, rules are hardly ever proved
+MOST = 200  # later members in one problem; with more, a problem with rules is hardly ever proved
 
 
 @dataclass(frozen=True, slots=True)
 class LaterRounds:
-    """The members that may get a node once the whole gangs of a round have theirs."""
+    """The members that may get a node after the whole gangs of a round."""
 
     base: Grid
     growing: Sequence[MemberCounts]
@@ -38,10 +38,10 @@ class LaterRounds:
     def might_help(
         self, problem: Problem, solution: Solution, ask: Callable[[Problem], Solution]
     ) -> bool:
-        """Whether more gangs of the round might start if some of these members had a node.
+        """Whether more gangs of the round might start if some of the later members had a node.
 
-        A member that no rule of the round counts does not help: it only takes room. The rest is
-        added as demands of one member each, placed as suits the round: no plan can do more for it.
+        Later members that no rule of the round counts are left out: they only take room. The others
+        are added as demands of one member each, on any nodes. No plan can do more for the round.
         """
         if all(solution.shares) or not (problem.rules.affinity or problem.rules.spread):
             return False
@@ -70,14 +70,14 @@ class LaterRounds:
 
 
 def _further(growing: Iterable[MemberCounts]) -> Iterable[tuple[Member, ...]]:
-    """The members beyond those needed; of each shape as many as there may be."""
+    """The members beyond those needed, of each shape as many as there can be."""
     for census in growing:
         spare = len(census.ready) - (0 if census.is_committed else min_members(census.gang))
         yield from (group[:spare] for group in by_shape(census.ready))
 
 
 def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
-    """The later members that rules of the round count, and those that these count in turn."""
+    """The later members that rules of the round count, and members that their rules count."""
     rules = problem.rules
     asking = {part.shape for demand in problem.demands for part in demand.parts}
     asking |= {spot.shape for spot in rules.reserved}
@@ -95,7 +95,7 @@ def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
 
 
 def _beside(problem: Problem, company: Mapping[int, int]) -> Problem:
-    """The problem with these as demands of their own, below all others."""
+    """The problem with these members as demands of their own, below all other demands."""
     below = DemandLevel(min(demand.level.priority for demand in problem.demands) - 1)
     demands = [
         Demand(1, (Part(shape, 0, 1),), (0,), below, 1)

@@ -1,6 +1,6 @@
-"""The rounds of a plan, answered one after the other.
+"""The rounds of a plan, answered in order.
 
-A round changes nothing that an earlier one has decided, unless that lets more gangs start.
+A round changes nothing that an earlier round has decided, unless that lets more gangs start.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from .round_proof import LaterRounds
 
 
 class SearchOrder(Protocol):
-    """What is decided when: all rounds of a plan."""
+    """The rounds of a plan and their order."""
 
     @property
     def wants(self) -> Sequence[PlacementRequest]:
         """All gangs that have not started."""
 
     def most_searches(self, plan: PartialPlan) -> float:
-        """How many searches the rounds may ask for, each of which gets an equal share."""
+        """The most searches that the rounds may need; each gets an equal share of the budget."""
 
     def run(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan:
-        """The plan once all rounds are answered."""
+        """The plan after all rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,19 @@ class PriorityOrder:
         return [want for step in self.steps for want in step.wants]
 
     def most_searches(self, plan: PartialPlan) -> float:
-        """One for each round and one for the border above it, and some more."""
+        """One search for each round and one for the border above it, and some more."""
         return most_searches(plan, self.steps)
 
     def run(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan:
-        """Start whole gangs; those of one priority grow before lower priorities are decided."""
+        """Start whole gangs; gangs of one priority grow before lower priorities are decided."""
         return run_rounds(plan, self.steps, limits)
 
 
 def search(plan: PartialPlan, order: SearchOrder, limits: SearchLimits) -> PartialPlan:
-    """The plan once all rounds are answered.
+    """The plan after all rounds.
 
-    Where that is not proved, best fit goes through them again for as long as more members fit and
-    the plan is not late.
+    If the plan is not proved, best fit runs all rounds again as long as more members fit and the
+    plan is not late.
     """
     limits = limits.with_share(max(order.most_searches(plan), 1))
     plan = order.run(plan, limits)
@@ -68,10 +68,10 @@ def search(plan: PartialPlan, order: SearchOrder, limits: SearchLimits) -> Parti
 
 
 def most_searches(plan: PartialPlan, steps: Sequence[Round]) -> float:
-    """How many searches the rounds may ask for, each of which gets an equal share of the budget.
+    """The most searches that the rounds may need; each gets an equal share of the budget.
 
-    One for each round and one for the border above it, one more for rounds that a starved gang
-    divides, and half of one to ask whether later members might help.
+    There is one for each round, one for the border above it, and one more for rounds that a starved
+    gang divides. Half as many again ask whether later members might help.
     """
     joint = sum(step.starved is not None for step in steps[:-1])
     edges = len(steps) - (not plan.assigned)
@@ -80,7 +80,7 @@ def most_searches(plan: PartialPlan, steps: Sequence[Round]) -> float:
 
 
 def run_rounds(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) -> PartialPlan:
-    """Start whole gangs; those of one priority grow before lower priorities are decided."""
+    """Start whole gangs; gangs of one priority grow before lower priorities are decided."""
     rules, has_parts = plan.base.rules, len(steps) > 1 or any(step.growing for step in steps)
     plan, remaining = replace(plan, hold=None), list(steps)
     while remaining:
@@ -98,7 +98,7 @@ def run_rounds(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) 
         plan = _extend(plan, step.growing, limits)
     waits = (not plan.has_placed(want) for step in steps for want in step.wants)
     if not plan.proved and has_parts and (rules.affinity or rules.spread) and any(waits):
-        # A second pass may start gangs that others follow, so no bound of a round holds.
+        # A second pass may start gangs that other gangs need nearby, so no bound of a round holds.
         return replace(plan, tally=bounds.unbounded(plan.tally))
     return plan
 
@@ -129,7 +129,7 @@ def _start(
 
 
 def _extend(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimits) -> PartialPlan:
-    """Let further members join by best fit: which of them do is no part of the proof."""
+    """Let further members join by best fit; the proof does not cover which of them join."""
     wants = [want for gang in gangs for want in demand.growth_requests(gang, plan.assigned)]
     joined = round_answer.with_joined(
         round_answer.answer_round(plan, wants, replace(limits, strategy=limits.fallback)), wants

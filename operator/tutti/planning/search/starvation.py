@@ -1,7 +1,7 @@
-"""Gangs that have waited too long: they go first, and for one of them room is held as it frees up.
+"""Gangs that have waited too long: they go first, and one of them gets room held as it frees up.
 
-All of it follows from the Snapshot, so nothing is remembered between cycles. Held room is given to
-no gang of the same or a lower priority; that is why what is missing of it never grows.
+All of this follows from the Snapshot, so nothing is remembered between cycles. Held room is given
+to no other gang of the same or a lower priority. So the room that is missing never grows.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -24,20 +24,20 @@ from ..compile import capacity, grids, problems
 from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 
-PORTIONS = 1024  # of a member, in which is counted how much of it has room
+PORTIONS = 1024  # units of a member, for counting how much of it has room
 
 
 class StarvationTrials(Protocol):
     """Places in the empty cluster, for problems of one demand."""
 
     def look(self, problem: Problem) -> Sequence[Share]:
-        """A place by a quick search; empty if it finds none."""
+        """A place found by a quick search; empty if there is none."""
 
     def choose(self, problems: Iterable[Problem]) -> None:
-        """Name the problems for which the quick search finds no place."""
+        """Choose which problems to search, of those without a place by the quick search."""
 
     def search(self, problem: Problem) -> Sequence[Share]:
-        """A place that a search finds for one of those; empty if none."""
+        """A place found by a search, for one of these problems; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,22 +64,22 @@ class StarvedGang:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldCapacity:
-    """The room that is held for a gang until there is enough of it."""
+    """The room that is held for a gang until it has enough."""
 
     gang: Gang
     room: NDArray[np.int64]  # [node, resource]
-    nodes: int  # on how many it is to start
-    is_from_all: bool = False  # whatever their priority, while there are Queues
-    requests: Resources = NOTHING  # of which as much is held of each limit above its queue
+    nodes: int  # the number of nodes that it is to start on
+    is_from_all: bool = False  # held from gangs of any priority; only with Queues
+    requests: Resources = NOTHING  # amounts held below each limit above its queue
 
     def holds_back(self, gang: Gang) -> bool:
-        """Whether a gang that has not started gets none of this room."""
+        """Whether this room is kept from a gang that has not started."""
         is_below = self.is_from_all or gang.priority <= self.gang.priority
         return is_below and gang.key != self.gang.key
 
 
 def priority_of(gang: Gang) -> int:
-    """The level of a gang while there are no Queues."""
+    """The level of a gang if there are no Queues."""
     return gang.priority
 
 
@@ -92,13 +92,13 @@ def starved(
     *,
     level_of: Callable[[Gang], Hashable] = priority_of,
 ) -> tuple[StarvedGang, ...]:
-    """The gang of each level that has waited longest, if for too long; the top priority first.
+    """The gangs that go first: of each level the gang that has waited longest, if it is starved.
 
-    A level is a priority, or what ``level_of`` says: in one with several, the top one comes first.
-
-    A gang without room in the empty cluster is skipped. The empty cluster has no members of gangs;
-    ``cleared`` gives its Grid, if it is needed at all. Foreign pods count as staying, since their
-    end is unknown.
+    They come by priority, the highest first. A level is a priority, or what ``level_of`` returns;
+    such a level may have several priorities, and its highest comes first. A gang without room in
+    the empty cluster is skipped. The empty cluster has no members of gangs; ``cleared`` computes
+    its Grid, and is called only if needed. Pods of no gang count as staying, since their end is
+    unknown.
     """
     late = [w for w in wants if falls_due(w, policy) <= snapshot.taken_at]
     if not late:
@@ -125,7 +125,7 @@ def next_change_at(
     snapshot: Snapshot,
     policy: Policy,
 ) -> float | None:
-    """When the next gang will have waited too long, of the priorities where none goes first."""
+    """When the next gang becomes starved, among priorities without a gang that goes first."""
     priorities = {gang.want.gang.priority for gang in firsts}
     moments = (falls_due(w, policy) for w in wants if w.gang.priority not in priorities)
     return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
@@ -134,9 +134,9 @@ def next_change_at(
 def hold(gang: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
     """The free room to hold for the gang, on the seats that miss the least room.
 
-    Seats are chosen shape by shape, the largest first; each choice is exact for its shape. If that
-    ends in a dead end, or members have rules for one another, it is the room of a fixed placement,
-    which does not depend on what starts or ends.
+    Seats are chosen shape by shape, the largest first; each choice is exact for its shape. If not
+    all members get a seat in this way, or rules between pods concern them, the gang's placement in
+    the empty cluster is used. That placement does not depend on which gangs start or end.
     """
     best_seats = None if gang.is_ruled else _best_seated(gang, free)
     seat_room = _as_placed(gang) if best_seats is None else best_seats
@@ -145,9 +145,9 @@ def hold(gang: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
 
 
 def _best_seated(gang: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """The room of the seats that miss least, of all domains if the gang must be in one.
+    """The room of the seats that miss least, over all domains if the gang must be in one.
 
-    None in a dead end, and where a rule concerns only some members.
+    None if not all members get a seat, or if a domain rule concerns only some members.
     """
     demand = problems.problem(gang.base, gang.vacant, [gang.want], [1])
     rules = demand.demands[0].same_domain
@@ -165,7 +165,7 @@ def _best_seated(gang: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64
 def _seated(
     gang: StarvedGang, free: NDArray[np.int64], within: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], int] | None:
-    """The room of the seats that miss least, and what they miss; None in a dead end."""
+    """The room of the seats that miss least, and what they miss; None if seats run out."""
     base = gang.base
     seat_room = np.zeros_like(free)
     missing = 0
@@ -184,20 +184,20 @@ def _seated(
 
 
 def _missing(chosen: NDArray[np.int64], free: NDArray[np.int64], request: NDArray[np.int64]) -> int:
-    """How much of these members has no free room, in portions."""
+    """How much of these members has no free room, in units of 1 / PORTIONS of a member."""
     used = np.flatnonzero(request)
     portions = (free[:, used] * PORTIONS // request[used]).min(axis=1)
     return int(np.maximum(chosen * PORTIONS - portions, 0).sum())
 
 
 def falls_due(want: PlacementRequest, policy: Policy) -> float:
-    """When the gang will have waited for too long, in seconds since the epoch."""
+    """When the gang becomes starved, in seconds since the epoch."""
     return order.waiting_since(want.gang, want.members) + policy.starvation_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The first gang of a level with a place by the quick search, and older ones without one."""
+    """The first gang of a level that the quick search places, and older gangs that it does not."""
 
     doubtful: Sequence[tuple[PlacementRequest, Problem]]
     easy: StarvedGang | None = None
@@ -230,7 +230,7 @@ def _first_to_fit(
 
 
 def _by_shape(gang: StarvedGang) -> Sequence[tuple[int, int]]:
-    """How many members of each shape would start, the largest shape first."""
+    """The number of members of each shape that would start, the largest shape first."""
     counts: dict[int, int] = {}
     for row, share in _rows(gang):
         counts[row] = counts.get(row, 0) + share.count
@@ -240,7 +240,7 @@ def _by_shape(gang: StarvedGang) -> Sequence[tuple[int, int]]:
 
 
 def _rows(gang: StarvedGang) -> Iterable[tuple[int, Share]]:
-    """The shares with the row of their shape."""
+    """The shares, each with the row of its shape."""
     rows = [gang.base.shapes[group[0].shape] for group in problems.parts(gang.want)]
     return ((rows[share.part], share) for share in gang.shares)
 
@@ -261,8 +261,9 @@ def members_per_node(
     """How many of these equal members to seat on each node, so that the least room is missing.
 
     A member misses the part of its request without free room. On one node each further member
-    misses no less than the one before, so taking the cheapest seats one by one is exact. Equal ones
-    go by the nodes' order: a choice changes only for a seat that misses less, or comes earlier.
+    misses no less than the member before it, so taking the cheapest seats one by one is exact.
+    Seats of equal cost are taken in the nodes' order. So a choice changes only for a seat that
+    misses less, or that comes earlier.
     """
     request, count = members
     used = np.flatnonzero(request)

@@ -1,8 +1,8 @@
-"""Whether gangs that have starved would fit the empty cluster: who is tried, and with which limits.
+"""Whether starved gangs would fit the empty cluster: which gangs are tried, and with which limits.
 
-Separate from ``starvation``, which knows their order. Best fit looks at every kind of them: that is
-cheap, so no number of gangs without a place keeps it from the ones that have one. Of those for
-which it finds none, the strategy searches a place for some: always the first, others in turn.
+``starvation`` has their order. Best fit tries every kind of gang. That is cheap, so gangs that have
+no place never keep it from a gang that has one. Of the kinds that best fit cannot place, the
+strategy searches some: the first kinds in every plan, the other kinds in turn.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,30 +10,31 @@ from collections.abc import Collection, Iterable, Sequence
 from ...strategies.problem import Demand, Outcome, Problem, Share, Solution
 from .limits import SearchLimits
 
-MOST_TRIALS = 8  # kinds of gangs that the strategy searches a place for, in one plan
-ALWAYS = MOST_TRIALS // 2  # of these, the first ones in every plan; the rest in turn
+MOST_TRIALS = 8  # kinds of gangs that the strategy searches in one plan
+ALWAYS = MOST_TRIALS // 2  # the first kinds, which every plan searches; the other kinds take turns
 UNSURE = (Outcome.BUDGET_EXHAUSTED, Outcome.FAILED)
-TURN_SECONDS = 600.0  # long enough for held room to fill, where it is a turn that finds a place
+TURN_SECONDS = 600.0  # a turn that finds a place lasts long enough for held room to fill
 
 
 class StarvationSearch:
-    """The answers for problems of one demand each; equal ones are solved once.
+    """The answers for problems of one demand each; equal problems are solved once.
 
-    All searches together may take the plan's seconds once, and so may all looks under rules.
+    All searches together may take the plan's seconds once, and so may all tries of best fit with
+    rules.
     """
 
     def __init__(self, limits: SearchLimits, most: int) -> None:
-        """``most``: the number of gangs to try."""
+        """``most`` is the number of gangs to try."""
         self._search = limits.with_share(MOST_TRIALS)
         self._look = limits.with_share(max(most, MOST_TRIALS))
         self._is_exact = limits.strategy.name != limits.fallback.name
         self._looked: dict[Demand, Solution] = {}
         self._searched: dict[Demand, Solution] = {}
         self._turn: Collection[Demand] = ()
-        self.shortfall = ""  # why one of them may have been passed over wrongly
+        self.shortfall = ""  # why a gang may have been passed over wrongly
 
     def look(self, problem: Problem) -> Sequence[Share]:
-        """A place by best fit; empty if it finds none."""
+        """A place found by best fit; empty if there is none."""
         (demand,) = problem.demands
         if demand not in self._looked:
             self._look.progress.step()
@@ -42,7 +43,7 @@ class StarvationSearch:
         return self._looked[demand].shares[0]
 
     def choose(self, problems: Iterable[Problem]) -> None:
-        """Name the problems for which best fit finds no place, by priority, then by age."""
+        """Choose the kinds to search, of the kinds that best fit cannot place."""
         kinds = list(dict.fromkeys(problem.demands[0] for problem in problems))
         if len(kinds) > MOST_TRIALS:
             always, rotating = kinds[:ALWAYS], kinds[ALWAYS:]
@@ -52,7 +53,7 @@ class StarvationSearch:
         self._turn = kinds
 
     def search(self, problem: Problem) -> Sequence[Share]:
-        """A place by the strategy for one of those; empty if it finds none, or if not its turn."""
+        """A place found by the strategy; empty if there is none or it is not the kind's turn."""
         (demand,) = problem.demands
         if demand not in self._searched:
             self._searched[demand] = self._answer(problem)
