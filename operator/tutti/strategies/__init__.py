@@ -1,6 +1,6 @@
-"""Interchangeable ways from a Problem to a Solution, chosen by name.
+"""Interchangeable strategies from a Problem to a Solution, chosen by name.
 
-Those of other packages join them through the entry points in ``plugins``.
+Strategies of other packages join them through the entry points in ``plugins``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,14 @@ __all__ = ["STRATEGIES", "StrategyError", "load", "names"]
 
 
 def _ilp() -> Strategy:
-    """The exact strategy; its engine's library is loaded only when it is chosen."""
-    from .ilp.strategy import IlpStrategy  # noqa: PLC0415 - pulp costs 0.2 s that bestfit need not pay
+    """The exact strategy; the library of its engine is loaded only if the strategy is chosen."""
+    from .ilp.strategy import IlpStrategy  # noqa: PLC0415 - pulp takes 0.2 s to load
 
     return IlpStrategy()
 
 
 def _ilp_by_highs() -> Strategy:
-    """The same with an engine that proves more, but is not installed with Tutti."""
+    """The exact strategy with HiGHS, an engine that proves more but is not installed with Tutti."""
     from .ilp.engine import Highs  # noqa: PLC0415 - as above
     from .ilp.strategy import IlpStrategy  # noqa: PLC0415
 
@@ -36,7 +36,7 @@ def _ilp_by_highs() -> Strategy:
 
 
 def _flow() -> Strategy:
-    """The one strategy with a library of its own that is not installed with Tutti."""
+    """The strategy with OR-Tools, which is not installed with Tutti."""
     try:
         from .flow import Flow  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -46,7 +46,7 @@ def _flow() -> Strategy:
     return Flow()
 
 
-# What comes with Tutti; no other package can take one of these names.
+# The strategies of Tutti; no other package can take one of these names.
 STRATEGIES: Mapping[str, Callable[[], Strategy]] = MappingProxyType(
     {
         "bestfit": BestFit,
@@ -68,7 +68,7 @@ def load(name: str) -> Strategy:
     """Make the strategy of this name.
 
     Raises:
-        StrategyError: there is none, or it cannot be used; the message is a sentence.
+        StrategyError: no strategy has this name, or it cannot be used; the message is a sentence.
     """
     if name in STRATEGIES:
         return STRATEGIES[name]()

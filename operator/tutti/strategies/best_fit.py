@@ -1,12 +1,12 @@
 """Best fit, first fit and spread: gang by gang, fast, and without an engine.
 
-Demands are taken in their order, whole or not at all. Members go to the nodes that they leave
-the least room on, and away from nodes with resources that they do not ask for (GPUs). Where there
-are rules between members, ``best_fit_inter_pod`` places them.
+Demands are placed in their order, whole or not at all. Best fit prefers nodes that have the least
+room left afterwards, and avoids nodes with resources that the members do not request (GPUs). If
+there are rules between members, ``best_fit_inter_pod`` places them.
 
-First fit and spread are two simple rules of choosing nodes, to compare with and for small needs.
-First fit puts every member on the first node that takes it. Spread uses as many nodes as there are,
-the emptiest first: one member goes to each node before any node gets a second, so a lost node takes
+First fit and spread are two simple rules for choosing nodes, for comparison and for small needs.
+First fit puts every member on the first node that has room. Spread uses as many nodes as there are,
+the emptiest first. Each node gets one member before any node gets a second, so a lost node takes
 few members of a gang with it.
 """
 
@@ -21,19 +21,19 @@ from .capacity import FreeCapacity, most_placeable
 from .greedy import GreedyPlacement, NodeScoring
 from .problem import Budget, Outcome, Problem, Shares, Solution
 
-TRY_SECONDS = 3.0  # of a budget, for each try of a search that makes several
+TRY_SECONDS = 3.0  # seconds for each try of a search that makes several tries
 
 __all__ = ["BestFit", "FirstFit", "NodeScoring", "Spread", "best_fit", "most_placeable"]
 
 
 class BestFit:
-    """Greedy and vectorised; never wrong about capacity, but it may miss what would fit."""
+    """Greedy and vectorised; never exceeds capacity, but may miss a better admission."""
 
     name = "bestfit"
     scoring: type[NodeScoring] | None = None
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
-        """Admit demand by demand; where all are admitted, nothing better can exist.
+        """Admit demand by demand; if all are admitted, the answer is proved.
 
         Only the search under rules is long enough to need a budget.
         """
@@ -55,8 +55,8 @@ def best_fit(
 ) -> Shares:
     """Place these demands (all, if None) in the given order, beside the standing shares.
 
-    ``scoring`` says which nodes come first; None is best fit's own. ``patience`` is what may be
-    spent where there are rules; None is one of many tries within a budget.
+    ``scoring`` orders the nodes; None is best fit's own order. ``patience`` limits the work under
+    rules; None allows the work of ``TRY_SECONDS``.
     """
     problem = with_a_resource(problem)
     answer = list(standing or ((),) * len(problem.demands))
@@ -77,7 +77,7 @@ def best_fit(
 
 
 def with_a_resource(problem: Problem) -> Problem:
-    """The same problem; if it has no resources, with one that no shape requests."""
+    """The same problem; a problem without resources gets one that no shape requests."""
     if problem.requests.shape[1]:
         return problem
     nothing = np.zeros((1, 1), dtype=np.int64)
@@ -89,7 +89,7 @@ def with_a_resource(problem: Problem) -> Problem:
 
 
 class NodeOrder(NodeScoring):
-    """The nodes in their order."""
+    """Scores nodes by their position alone."""
 
     def keys(
         self,
@@ -98,26 +98,26 @@ class NodeOrder(NodeScoring):
         nodes: NDArray[np.intp],
         take: NDArray[np.int64],  # noqa: ARG002 - nor how many
     ) -> list[NDArray[np.float64]]:
-        """The number of the node."""
+        """The position of the node."""
         return [nodes.astype(np.float64)]
 
 
 class FirstFit(BestFit):
-    """Greedy like best fit, but it ignores what is left over."""
+    """Greedy like best fit, but on the first node with room."""
 
     name = "firstfit"
     scoring = NodeOrder
 
 
 class EmptiestFirst(NodeScoring):
-    """The nodes by the room that they have left, each for one member at a time."""
+    """Prefers the emptiest nodes, and places one member at a time on each."""
 
     at_once = 1
 
     def keys(
         self,
         room: FreeCapacity,
-        shape: int,  # noqa: ARG002 - the emptiest node is so for all
+        shape: int,  # noqa: ARG002 - a node has one score for all shapes
         nodes: NDArray[np.intp],
         take: NDArray[np.int64],  # noqa: ARG002 - it is one
     ) -> list[NDArray[np.float64]]:

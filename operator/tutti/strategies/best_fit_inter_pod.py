@@ -1,9 +1,9 @@
-"""Best fit under rules: gang by gang, and a gang only if the rules hold with it in the end.
+"""Best fit under rules: gang by gang, and a gang only if all rules hold with it.
 
-It runs only where there are rules. Members without rules are placed by best fit; the rest where
+This runs only if there are rules. Best fit places the members without rules; other members go where
 anti-affinity and spread hold. Members of a gang with affinity to one another are tried in one
-domain after the other, the tightest first. Each member checks every node, so checks are counted:
-once ``patience`` is used up, no more members with rules are placed.
+domain after another, the tightest first. Each member checks every node, so checks are counted: once
+``patience`` is used up, no more members with rules are placed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,24 +18,24 @@ from .inter_pod_state import InterPodState
 from .problem import Affinity, Budget, Demand, Problem, Share, Shares
 from .shape_demand import Flags
 
-MOST_DOMAINS = 8  # that are tried for one gang
-LOOKS_PER_SECOND = 5_000_000  # at a node, for one more member; a third of what machines do
+MOST_DOMAINS = 8  # domains that are tried for one gang
+LOOKS_PER_SECOND = 5_000_000  # checks of a node for one member; machines do three times as many
 
 
 class WorkBudget:
-    """How many looks at nodes may still be spent: counted, so that it ends alike everywhere."""
+    """How many checks of nodes may still be made: counted, so that every machine ends equally."""
 
     def __init__(self, looks: float) -> None:
         self.looks = looks
 
     @classmethod
     def within(cls, budget: Budget) -> "WorkBudget":
-        """As many as fit into its seconds."""
+        """The number of checks that fit into the seconds of the budget."""
         return cls(budget.seconds * LOOKS_PER_SECOND)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no checks are left."""
         return self.looks <= 0
 
 
@@ -50,7 +50,7 @@ def place_by_rules(
 ) -> Shares:
     """Place these demands in the given order, beside the standing shares.
 
-    What these use is taken off ``room`` already.
+    ``room`` is already without what the standing shares use.
     """
     state, answer = InterPodState(problem), list(standing)
     for demand, own in zip(problem.demands, answer, strict=True):
@@ -65,7 +65,7 @@ def place_by_rules(
             for index in waiting:
                 attempt = _Attempt(problem, index, room, scoring, state, patience=patience)
                 answer[index] = attempt.shares()
-            # Gangs with affinity to others may start once the others are placed.
+            # Gangs with affinity to other gangs may start once the other gangs are placed.
             waiting = [i for i in waiting if not answer[i] and _near(state, problem.demands[i])]
             is_worth_a_try = 0 < len(waiting) < before
     return tuple(answer)
@@ -77,9 +77,9 @@ def _near(state: InterPodState, demand: Demand) -> Sequence[Affinity]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Region:
-    """Where a gang is tried: in some nodes, or next to those who are there."""
+    """Where a gang is tried: on some nodes, or near the pods that are placed already."""
 
-    shapes: frozenset[int] = frozenset()  # who has to stay in the nodes
+    shapes: frozenset[int] = frozenset()  # shapes that must stay on the nodes
     nodes: Flags | None = None
 
 
@@ -100,11 +100,11 @@ class _Attempt(GreedyPlacement):
         demand = self._demand
         self._rules, self._state, self._patience = problem.rules, state, patience
         self._region = _Region()
-        # Members that others have affinity to come first.
+        # Members that other members have affinity to come first.
         self._largest_first.sort(key=lambda i: bool(state.near(demand.parts[i].shape)))
 
     def shares(self) -> tuple[Share, ...]:
-        """The demand's shares, or none, with all room given back."""
+        """The demand's shares; or none, with all room given back."""
         shapes = {part.shape for part in self._demand.parts}
         if self._patience.is_over and any(map(self._state.concerns, shapes)):
             return ()
@@ -119,7 +119,10 @@ class _Attempt(GreedyPlacement):
         return ()
 
     def _regions(self) -> Iterator[_Region]:
-        """Near the placed pods, and all in one domain; where no pod is placed, only the latter."""
+        """The regions to try: near placed pods, and each domain that may hold the gang.
+
+        If no pod is placed that the affinity selects, domains come first.
+        """
         near = _near(self._state, self._demand)
         if not near:
             yield _Region()
@@ -135,7 +138,7 @@ class _Attempt(GreedyPlacement):
             yield from (_Region(), *together)
 
     def _domains(self, index: int) -> Iterator[_Region]:
-        """The counted domains that may hold the gang, the tightest first."""
+        """The domains of a count that may hold the gang, the tightest first."""
         domain_count = self._rules.domain_counts[index]
         inside = domain_count.domain >= 0
         holds, room = np.zeros((2, len(domain_count.there)), dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Free room as arrays, what caps leave, and how many members of a shape fit into both.
+"""Free room as arrays, the room below caps, and how many members of a shape fit.
 
-Separate from the strategies because all of them, and explanations, ask the same question.
+All strategies and the explanations use these counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,19 +36,19 @@ def most_placeable(
 ) -> tuple[int, int]:
     """How many members of one shape fit now, at most ``limit``, and how many nodes could take one.
 
-    A shape that asks for nothing fits ``limit`` times wherever it is allowed.
+    A shape without requests fits ``limit`` times wherever it is allowed.
     """
     fits = fits_per_node(free, request, allowed_row, limit)
     return min(int(fits.sum()), limit), int(np.count_nonzero(fits))
 
 
 class FreeCapacity:
-    """The free room while members are placed; remembers how often each shape still fits."""
+    """The free room while members are placed; caches how many members of each shape still fit."""
 
     def __init__(self, problem: Problem) -> None:
         """Start from the problem's free room."""
         self.free = problem.free.copy()
-        self.caps = CapUsage(problem)  # counted for itself: ``undo`` gives back room alone
+        self.caps = CapUsage(problem)  # counted separately: ``undo`` gives back room alone
         self.per_unit = 1.0 / problem.free.clip(0).sum(axis=0).clip(1)
         self.spare = self.free @ self.per_unit  # [node]: free room as shares of the free total
         self.share = problem.requests @ self.per_unit  # [shape], in the same unit
@@ -58,7 +58,7 @@ class FreeCapacity:
         self._seen: dict[int, int] = {}  # shape -> how much of _touched its counts include
         self._touched: list[NDArray[np.intp]] = []
         self._taken: list[tuple[int, NDArray[np.intp], NDArray[np.int64]]] = []
-        self._is_marked = False  # until then there is nothing to undo
+        self._is_marked = False  # without a mark there is nothing to undo
 
     def fits(self, shape: int) -> NDArray[np.int64]:
         """How many members of the shape still fit on each node."""
@@ -83,13 +83,13 @@ class FreeCapacity:
         return self._totals[shape]
 
     def take(self, shape: int, nodes: NDArray[np.intp], counts: NDArray[np.int64]) -> None:
-        """Use room for ``counts`` members on the ``nodes``, each node named once."""
+        """Use room for ``counts`` members on the ``nodes``, which has each node once."""
         self._add(shape, nodes, -counts)
         if self._is_marked:
             self._taken.append((shape, nodes, counts))
 
     def mark(self) -> int:
-        """A point in time that ``undo`` can return to."""
+        """Return a point that ``undo`` can go back to."""
         self._is_marked = True
         return len(self._taken)
 
@@ -100,14 +100,14 @@ class FreeCapacity:
         del self._taken[mark:]
 
     def _add(self, shape: int, nodes: NDArray[np.intp], counts: NDArray[np.int64]) -> None:
-        """Free the room of so many members; negative counts use it."""
+        """Free the room of ``counts`` members per node; negative counts use room."""
         self.free[nodes] += counts[:, None] * self._problem.requests[shape]
         self.spare[nodes] = self.free[nodes] @ self.per_unit
         self._touched.append(nodes)
 
 
 class CapUsage:
-    """What each cap leaves while members are placed."""
+    """The room below each cap while members are placed."""
 
     def __init__(self, problem: Problem) -> None:
         """Start from the room of the caps."""
@@ -116,7 +116,7 @@ class CapUsage:
         self._of_demand = caps_by_demand(problem)
 
     def most(self, demand: int, shape: int) -> int:
-        """How many more members of the shape the demand may place, as far as caps say."""
+        """How many more members of the shape the demand may place, by caps alone."""
         most = UNBOUNDED
         for index in self._of_demand.get(demand, ()):
             amount = int(self._caps[index].amount[shape])
@@ -125,12 +125,12 @@ class CapUsage:
         return most
 
     def take(self, demand: int, shape: int, count: int) -> None:
-        """Count so many more members of a demand; a negative count gives back what they use."""
+        """Count ``count`` more members of a demand; a negative count gives back what they use."""
         for index in self._of_demand.get(demand, ()):
             self.left[index] -= count * int(self._caps[index].amount[shape])
 
     def accept(self, demand: int, shares: Sequence[Share]) -> bool:
-        """Count the members of a demand if no cap is exceeded with them; whether it is so."""
+        """Count the members of a demand if they exceed no cap; return whether that is so."""
         self.take_shares(demand, shares)
         if all(self.left[index] >= 0 for index in self._of_demand.get(demand, ())):
             return True
@@ -138,7 +138,7 @@ class CapUsage:
         return False
 
     def take_shares(self, demand: int, shares: Sequence[Share], times: int = 1) -> None:
-        """Count the members of a demand, whether caps are exceeded or not."""
+        """Count the members of a demand, even if they exceed caps."""
         if demand in self._of_demand:
             for share in shares:
                 shape = self._problem.demands[demand].parts[share.part].shape
@@ -146,7 +146,7 @@ class CapUsage:
 
 
 def caps_by_demand(problem: Problem) -> Mapping[int, Sequence[int]]:
-    """By demand: the indices of the caps that count it; demands without a cap are left out."""
+    """By demand, the indices of the caps that count it; demands without a cap are left out."""
     caps: dict[int, list[int]] = {}
     for index, cap in enumerate(problem.caps):
         for demand in cap.demands:
@@ -155,10 +155,10 @@ def caps_by_demand(problem: Problem) -> Mapping[int, Sequence[int]]:
 
 
 def least_use(demand: Demand, cap: Cap) -> int:
-    """What the demand uses of a cap at least, once it starts; as if it had members enough.
+    """The least that the demand uses of a cap once it starts, if room were unlimited.
 
-    The cheapest members of each role up to its minimum, then the cheapest of all: exact, since the
-    cost of a role is convex in the number of its members.
+    These are the cheapest members of each role up to its minimum, then the cheapest of all. This is
+    exact, since the cost of a role is convex in the number of its members.
     """
     cheapest = sorted((int(cap.amount[part.shape]), i) for i, part in enumerate(demand.parts))
     chosen, of_role = [0] * len(demand.parts), [0] * len(demand.role_minimum)

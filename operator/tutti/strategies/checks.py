@@ -1,6 +1,6 @@
 """What counting alone says about a Problem: what could start at all, and a cheap check.
 
-Separate from the integer program because none of it needs an engine.
+None of this needs an engine.
 """
 
 from collections.abc import Iterable
@@ -42,12 +42,12 @@ def possible(problem: Problem) -> list[int]:
 
 
 def _holds(cap: Cap, demand: Demand) -> bool:
-    """Whether a cap lets the demand start, if no other one does."""
+    """Whether a cap lets the demand start, if no other demand does."""
     return least_use(demand, cap) <= cap.room
 
 
 def shape_demand_of(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
-    """The shapes by which these demands compete for the nodes, and the most members of each."""
+    """The shapes of these demands, with the most members of each that could start."""
     useful: dict[int, int] = {}
     for demand in (problem.demands[index] for index in candidates):
         for part in demand.parts:
@@ -58,7 +58,7 @@ def shape_demand_of(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
 
 
 def is_sound(problem: Problem, shares: Shares) -> bool:
-    """Whether demands are whole or absent, members fit where they are, caps and rules hold."""
+    """Whether demands are whole or absent, members fit on their nodes, and caps and rules hold."""
     placed: list[tuple[int, int, int]] = []  # node, shape, members
     for demand, own in zip(problem.demands, shares, strict=True):
         if own and not (_is_whole(demand, own) and domains.are_together(problem, demand, own)):
@@ -94,7 +94,7 @@ def _is_whole(demand: Demand, shares: Iterable[Share]) -> bool:
 
 
 def has_all(shares: Shares, candidates: Iterable[int]) -> bool:
-    """Whether nothing that could start is left out."""
+    """Whether every candidate starts."""
     return all(shares[index] for index in candidates)
 
 

@@ -1,8 +1,8 @@
-"""Gangs whose members must be in one domain: where they could be, and the same without domains.
+"""Gangs whose members must be in one domain: their regions, and problems without domains.
 
-Best fit tries the domains of a gang one after the other. For the integer program a gang is one
-alternative for each domain that it could start in, and a cap lets no more of them start than there
-are gangs: then it needs to know nothing of domains.
+Best fit tries the domains of a gang one after another. The integer program does not know domains: a
+gang becomes one alternative for each domain that it could start in. A cap allows no more of these
+alternatives than there are gangs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from .capacity import caps_by_demand, fits_per_node
 from .problem import Cap, Demand, Problem, SameDomain, Share, Shares
 from .shape_demand import Array, Flags
 
-Fits = Callable[[int], Array]  # of a shape: [node], how many members fit
-NO_DOMAIN = -2  # where a level has no domain at all: no node is in it
+Fits = Callable[[int], Array]  # shape -> [node]: how many members fit
+NO_DOMAIN = -2  # a level without any domain: no node is in it
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A domain for each rule of a gang: where its members may be together."""
+    """A domain for each rule of a gang, in which its members may be together."""
 
     domains: tuple[int, ...] = ()  # parallel to Demand.same_domain
 
@@ -38,11 +38,11 @@ class Region:
 def regions(problem: Problem, demand: Demand, fits: Fits) -> Iterator[Region]:
     """The regions that counting does not rule out for the demand, the tightest first.
 
-    Where the demand has no rule, the one region is everywhere. That none is left proves that the
-    demand cannot start.
+    A demand without such rules has one region, which is everywhere. If no region is left, the
+    demand provably cannot start.
     """
     chosen: dict[SameDomain, int] = {}
-    # The widest level first: a narrow domain is then one of the wide one.
+    # The widest level first: a narrow domain is then within the wide one.
     rules = sorted(demand.same_domain, key=lambda rule: int(problem.domains[rule.level].max()))
     for domains in _choices(problem, demand, fits, rules, chosen):
         region = Region(tuple(domains[rule] for rule in demand.same_domain))
@@ -57,7 +57,7 @@ def _choices(
     rules: Sequence[SameDomain],
     chosen: Mapping[SameDomain, int],
 ) -> Iterator[Mapping[SameDomain, int]]:
-    """A domain for each of the rules, beside those that are chosen."""
+    """All choices of a domain for each of the rules, added to the ``chosen`` domains."""
     if not rules:
         yield chosen
         return
@@ -79,7 +79,7 @@ def _choices(
 
 
 def _inside(problem: Problem, chosen: Mapping[SameDomain, int], part: int, nodes: Flags) -> Flags:
-    """Those of the nodes that are in all chosen domains of the part."""
+    """The given nodes that are in all chosen domains of the part."""
     for rule, number in chosen.items():
         if part in rule.parts:
             nodes = nodes & (problem.domains[rule.level] == number)
@@ -89,7 +89,7 @@ def _inside(problem: Problem, chosen: Mapping[SameDomain, int], part: int, nodes
 def _rooms(
     problem: Problem, demand: Demand, fits: Fits, region: Region
 ) -> Sequence[tuple[object, int]]:
-    """By part: which room it uses, and how many members of its shape that room holds."""
+    """By part, which room it uses, and how many members of its shape that room holds."""
     known: dict[object, int] = {}
     rooms = []
     for index, part in enumerate(demand.parts):
@@ -104,9 +104,9 @@ def _rooms(
 
 
 def could_start(demand: Demand, rooms: Sequence[tuple[object, int]]) -> bool:
-    """Whether enough members exist and fit, room by room; False is a proof, True is none.
+    """Whether enough members exist and fit, room by room; False is a proof, True is not.
 
-    ``rooms`` says by part which room its members share, and how many of them that room holds.
+    ``rooms`` says by part which room its members share, and how many members that room holds.
     """
     in_role: dict[tuple[int, object], int] = {}
     available: dict[object, int] = {}
@@ -127,7 +127,7 @@ def could_start(demand: Demand, rooms: Sequence[tuple[object, int]]) -> bool:
 
 
 def empty_fits(problem: Problem) -> Fits:
-    """How many members of a shape fit on each node while none is placed; counted once."""
+    """How many members of a shape fit on each node while no member is placed; counted once."""
     known: dict[int, Array] = {}
 
     def fits(shape: int) -> Array:
@@ -140,7 +140,7 @@ def empty_fits(problem: Problem) -> Fits:
 
 
 def are_together(problem: Problem, demand: Demand, shares: Iterable[Share]) -> bool:
-    """Whether these members of the demand keep its rules."""
+    """Whether these members of the demand keep its domain rules."""
     shares = tuple(shares)
     for rule in demand.same_domain:
         domain = problem.domains[rule.level]
@@ -156,18 +156,18 @@ def has_domains(problem: Problem) -> bool:
 
 
 def without_domains(problem: Problem) -> Problem:
-    """The same gangs, each of whose members may be in any domain."""
+    """The same gangs without domain rules."""
     demands = tuple(replace(demand, same_domain=()) for demand in problem.demands)
     return replace(problem, demands=demands, domains=())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternatives:
-    """A problem without domains: a gang is there once for each region that it could start in."""
+    """A problem without domains, with one demand per gang and region that it could start in."""
 
     problem: Problem
-    regions: tuple[Region, ...]  # parallel to its demands
-    gangs: tuple[tuple[int, ...], ...]  # the same: the demands that the alternative may stand for
+    regions: tuple[Region, ...]  # parallel to the problem's demands
+    gangs: tuple[tuple[int, ...], ...]  # parallel: demands that each may stand for
     demands: tuple[Demand, ...]  # of the problem with domains
     domains: tuple[Array, ...]
 
@@ -175,7 +175,7 @@ class Alternatives:
     def of(cls, problem: Problem, candidates: Iterable[int], most: int) -> "Alternatives | None":
         """The alternatives of these demands; None if there are more than ``most`` kinds of them.
 
-        Equal gangs share their alternatives: so many of each as could start there.
+        Equal gangs share their alternatives: each region has as many as could start there.
         """
         builder = _Builder(problem)
         fits, kinds = empty_fits(problem), 0
@@ -190,7 +190,7 @@ class Alternatives:
 
     @classmethod
     def one_by_one(cls, problem: Problem, demand: int) -> "Iterator[Alternatives]":
-        """Each region of one demand by itself, the tightest first."""
+        """One problem for each region of one demand, the tightest first."""
         fits = empty_fits(problem)
         for region in regions(problem, problem.demands[demand], fits):
             builder = _Builder(problem)
@@ -198,7 +198,7 @@ class Alternatives:
             yield builder.built()
 
     def with_domains(self, shares: Shares) -> Shares:
-        """The answer to the problem with domains: of equal gangs the first ones start."""
+        """The shares for the problem with domains; of equal gangs the first ones start."""
         answer: list[tuple[Share, ...]] = [()] * len(self.demands)
         for own, gangs in zip(shares, self.gangs, strict=True):
             if own:
@@ -206,7 +206,7 @@ class Alternatives:
         return tuple(answer)
 
     def without(self, shares: Shares) -> Shares:
-        """The same answer in alternatives."""
+        """The shares for the alternatives, from shares for the problem with domains."""
         answer: list[tuple[Share, ...]] = [()] * len(self.regions)
         for index, own in enumerate(shares):
             fitting = (
@@ -230,20 +230,20 @@ class Alternatives:
 
 
 class _Builder:
-    """Alternatives one by one: shapes that may run in one region alone are shapes of their own."""
+    """Builds alternatives; a shape that may run only in one region becomes a shape of its own."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._shapes: dict[tuple[int, bytes], int] = {}
-        self._origins = list(range(len(problem.requests)))  # [shape]: whose copy it is
+        self._origins = list(range(len(problem.requests)))  # [shape]: the copied shape
         self._allowed = list(problem.allowed)
         self._demands: list[Demand] = []
         self._regions: list[Region] = []
         self._gangs: list[tuple[int, ...]] = []
-        self._choices: list[tuple[frozenset[int], int]] = []  # alternatives, members in all
+        self._choices: list[tuple[frozenset[int], int]] = []  # alternatives, members
 
     def add(self, indices: Sequence[int], own_regions: Sequence[Region], fits: Fits) -> None:
-        """Equal gangs, in each of these regions as many of them as have room there."""
+        """Add equal gangs: for each of these regions, as many alternatives as have room there."""
         problem, first = self._problem, len(self._demands)
         demand = problem.demands[indices[0]]
         for region in own_regions:
@@ -263,7 +263,7 @@ class _Builder:
             self._choices.append((own, demand.need * len(indices)))
 
     def _shape(self, shape: int, nodes: Flags) -> int:
-        """The shape that may run there alone."""
+        """The copy of the shape that may run only on these nodes."""
         key = (shape, nodes.tobytes())
         if key not in self._shapes:
             self._shapes[key] = len(self._origins)
@@ -272,7 +272,7 @@ class _Builder:
         return self._shapes[key]
 
     def built(self) -> Alternatives:
-        """All of them as one problem; the caps count each alternative as the gang."""
+        """The alternatives as one problem; the caps count each alternative like its gang."""
         problem, ones = self._problem, np.ones(len(self._origins), dtype=np.int64)
         caps = [
             replace(
@@ -298,7 +298,7 @@ class _Builder:
 
 
 def _types(problem: Problem, candidates: Iterable[int]) -> Iterable[Sequence[int]]:
-    """The candidates by type: equal in all but their place in the order, and in the same caps."""
+    """The candidates by type: equal in all but their order, and counted by the same caps."""
     types: dict[tuple[Demand, Sequence[int]], list[int]] = {}
     caps = caps_by_demand(problem)
     for index in candidates:

@@ -1,9 +1,10 @@
 """Flow: all gangs of a priority as one min-cost flow over shapes and kinds of nodes.
 
-As Firmament, ksched and Aladdin do it: members flow from their gang through their shape to nodes
-that may take it, or past them at a price, the higher the earlier the gang comes. A flow counts
-members alone. So its answer is tried on the real room, gang by gang and whole gangs only; those it
-does not hold for flow again through what is left, and what never holds is left to best fit.
+This follows Firmament, ksched and Aladdin. Members flow from their gang through their shape to
+nodes that may take them, or past the nodes at a price; earlier gangs have a higher price. A flow
+counts members, not resources. So its answer is tried on the real room, gang by gang, and only whole
+gangs start. The gangs that do not fit flow again through the room that is left. Best fit tries the
+gangs that never fit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,28 +20,28 @@ from .checks import possible
 from .domains import has_domains
 from .problem import Budget, Demand, Outcome, Problem, Share, Solution
 
-MOST_FLOWS = 8  # of one priority; each tries again what did not hold, and later ones add little
-STEPS = 100  # in which the price of a node rises, from the fullest to the emptiest
+MOST_FLOWS = 8  # flows of one priority; later ones add little
+STEPS = 100  # steps of the price of a node, from the fullest to the emptiest
 SINK = 0
 
 Wholes = Mapping[int, tuple[Share, ...]]  # by demand
 
 
 class NoFlowError(Exception):
-    """OR-Tools did not find the cheapest flow, although there always is one."""
+    """OR-Tools did not find the cheapest flow, although one always exists."""
 
 
 class Flow:
-    """Joint in who may go where; blind to what several resources of one node allow together."""
+    """Decides jointly on all gangs of a priority, but counts each shape by itself on a node."""
 
     name = "flow"
 
     def __init__(self, engine: type[SimpleMinCostFlow] = SimpleMinCostFlow) -> None:
-        """Let this engine find the flows."""
+        """``engine`` finds the flows."""
         self._engine = engine
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
-        """Admit priority by priority; where all are admitted, nothing better can exist."""
+        """Admit priority by priority; if all are admitted, the answer is proved."""
         if problem.rules or has_domains(problem):  # a flow has no domains
             return BestFit().solve(problem, budget)
         room, candidates = FreeCapacity(problem), possible(problem)
@@ -61,7 +62,7 @@ class Flow:
         return Solution(Outcome.PROVED if all(answer) else Outcome.HEURISTIC, tuple(answer))
 
     def _flows(self, problem: Problem, room: FreeCapacity, waiting: Sequence[int]) -> Wholes:
-        """Let all waiting gangs flow, and again those that got nothing; takes their room."""
+        """Place gangs by repeated flows of the gangs that are still waiting; takes their room."""
         wholes: dict[int, tuple[Share, ...]] = {}
         for _ in range(MOST_FLOWS):
             kinds = _Kinds.of(problem, room)
@@ -84,15 +85,15 @@ def _take(demand: Demand, shares: Sequence[Share], room: FreeCapacity) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kinds:
-    """Nodes that are alike for all shapes: with the same free room, and allowed to the same."""
+    """Nodes that are equal for all shapes: the same free room, and the same shapes allowed."""
 
     nodes: Sequence[NDArray[np.intp]]
-    fits: NDArray[np.int64]  # [shape, kind]: on one of its nodes
+    fits: NDArray[np.int64]  # [shape, kind]: members on one node of the kind
     price: NDArray[np.int64]  # [kind]
 
     @classmethod
     def of(cls, problem: Problem, room: FreeCapacity) -> "_Kinds":
-        """The kinds of nodes as they are now; the emptier, the dearer."""
+        """The kinds of nodes as they are now; emptier kinds have a higher price."""
         rows = np.hstack([room.free, problem.allowed.T])
         _, first, kind = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         borders = np.cumsum(np.bincount(kind, minlength=1))[:-1]
@@ -105,7 +106,7 @@ class _Kinds:
 
 @dataclass(frozen=True, slots=True)
 class _Gang:
-    """Where a gang is in the network: the arcs to its shapes by part, and those past the nodes."""
+    """A gang in the network: the arcs from its parts to shapes, and the arcs past the nodes."""
 
     index: int  # into Problem.demands
     demand: Demand
@@ -114,7 +115,7 @@ class _Gang:
 
 
 class _Network:
-    """From gangs through roles and parts to shapes, kinds of nodes, and the sink."""
+    """A network from gangs through roles and parts to shapes, kinds of nodes and the sink."""
 
     def __init__(
         self, kinds: _Kinds, demands: Mapping[int, Demand], engine: SimpleMinCostFlow
@@ -145,7 +146,7 @@ class _Network:
     def shares(self, room: FreeCapacity) -> Iterator[tuple[Share, ...]]:
         """The shares of each gang that flowed whole and has room; takes that room.
 
-        A gang that flowed whole but would exceed a cap gets nothing.
+        A gang that flowed whole but would exceed a cap gets no shares.
 
         Raises:
             NoFlowError: the engine gave no answer.
@@ -172,7 +173,7 @@ class _Network:
     def _placed(
         self, gang: _Gang, remaining: Mapping[int, list[list[int]]], room: FreeCapacity
     ) -> tuple[Share, ...]:
-        """The gang on nodes of the kinds it flowed to; none if they have no room for all of it."""
+        """The gang on nodes of the kinds that it flowed to; empty if they lack room for it."""
         mark, shares = room.mark(), []
         for number, arc in enumerate(gang.parts):
             shape, missing = gang.demand.parts[number].shape, self._engine.flow(arc)
@@ -201,7 +202,8 @@ class _Network:
             for i, part in enumerate(demand.parts)
         ]
         past = []
-        # What goes to a role beyond its minimum passes a gate, as wide as its maximum allows.
+        # Members of a role beyond its minimum pass a gate, whose capacity is what the maximum
+        # allows.
         limited = [r for r in range(len(demand.role_minimum)) if demand.maximum(r) < demand.need]
         gates = {role: self._nodes + i for i, role in enumerate(limited)}
         self._nodes += len(gates)
@@ -225,7 +227,7 @@ class _Network:
 def _filled(
     fits: NDArray[np.int64], nodes: NDArray[np.intp], members: int
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """The first of these nodes, each filled before the next, and how many members each takes."""
+    """The nodes that take these members, filled in order, and how many members each node takes."""
     before = np.cumsum(fits[nodes]) - fits[nodes]
     counts = np.minimum(fits[nodes], members - before).clip(0)
     return nodes[counts > 0], counts[counts > 0]

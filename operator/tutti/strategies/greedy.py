@@ -1,7 +1,4 @@
-"""One demand placed whole or undone, gang by gang: what the greedy strategies share.
-
-Separate from best fit because the placing under rules refines it.
-"""
+"""One demand placed whole or undone: the part that all greedy strategies share."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,11 +11,11 @@ from .domains import Region, regions
 from .problem import Part, Problem, Share
 from .shape_demand import Flags
 
-MOST_REGIONS = 8  # that are tried for one gang
+MOST_REGIONS = 8  # regions that are tried for one gang
 
 
 class NodeScoring:
-    """What is scarce and what is wasted, for one problem; computed once."""
+    """Scores nodes by scarce and by wasted resources, for one problem."""
 
     at_once = UNBOUNDED  # members of a part that a node takes before it is scored again
 
@@ -36,7 +33,7 @@ class NodeScoring:
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
         """Nodes with the members that each takes, tightest first, at most ``count`` in all.
 
-        ``within`` says which nodes may take any; None is all.
+        ``within`` says which nodes may take members; None means all.
         """
         fits = room.fits(shape)
         if within is not None:
@@ -50,7 +47,7 @@ class NodeScoring:
             if take[best] == count:
                 yield nodes[best : best + 1], take[best : best + 1]
                 return
-            # All nodes up to the first that would overflow: from there on the scores change.
+            # All nodes before the first that would overflow; after them the scores change.
             order = np.lexsort(keys[::-1])
             order = order[np.cumsum(take[order]) <= count]
             yield nodes[order], take[order]
@@ -62,10 +59,11 @@ class NodeScoring:
     def keys(
         self, room: FreeCapacity, shape: int, nodes: NDArray[np.intp], take: NDArray[np.int64]
     ) -> list[NDArray[np.float64]]:
-        """Sort keys, most important first.
+        """Sort keys, most important first; smaller comes first.
 
-        Free resources it does not ask for but others do; what is left of the scarcest resource it
-        asks for; more members together; what is left of all resources.
+        The keys are: free resources that the shape does not request but other shapes do; what is
+        left of the scarcest resource that it requests; the number of members, more first; what is
+        left of all resources.
         """
         keys = [-1.0 * take, room.spare[nodes] - take * room.share[shape]]
         scarce = self._scarcest[shape]
@@ -96,20 +94,20 @@ class GreedyPlacement:
         room: FreeCapacity,
         scoring: NodeScoring,
     ) -> None:
-        """``room`` is what is left by now; a demand that is placed is taken off."""
+        """``room`` is the room that is left; a demand that is placed takes from it."""
         demand = problem.demands[index]
         self._problem, self._demand, self._index = problem, demand, index
         self._within: list[Flags | None] = [None] * len(demand.parts)
         self._room, self._caps, self._scoring = room, room.caps, scoring
         self._placed = [0] * len(demand.parts)
-        self._of_role = [0] * len(demand.role_minimum)  # the same by role
+        self._of_role = [0] * len(demand.role_minimum)  # placed members by role
         self._shares: dict[tuple[int, int], int] = {}
         sizes = [(scoring.sizes[part.shape], i) for i, part in enumerate(demand.parts)]
         self._smallest_first = [i for _, i in sorted(sizes)]
         self._largest_first = self._smallest_first[::-1]
 
     def shares(self) -> tuple[Share, ...]:
-        """The demand's shares, or none, with all room given back."""
+        """The demand's shares; or none, with all room given back."""
         for _ in self._regions_tried():
             mark = self._room.mark()
             if self._is_placed():
@@ -118,7 +116,7 @@ class GreedyPlacement:
         return ()
 
     def _regions_tried(self) -> Iterator[Region]:
-        """The regions in which members may be together, one after the other."""
+        """Each region in which members may be together; sets the nodes of the parts."""
         demand = self._demand
         if not demand.same_domain:
             yield Region()
@@ -187,7 +185,7 @@ class GreedyPlacement:
         return members_by_part
 
     def _may_add(self, part: Part, of_role: Sequence[int]) -> int:
-        """How many more members of a part its role and caps allow, beside so many of each role."""
+        """How many more members of a part its role and caps allow, beside ``of_role`` members."""
         role = self._demand.maximum(part.role) - of_role[part.role]
         return min(role, self._caps.most(self._index, part.shape))
 
@@ -221,7 +219,7 @@ class GreedyPlacement:
                     self._shares[index, node] = self._shares.get((index, node), 0) + members
 
     def _fill_up(self) -> None:
-        """Replace members that found no room by others of their role, then by any others."""
+        """Replace members without room by other members of their role, then by any others."""
         parts = self._demand.parts
         for role, minimum in [*enumerate(self._demand.role_minimum), (None, self._demand.need)]:
             for index in self._largest_first:
@@ -230,11 +228,11 @@ class GreedyPlacement:
                     self._place(index, min(lacking, parts[index].available - self._placed[index]))
 
     def _count(self, role: int | None) -> int:
-        """Members placed so far, of one role or of all."""
+        """The number of members placed so far, of one role or of all."""
         return sum(self._of_role) if role is None else self._of_role[role]
 
     def _is_whole(self) -> bool:
-        """Whether exactly ``need`` are placed, the role minimums among them."""
+        """Whether exactly ``need`` members are placed, with at least each role's minimum."""
         minimums = enumerate(self._demand.role_minimum)
         return self._count(None) == self._demand.need and all(
             self._count(role) >= minimum for role, minimum in minimums

@@ -1,6 +1,6 @@
-"""Who is where in the end, and whether the rules between members hold there.
+"""The end state of members on nodes, and whether the rules between members hold there.
 
-The checks, the greedy choice and the integer program share it, so a rule means the same in all of
+The checks, best fit and the integer program share this module, so a rule means the same in all of
 them. Every member is judged as if it came last. Sources: the filters of kube-scheduler's
 InterPodAffinity and PodTopologySpread.
 """
@@ -28,9 +28,9 @@ def rules_hold(problem: Problem, shares: Shares) -> bool:
 
 
 def domains_needed(problem: Problem) -> Mapping[int, Flags]:
-    """By shape [node]: whether it is in a domain of every kind that the shape's rules need.
+    """By shape, [node]: whether the node is in a domain of every kind that the shape's rules need.
 
-    Shapes that may run on any node are left out.
+    Shapes whose rules need no domain are left out.
     """
     rules, inside_by_shape = problem.rules, dict[int, Flags]()
     domain_rules: Iterable[Rule] = (*rules.affinity, *rules.spread)
@@ -44,7 +44,7 @@ def domains_needed(problem: Problem) -> Mapping[int, Flags]:
 
 
 def reserved_nodes(rules: Rules) -> Mapping[int, Array]:
-    """By shape: the nodes with reserved members."""
+    """By shape, the nodes with reserved members."""
     nodes_by_shape: dict[int, set[int]] = {}
     for shape, node in rules.reserved:
         nodes_by_shape.setdefault(shape, set()).add(node)
@@ -54,13 +54,13 @@ def reserved_nodes(rules: Rules) -> Mapping[int, Array]:
 
 
 class InterPodState:
-    """Members on nodes, counted by domain for each DomainCount; grows member by member."""
+    """Members on nodes, counted by domain for each DomainCount; members can be added."""
 
     def __init__(self, problem: Problem) -> None:
-        """Start with those who had a node before."""
+        """Start with the pods that had a node before."""
         self._rules = problem.rules
         self._nodes = len(problem.free)
-        self._members_by_shape: dict[int, Array] = {}  # newcomers by shape: [node]
+        self._members_by_shape: dict[int, Array] = {}  # new members by shape: [node]
         self._new = [
             np.zeros(len(domain_count.there), dtype=np.int64)
             for domain_count in self._rules.domain_counts
@@ -73,20 +73,20 @@ class InterPodState:
         self._standable = {shape: inside.get(shape, everywhere) for shape in self._concerning}
 
     def concerns(self, shape: int) -> bool:
-        """Whether any rule speaks of the shape, as who obeys it or as who is counted."""
+        """Whether any rule applies to members of the shape, or counts them."""
         return shape in self._concerning
 
     def near(self, shape: int) -> Sequence[Affinity]:
-        """What members of the shape have to be near to."""
+        """The affinity of the shape."""
         rules = self._concerning.get(shape, ())
         return [rule for rule in rules if isinstance(rule, Affinity) and rule.shape == shape]
 
     def counts_one_by_one(self, shape: int) -> bool:
-        """Whether one more member may forbid the next one."""
+        """Whether one more member of the shape may exclude the next one from a node."""
         return any(not isinstance(rule, Affinity) for rule in self._concerning.get(shape, ()))
 
     def add(self, shape: int, node: int, count: int) -> None:
-        """Put so many members there; take them away again if the number is negative."""
+        """Add ``count`` members of the shape on the node; a negative count removes members."""
         if shape not in self._concerning:
             return
         if shape not in self._members_by_shape:
@@ -107,7 +107,7 @@ class InterPodState:
         return all(self._holds(rule) for rule in own_rules)
 
     def open_to(self, shape: int) -> Flags:
-        """[node]: where one more member breaks no rule that can only get worse.
+        """[node]: where one more member breaks no rule that later members cannot repair.
 
         Affinity matters only in the end: see ``affinity_now``.
         """
@@ -122,7 +122,7 @@ class InterPodState:
         return mask
 
     def _keep_in_sight(self, mask: Flags, rule: Affinity, nodes: Array) -> None:
-        """Rule out the nodes outside the domains of the first member, which needs the next one."""
+        """Rule out nodes outside the domains of the first member, which needs a second there."""
         for index in rule.domain_counts:
             domain = self._rules.domain_counts[index].domain
             mask &= domain == domain[nodes[0]]
@@ -137,11 +137,11 @@ class InterPodState:
         return mask
 
     def is_alone(self, rule: Affinity) -> bool:
-        """Whether no pod that the rule could be about is counted yet."""
+        """Whether no pod or member is counted yet that the rule selects."""
         return not any(self._total(index).any() for index in rule.domain_counts)
 
     def emptiest(self, shape: int, among: Array) -> Array:
-        """Those of the nodes where the shape's spread wants the next member most."""
+        """The nodes of ``among`` in the emptiest domains of the shape's spreads."""
         for rule in self._concerning[shape]:
             if isinstance(rule, EvenSpread) and rule.shape == shape:
                 total = self._total(rule.domain_count)[self._domain_count(rule).domain[among]]
@@ -152,21 +152,22 @@ class InterPodState:
         return self._rules.domain_counts[rule.domain_count]
 
     def _total(self, index: int) -> Array:
-        """[domain]: all who are counted."""
+        """[domain]: the number of counted pods and members."""
         total: Array = self._rules.domain_counts[index].there + self._new[index]
         return total
 
     def _present(self, rule: AntiAffinity | EvenSpread) -> Flags:
-        """[domain]: whether a member that obeys the rule is in it."""
+        """[domain]: whether a member with the rule is in it."""
         own = self._domain_count(rule).domain[self._where(rule)]
         is_present = np.zeros(len(self._new[rule.domain_count]), dtype=np.bool_)
         is_present[own[own >= 0]] = True
         return is_present
 
     def _where(self, rule: Rule) -> Array:
-        """The nodes with a member that obeys the rule.
+        """The nodes with a member that has the rule.
 
-        Reserved members with anti-affinity are left out: what they reject is not allowed there.
+        Reserved members with anti-affinity are left out: ``Problem.allowed`` already excludes the
+        pods that they reject.
         """
         members = self._members_by_shape.get(rule.shape)
         nodes = NOWHERE if members is None else np.flatnonzero(members)
@@ -176,7 +177,7 @@ class InterPodState:
         return np.union1d(nodes, before)
 
     def _closed(self, rule: AntiAffinity, shape: int) -> Flags:
-        """[domain]: where one more of the shape would not keep apart."""
+        """[domain]: where one more member of the shape would break the anti-affinity."""
         closed = np.zeros(len(self._new[rule.domain_count]), dtype=np.bool_)
         if rule.shape == shape:
             closed |= self._new[rule.domain_count] > 0
@@ -185,7 +186,7 @@ class InterPodState:
         return closed
 
     def _full(self, rule: EvenSpread, shape: int) -> Flags:
-        """[domain]: where one more of the shape would be too many now."""
+        """[domain]: where one more member of the shape would now exceed the skew."""
         domain_count, total = self._domain_count(rule), self._total(rule.domain_count)
         least = 0 if rule.from_zero else total.min(initial=np.iinfo(np.int64).max)
         full: Flags = total + domain_count.counted[shape] - least > rule.max_skew
@@ -208,7 +209,7 @@ class InterPodState:
         total, present = self._total(rule.domain_count), self._present(rule)
         if rule.from_zero:
             return bool((total[present] <= rule.max_skew).all())
-        # Without the member itself its own domain has one less, and may be the emptiest.
+        # Without the member itself, its own domain counts one less and may be the emptiest.
         own = int(self._domain_count(rule).counted[rule.shape])
         return bool((np.maximum(total[present] - total.min(), own) <= rule.max_skew).all())
 
@@ -223,7 +224,7 @@ class InterPodState:
         return all(bool((counts > 0).all()) for counts in other_counts) or self._is_first(rule)
 
     def _is_first(self, rule: Affinity) -> bool:
-        """Whether a member that obeys the rule may be the first, with no other anywhere."""
+        """Whether a member with the rule may be the first, with no other counted pod anywhere."""
         return rule.may_be_first and all(
             int(self._total(index).sum())
             == int(self._rules.domain_counts[index].counted[rule.shape])
@@ -251,7 +252,7 @@ def _counting(rules: Rules, shapes: int) -> Sequence[Sequence[int]]:
 
 
 def _concerning(rules: Rules, counting: Sequence[Sequence[int]]) -> Mapping[int, Sequence[Rule]]:
-    """By shape: the rules that it obeys, or that count it."""
+    """By shape, the rules of the shape and the rules that count it."""
     rules_by_index: dict[int, list[Rule]] = {}
     rules_by_shape: dict[int, dict[Rule, None]] = {}
     everything: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)

@@ -1,7 +1,8 @@
 """Strategies of other packages, found by their entry points and never trusted.
 
-A package offers one under the group ``tutti.strategies``: the name, and a callable that makes it
-without arguments. A sentence says what it breaks, raises or answers wrongly.
+A package offers a strategy under the group ``tutti.strategies``: a name, and a callable without
+arguments that makes the strategy. If a strategy raises an error or answers wrongly, the failure has
+a sentence that says so.
 """
 
 import inspect
@@ -16,7 +17,7 @@ from .problem import Budget, Demand, DemandLevel, Outcome, Part, Problem, Share,
 
 GROUP = "tutti.strategies"
 
-# One pod and one node that has room for it: the problem that a strategy must solve before its use.
+# One pod, and one node that has room for it: a strategy must solve this problem before its use.
 TRIAL = Problem(
     free=np.ones((1, 1), dtype=np.int64),
     requests=np.ones((1, 1), dtype=np.int64),
@@ -30,7 +31,7 @@ class StrategyError(Exception):
 
 
 def offered() -> Mapping[str, EntryPoint]:
-    """The entry points of installed packages by name; of several the first by what they name."""
+    """The entry points of installed packages by name; of equal names, the smallest value wins."""
     points = sorted(entry_points(group=GROUP), key=lambda point: point.value, reverse=True)
     return {point.name: point for point in points}
 
@@ -58,24 +59,24 @@ def load(point: EntryPoint) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A strategy whose errors and wrong answers are failures, so that the fallback answers."""
+    """A strategy whose errors and wrong answers become failures, so that the fallback answers."""
 
     name: str
     inner: Strategy
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
-        """Answer as the strategy does, or fail with the reason."""
+        """Return the strategy's answer, or a failure with the reason."""
         nothing = ((),) * len(problem.demands)
         try:
             solution = self.inner.solve(problem, budget)
             wrong = _wrong(problem, solution)
-        except Exception as error:  # noqa: BLE001 - it is not ours: whatever it raises
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             return Solution(Outcome.FAILED, nothing, _error_text(error))
         return Solution(Outcome.FAILED, nothing, wrong) if wrong else solution
 
 
 def _wrong(problem: Problem, solution: object) -> str:
-    """Why this is no answer; empty if it is one."""
+    """Why this is not a valid answer; empty if it is valid."""
     if not isinstance(solution, Solution) or not isinstance(solution.outcome, Outcome):
         return f"it answered {type(solution).__name__}, not a Solution with an Outcome"
     if solution.outcome is Outcome.FAILED:

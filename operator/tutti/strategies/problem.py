@@ -1,6 +1,7 @@
-"""The numbers that strategies see, and the one protocol they serve.
+"""The numbers that strategies see, and the protocol that all strategies have.
 
-No names, labels or clocks: a Problem is a Snapshot reduced to arrays, a Solution is counts.
+There are no names, labels or clocks: a Problem is a Snapshot reduced to arrays, and a Solution is
+counts.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ class Part:
 
 
 class DemandLevel(NamedTuple):
-    """A priority, or the starved gang of a priority, which comes before the others of it."""
+    """A priority, or the starved gang of a priority, which comes before its other gangs."""
 
     priority: int
     is_starved: bool = False
@@ -30,22 +31,22 @@ class DemandLevel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SameDomain:
-    """All members of these parts get nodes of one domain of a level, whichever domain it is.
+    """All members of these parts get nodes in one domain of a level, whichever domain it is.
 
     A node whose domain is -1 is in no domain, and none of these members may go there.
     """
 
     level: int  # index into Problem.domains
     parts: tuple[int, ...]  # indices into Demand.parts
-    domain: int | None = None  # it must be this one; None if any will do
+    domain: int | None = None  # the required domain; None if any will do
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
     """A gang as numbers: choose exactly ``need`` members from its parts, or none at all.
 
-    ``role_minimum[r]`` of them at least come from role r, and at most ``role_maximum[r]``. A gang
-    without roles has one role of minimum 0. Where ``role_maximum`` is empty, no role has one.
+    At least ``role_minimum[r]`` and at most ``role_maximum[r]`` members come from role r. A gang
+    without roles has one role with minimum 0. If ``role_maximum`` is empty, no role has a maximum.
     Every rule of ``same_domain`` holds for the members that are chosen.
     """
 
@@ -53,12 +54,12 @@ class Demand:
     parts: tuple[Part, ...]
     role_minimum: tuple[int, ...]
     level: DemandLevel  # larger comes first
-    value: int  # what admitting it is worth within its level; positive
+    value: int  # value of admitting it within its level; positive
     role_maximum: tuple[int, ...] = ()
     same_domain: tuple[SameDomain, ...] = ()
 
     def maximum(self, role: int) -> int:
-        """How many members of a role may start, at most."""
+        """The most members of a role that may start."""
         return min(self.need, self.role_maximum[role]) if self.role_maximum else self.need
 
 
@@ -66,9 +67,9 @@ class Demand:
 class Cap:
     """A limit on what some demands use together of one resource: one row of a program.
 
-    The sum of ``amount[shape]`` over all members placed of these demands is at most ``room``.
-    Members that run already count as ``in_use``. Where they use the limit or more, no further
-    member with an amount is placed; members without an amount are.
+    The sum of ``amount[shape]`` over all placed members of these demands is at most ``room``.
+    Running members already count in ``in_use``. If ``in_use`` is at the limit or above it, only
+    members without an amount are placed.
     """
 
     demands: frozenset[int]  # indices into Problem.demands
@@ -78,12 +79,12 @@ class Cap:
 
     @property
     def room(self) -> int:
-        """What the demands may still use; never negative, so no cap makes a Problem infeasible."""
+        """The amount that is left; never negative, so no cap makes a Problem infeasible."""
         return max(self.limit - self.in_use, 0)
 
 
 class Placed(NamedTuple):
-    """Members of a shape on a node; how many there are does not matter."""
+    """A shape that has members on a node; their number does not matter."""
 
     shape: int
     node: int
@@ -96,8 +97,8 @@ class DomainCount:
     A node whose domain is -1 is in no domain, and pods on it are not counted.
     """
 
-    domain: NDArray[np.intp]  # [node]: which domain it is in, or -1
-    counted: NDArray[np.bool_]  # [shape]: does one member of it count
+    domain: NDArray[np.intp]  # [node]: its domain, or -1
+    counted: NDArray[np.bool_]  # [shape]: whether its members count
     there: NDArray[np.int64]  # [domain]: pods that count and have a node already
 
 
@@ -105,9 +106,9 @@ class DomainCount:
 class AntiAffinity:
     """Members of the shape share no domain with any other counted member.
 
-    Required anti-affinity. It binds both sides: no counted member may join them later either. On
-    nodes without a domain it always holds. ``Problem.allowed`` keeps members off pods that have a
-    node already; the rule does not use ``DomainCount.there``.
+    This is required anti-affinity. It binds both sides: no counted member may join them later
+    either. On nodes without a domain it always holds. ``Problem.allowed`` keeps members off pods
+    that have a node already; the rule does not use ``DomainCount.there``.
     """
 
     shape: int
@@ -118,9 +119,9 @@ class AntiAffinity:
 class Affinity:
     """Members of the shape have another counted pod in their domain, for each of the counts.
 
-    Required affinity: one count per term, and all count the same members. The rule forbids nodes
-    without a domain. If ``may_be_first``, the shape counts itself, and a member may also go to an
-    empty domain as long as no other member or pod is counted in any domain.
+    This is required affinity: there is one count per term, and all count the same members. The rule
+    forbids nodes without a domain. If ``may_be_first``, the shape counts itself, and a member may
+    also go to an empty domain as long as no other member or pod is counted in any domain.
     """
 
     shape: int
@@ -132,10 +133,10 @@ class Affinity:
 class EvenSpread:
     """The domain of a member counts at most ``max_skew`` more pods than any other domain.
 
-    Topology spread (DoNotSchedule). The domain's count includes the member, if the rule counts it;
-    the count of the emptiest domain leaves the member out. Every domain is compared, also domains
-    where members may not go. ``from_zero``: there are fewer domains than ``minDomains``, so the
-    least count is 0. The rule forbids nodes without a domain.
+    This is topology spread (DoNotSchedule). The domain's count includes the member, if the rule
+    counts it; the count of the emptiest domain leaves the member out. Every domain is compared,
+    including domains where members may not go. With ``from_zero``, there are fewer domains than
+    ``minDomains``, so the least count is 0. The rule forbids nodes without a domain.
     """
 
     shape: int
@@ -174,25 +175,25 @@ NO_RULES = Rules()
 class Problem:
     """Free room, shapes and demands; demands come in the order in which they are considered."""
 
-    free: NDArray[np.int64]  # [node, resource]; may be negative where a node is overdrawn
+    free: NDArray[np.int64]  # [node, resource]; may be negative if overcommitted
     requests: NDArray[np.int64]  # [shape, resource]
-    allowed: NDArray[np.bool_]  # [shape, node]: may this shape run there, room aside
+    allowed: NDArray[np.bool_]  # [shape, node]: whether it may run there, room aside
     demands: tuple[Demand, ...]
     rules: Rules = NO_RULES
     caps: tuple[Cap, ...] = ()
-    domains: tuple[NDArray[np.intp], ...] = ()  # [level][node]: which domain it is in, or -1
+    domains: tuple[NDArray[np.intp], ...] = ()  # [level][node]: its domain, or -1
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The effort a strategy may spend: the solver's own work first, the clock as the last net."""
+    """The effort that a strategy may spend: the solver's own work; the clock is a safety net."""
 
-    nodes: int = 500  # branch-and-bound nodes per priority level; more have rarely found more
-    seconds: float = 30.0  # wall time in all
+    nodes: int = 500  # branch-and-bound nodes per priority level; more rarely find better plans
+    seconds: float = 30.0  # wall time of the whole search
 
 
 class Outcome(StrEnum):
-    """How far a solution can be trusted to be the best one."""
+    """Whether a solution is proved to be the best one."""
 
     PROVED = "proved"
     HEURISTIC = "heuristic"
@@ -202,7 +203,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many members of one part of a demand on one node."""
+    """A number of members of one part of a demand on one node."""
 
     part: int
     node: int
@@ -219,7 +220,7 @@ class Solution:
     outcome: Outcome
     shares: Shares
     detail: str = ""  # for FAILED and BUDGET_EXHAUSTED: what happened, in one sentence
-    # (level, no answer is worth more), as far as known
+    # (level, upper bound of its value), for the levels with a known bound
     bounds: tuple[tuple[DemandLevel, int], ...] = ()
 
 
@@ -228,17 +229,17 @@ class Strategy(Protocol):
 
     @property
     def name(self) -> str:
-        """The name by which settings choose it."""
+        """The name by which settings choose the strategy."""
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Answer with whole demands only, never over ``free`` or a cap, only where ``allowed``.
 
-        The rules between members and those of domains hold in the answer.
+        The rules between members and the domain rules hold in the answer.
         """
 
 
 def admitted_value(problem: Problem, solution: Solution) -> Sequence[tuple[DemandLevel, int]]:
-    """The value admitted per level, highest level first: what two solutions are compared by."""
+    """The value admitted per level, highest level first; solutions are compared by it."""
     values = {demand.level: 0 for demand in problem.demands}
     for demand, shares in zip(problem.demands, solution.shares, strict=True):
         values[demand.level] += demand.value if shares else 0

@@ -1,7 +1,4 @@
-"""What competes for the nodes: shapes, what each asks for, and how many members are of use.
-
-Separate from the node classes because their trimming and the search need it, too.
-"""
+"""The shapes that compete for the nodes: their requests, and how many members could start."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,18 +15,18 @@ MOST_CELLS = 4_000_000  # numbers in one table
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeDemand:
-    """What competes for the nodes: shapes as rows, and how many members of each could start."""
+    """The shapes that compete for the nodes, as rows, and how many members of each could start."""
 
     shapes: Array  # [row]: index into Problem.requests
     requests: Array  # [row, resource]
-    most: Array  # [row]: no more than this are of use
+    most: Array  # [row]: more members than this cannot start
 
 
 def condensed(free: Array, shape_demand: ShapeDemand) -> tuple[Array, ShapeDemand]:
-    """The same with one resource for all that every shape requests in the same proportions.
+    """The same, with one resource for all resources that shapes request in equal proportions.
 
-    So the host ports of a pod that no other pod requests are one resource, however many they are.
-    Resources that no shape requests are left out.
+    For example, host ports of a pod that no other pod requests become one resource. Resources that
+    no shape requests are left out.
     """
     asks = shape_demand.requests
     used = np.flatnonzero(asks.any(axis=0))
@@ -40,7 +37,8 @@ def condensed(free: Array, shape_demand: ShapeDemand) -> tuple[Array, ShapeDeman
     for at, column in enumerate((asks[:, used] // units).T):
         same.setdefault(column.tobytes(), []).append(at)
     first = [own[0] for own in same.values()]
-    # The first of them keeps its amounts, for the engine's sake; the rest is counted in its units.
+    # The first resource keeps its amounts, for the engine's sake; the others are counted in its
+    # units.
     rooms = [
         (free[:, used[own]] // units[own]).min(axis=1) * units[own[0]]
         if len(own) > 1
@@ -64,6 +62,6 @@ def alone(room: Array, shape_demand: ShapeDemand) -> Array:
 
 
 def blocks(nodes: int, rows: int) -> Iterator[slice]:
-    """The nodes in parts, for tables with so many numbers for each."""
+    """Slices of the nodes, so that a table with ``rows`` numbers per node stays small."""
     size = max(1, MOST_CELLS // max(1, rows))
     yield from (slice(a, b) for a, b in pairwise([*range(0, nodes, size), nodes]))

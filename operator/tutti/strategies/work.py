@@ -1,6 +1,6 @@
-"""How much may be computed beside an engine's runs: counted, so that it ends alike everywhere.
+"""How much may be computed beside an engine's runs: counted, so that every machine ends equally.
 
-The clock is the last net.
+The clock is a safety net.
 """
 
 from math import inf
@@ -16,24 +16,24 @@ class Work:
     """How many numbers may still be computed."""
 
     def __init__(self, cells: float = inf, until: float = inf) -> None:
-        """So many, and until this moment of the monotonic clock."""
+        """Allow ``cells`` numbers, and no work after ``until`` by the monotonic clock."""
         self.spent = 0.0
         self.cells, self._until = cells, until
 
     @classmethod
     def within(cls, budget: Budget, until: float) -> "Work":
-        """As many as fit into the budget's seconds, the clock aside."""
+        """The numbers that fit into the seconds of the budget; ``until`` ends them by the clock."""
         return cls(budget.seconds * CELLS_PER_SECOND, until)
 
     def part(self, share: float) -> "Work":
-        """A share of it, for one purpose."""
+        """A share of the cells, for one purpose."""
         return Work(self.cells * share, self._until)
 
     def spend(self, cells: float) -> None:
-        """Count one step that computes so many numbers."""
+        """Count one step that computes ``cells`` numbers."""
         self.spent += CALL + cells
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the cells or the time are used up."""
         return self.spent >= self.cells or monotonic() >= self._until

@@ -1,11 +1,11 @@
-"""Which patterns the program needs: those that could be part of an answer worth more.
+"""Which patterns the program needs: those that a better answer could use.
 
-Column generation: the relaxation is solved with a few patterns, its prices say which others would
-improve it, until none does: then its value bounds every answer. A pattern whose reduced cost is
-larger than what is missing from the best known answer to that bound is in no better answer, so the
-program over all others is as good as the one over all. Sources: Gilmore and Gomory, Operations
-Research 9 (1961); the closing enumeration as Baldacci, Christofides and Mingozzi, Mathematical
-Programming 115 (2008).
+Column generation: the relaxation is solved with a few patterns, and its prices say which other
+patterns would improve it. When no pattern does, the value of the relaxation bounds every answer. A
+pattern whose reduced cost exceeds this bound minus the best known value is in no better answer. So
+the program without such patterns is as good as the program with all. Sources: Gilmore and Gomory,
+Operations Research 9 (1961); the closing enumeration is that of Baldacci, Christofides and
+Mingozzi, Mathematical Programming 115 (2008).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,23 +19,23 @@ from ..shape_demand import Array
 from .engine import Answer
 from .program import Program
 
-FEW = 400  # patterns that are not worth choosing from
+FEW = 400  # with no more patterns than this, all are taken
 MOST_ROUNDS = 60
-PER_CLASS = 2  # the best patterns of each class that come in at a time
-EPSILON = 1e-7  # of the value: what an engine's prices may be wrong by
+PER_CLASS = 2  # patterns that each class adds in one round
+EPSILON = 1e-7  # relative error of an engine's prices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LpRelaxation:
-    """The relaxation's value, and what each pattern would cost it."""
+    """The bound of the relaxation, and the reduced cost of each pattern."""
 
-    bound: float  # no answer is worth more
-    prices: NDArray[np.float64]  # by row: what a member of the shape costs the others
-    costs: NDArray[np.float64]  # reduced cost by pattern; at least zero, up to tolerance
+    bound: float  # no answer has a higher value
+    prices: NDArray[np.float64]  # by row: the price of a member of the shape
+    costs: NDArray[np.float64]  # reduced cost by pattern; at least zero, within tolerance
 
 
 class ColumnPool:
-    """All patterns of all classes that leave a choice, and which are in the program."""
+    """All patterns of classes with more than one pattern, and which of them are in the program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -51,7 +51,7 @@ class ColumnPool:
         self._owner = np.repeat(np.arange(len(sizes)), sizes)
 
     def seed(self) -> None:
-        """Take in all of them if they are few, else the most of every shape for each class."""
+        """Add all patterns if they are few; else one per class and shape, with most members."""
         if len(self._all) <= FEW:
             self.add(np.arange(len(self._all)))
         else:
@@ -59,14 +59,14 @@ class ColumnPool:
                 self.add(start + np.unique(filling.patterns.argmax(axis=0)))
 
     def cover(self, used: Array) -> None:
-        """Take in what an answer needs that puts ``used`` [row, node] members on the nodes."""
+        """Add the patterns that an answer needs with ``used`` [row, node] members on the nodes."""
         for start, filling in zip(self._starts.tolist(), self._fillings, strict=True):
             known = np.unique(used[:, filling.nodes].T, axis=0)
             covering = [(filling.patterns >= pattern).all(axis=1).argmax() for pattern in known]
             self.add(start + np.unique(covering))
 
     def relax(self, run: Callable[[], Answer]) -> LpRelaxation | Answer:
-        """Solve the relaxation over all patterns; the engine's own answer where it failed.
+        """Solve the relaxation over all patterns; return the engine's answer if it failed.
 
         ``run`` solves the relaxation over the patterns that are in the program.
         """
@@ -87,18 +87,18 @@ class ColumnPool:
         best = np.zeros(len(self._fillings))
         np.maximum.at(best, self._owner, worths)
         per_node = dict(zip(self._places, best.tolist(), strict=True))
-        # Bound and costs hold for any prices, none at all included; good ones make them sharp.
+        # Bound and costs are valid for any prices, even for none; good prices make them tight.
         bound = self._program.bound(prices, per_node)
         return LpRelaxation(bound, of_shapes, best[self._owner] - worths)
 
     def cheapest(self, relaxed: LpRelaxation) -> NDArray[np.intp]:
-        """The patterns that cost the relaxation least: they lead to a good answer soonest."""
+        """The patterns with the least reduced cost: they lead to a good answer soonest."""
         return np.argsort(relaxed.costs, kind="stable")[:FEW]
 
     def useful(self, relaxed: LpRelaxation, missing: float) -> NDArray[np.intp]:
-        """All that an answer worth more could use, and are not in the program.
+        """All patterns outside the program that a better answer could use.
 
-        ``missing`` is what the best known answer is short of the bound.
+        ``missing`` is the bound minus the value of the best known answer.
         """
         slack = EPSILON * max(1.0, abs(relaxed.bound))
         return np.flatnonzero((relaxed.costs <= missing + slack) & ~self._is_in)
@@ -113,12 +113,12 @@ class ColumnPool:
             self._program.add(self._fillings[i], own.tolist())
 
     def _worth(self, prices: Mapping[str, float]) -> NDArray[np.float64]:
-        """What a member of each shape is worth."""
+        """The price of a member of each shape."""
         rows = self._program.shape_rows
         return np.array([max(0.0, prices.get(str(row.name), 0.0)) for row in rows])
 
     def _promising(self, prices: Mapping[str, float]) -> NDArray[np.intp]:
-        """The best few of each class that are worth more than a node costs, and not in yet."""
+        """The best unused patterns of each class that are worth more than a node costs."""
         rows = [filling.row for filling in self._fillings]
         paid = np.array(
             [prices.get(str(row.name), 0.0) if row is not None else 0.0 for row in rows]

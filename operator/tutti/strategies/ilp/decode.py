@@ -1,7 +1,8 @@
-"""From numbers per type and class to shares: who starts, with which members, on which nodes.
+"""From numbers per type and class to shares: which gangs start, with which members, on which nodes.
 
-Splitting loses nothing. Members of identical gangs divide evenly, since a gang's rules are nested
-sums (total unimodularity: Baum and Trotter, 1978); nodes of one class can all be filled alike.
+Splitting loses nothing. The members of identical gangs divide evenly, since a gang's rules are
+nested sums (total unimodularity: Baum and Trotter, 1978). The nodes of one class can be filled in
+the same ways.
 """
 
 from bisect import bisect_left, insort
@@ -14,13 +15,13 @@ from ..problem import Demand, Problem, Share, Shares
 from ..shape_demand import Array, ShapeDemand
 from .program import ClassVariables, GangType, Program
 
-CLOSE_ENOUGH = 1e-4  # an engine's integers are whole within 1e-6; further off, it is unfinished
+CLOSE_ENOUGH = 1e-4  # an engine's integers are within 1e-6 of whole; otherwise it has not finished
 
 Members = Mapping[tuple[int, int], int]  # (demand, part) -> how many
 
 
 def whole_numbers(values: Mapping[str, float]) -> Mapping[str, int] | None:
-    """An engine's values as the whole numbers that they should be; None where they are not."""
+    """An engine's values rounded to integers; None if a value is not close to an integer."""
     rounded = {name: round(value) for name, value in values.items()}
     if not values or any(abs(values[name] - n) > CLOSE_ENOUGH for name, n in rounded.items()):
         return None
@@ -30,10 +31,10 @@ def whole_numbers(values: Mapping[str, float]) -> Mapping[str, int] | None:
 def split(
     problem: Problem, program: Program, numbers: Mapping[str, int], free: Array | None = None
 ) -> Shares:
-    """The shares that numbers by variable stand for.
+    """The shares that the values of the variables stand for.
 
-    ``free`` is the room in the program's resources, where these are not the problem's. Shares need
-    not be sound where classes were counted as a whole.
+    ``free`` is the room in the program's resources, if these differ from the problem's. If classes
+    were counted as a whole, the shares may be unsound.
     """
     room = problem.free if free is None else free
     members: dict[tuple[int, int], int] = {}
@@ -46,7 +47,10 @@ def split(
 
 
 def _members(gang_type: GangType, numbers: Mapping[str, int]) -> Members:
-    """How many members of each part each demand of the type starts with; the first ones start."""
+    """The number of members of each part that each demand of the type starts with.
+
+    The first demands of the type start.
+    """
     totals = [numbers[variable.name] * count for variable, count in gang_type.members]
     members: dict[tuple[int, int], int] = {}
     remaining = numbers[gang_type.starts.name]
@@ -59,7 +63,7 @@ def _members(gang_type: GangType, numbers: Mapping[str, int]) -> Members:
 
 
 def _fair(demand: Demand, totals: Sequence[int], gangs: int) -> Sequence[int]:
-    """One gang's part of what all have together: rounded down or up, part by part, role by role."""
+    """One gang's share of the totals: rounded down or up, part by part and role by role."""
     counts = [total // gangs for total in totals]
     roles = range(len(demand.role_minimum))
     own = {role: [i for i, part in enumerate(demand.parts) if part.role == role] for role in roles}
@@ -101,7 +105,7 @@ def _pack(
     filling: ClassVariables,
     numbers: Mapping[str, int],
 ) -> None:
-    """Spread what a class holds as a whole over its nodes, the largest first, while it fits."""
+    """Spread the members of a class counted as a whole over its nodes, the largest first."""
     nodes = filling.nodes
     free = room[nodes].clip(0)
     size = (shape_demand.requests / free.max(axis=0).clip(1)).max(axis=1)
@@ -123,7 +127,8 @@ def _distribute(
 ) -> Shares:
     """Give each demand's members their nodes; ``free_seats`` is what nodes take, by row.
 
-    Demands in order; each takes the tightest node that holds all it needs, else the roomiest.
+    Demands are in order. Each takes the tightest node that holds all it needs, or else the
+    roomiest.
     """
     row_of = {int(shape): row for row, shape in enumerate(shape_demand.shapes)}
     free_seats = [_FreeSeats(row) for row in places]
@@ -136,17 +141,17 @@ def _distribute(
 
 
 class _FreeSeats:
-    """The nodes of one row by how many members they still take, so that none is searched for."""
+    """The nodes of one row, indexed by how many members they still take."""
 
     def __init__(self, seats: Array) -> None:
-        self._nodes = {  # each a heap, since sorted
+        self._nodes = {  # each list is a heap, since it is sorted
             int(count): np.flatnonzero(seats == count).tolist()
             for count in np.unique(seats[seats > 0])
         }
         self._counts = sorted(self._nodes)
 
     def take(self, missing: int) -> Iterable[tuple[int, int]]:
-        """Nodes and how many each gets; of equal ones the first, until none is missing or left."""
+        """Nodes and the members that each gets; between equal nodes, the first."""
         while missing > 0 and self._counts:
             at = min(bisect_left(self._counts, missing), len(self._counts) - 1)
             room = self._counts[at]

@@ -1,7 +1,7 @@
-"""The engines that solve an integer program: CBC in a process of its own, HiGHS in this one.
+"""The engines that solve an integer program: CBC in its own process, HiGHS in this one.
 
-Both search for the best answer within a number of branch-and-bound nodes; the clock stops them as
-the last resort. Their answers are trusted only as far as they can be checked.
+Both search for the best answer within a number of branch-and-bound nodes; the clock is the last
+limit. Their answers are trusted only as far as they can be checked.
 """
 
 # subprocess: PuLP waits for its engine without a limit, so a hanging CBC would stop every cycle.
@@ -33,8 +33,8 @@ from pulp.constants import (
 
 from ..problem import Outcome
 
-# What an engine says about itself is what a Solution says about itself, row by row. A program here
-# always has a solution (admit nothing more), so "infeasible" and "unbounded" are an engine that is
+# The outcome of a Solution, by the status and solution status of an engine. A program here always
+# has a solution (admit nothing more), so "infeasible" and "unbounded" mean that the engine is
 # wrong.
 OUTCOMES: Mapping[tuple[int, int], Outcome] = {
     (LpStatusOptimal, LpSolutionOptimal): Outcome.PROVED,
@@ -49,21 +49,21 @@ OUTCOMES: Mapping[tuple[int, int], Outcome] = {
 _HIGHS_OUTCOMES: Mapping[str, Outcome] = {
     "Optimal": Outcome.PROVED,
     "Time limit reached": Outcome.BUDGET_EXHAUSTED,
-    "Solution limit reached": Outcome.BUDGET_EXHAUSTED,  # its word for the limit of nodes
+    "Solution limit reached": Outcome.BUDGET_EXHAUSTED,  # also the status at the limit of nodes
     "Iteration limit reached": Outcome.BUDGET_EXHAUSTED,
 }
 _FEASIBLE = 2  # highspy's kSolutionStatusFeasible
 
-LEAST_SECONDS = 0.01  # that CBC is given once its program is written
-GRACE_SECONDS = 2.0  # for reading and writing files, beyond the limit that CBC keeps itself
-# Its "Continuous objective value" has six digits only, which may be less than the value.
+LEAST_SECONDS = 0.01  # the least time for CBC once its program is written
+GRACE_SECONDS = 2.0  # for reading and writing files, beyond CBC's own limit
+# CBC's "Continuous objective value" has only six digits, so it may be below the true value.
 _BOUND = re.compile(rb"^Upper bound:\s+(-?[\d.e+]+)", re.MULTILINE)
 _VERSION = re.compile(rb"^Version:\s+(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class SolverLimits:
-    """What one run may cost."""
+    """The limits of one run of an engine."""
 
     nodes: int
     seconds: float
@@ -71,26 +71,26 @@ class SolverLimits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one run of an engine gave; values by variable name, empty without a solution."""
+    """The result of one run; ``values`` are by variable name, and empty without a solution."""
 
     outcome: Outcome
     values: Mapping[str, float]
     detail: str = ""
-    bound: float | None = None  # no solution is worth more, as far as the engine said
+    bound: float | None = None  # upper bound of all solutions, by the engine
     prices: Mapping[str, float] = field(default_factory=dict)  # of a relaxation's rows, by name
 
 
 class Engine(Protocol):
-    """Something that maximises a program."""
+    """An engine that maximises a program."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name of the engine in messages."""
 
     def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
-        """Run once; every way in which that can fail is an answer.
+        """Run once; a failure is an answer, too, and raises nothing.
 
-        ``relaxed`` lets go of whole numbers, and asks for prices.
+        With ``relaxed``, values need not be integers, and the answer has prices.
         """
 
 
@@ -100,12 +100,12 @@ class Cbc:
     name = "CBC"
 
     def __init__(self, path: str | None = None, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Use the CBC at this path; None is the one that comes with PuLP."""
+        """Use the CBC at this path; None means the CBC that comes with PuLP."""
         self._path = path or PULP_CBC_CMD.pulp_cbc_path
         self._grace_seconds = grace_seconds
 
     def version(self) -> str:
-        """Its version, from a run of it; or why there is none."""
+        """The version of CBC, from a run of it; or a message that says why there is none."""
         try:
             ended = _run([self._path, "-quit"], self._grace_seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -130,14 +130,14 @@ class Cbc:
     def _run_in(
         self, folder: Path, program: LpProblem, effort: SolverLimits, *, relaxed: bool
     ) -> Answer:
-        """Write the program, run CBC on it, read its answer, as PuLP does it but with a limit."""
+        """Write the program, run CBC on it, read its answer; like PuLP, but with a time limit."""
         until = monotonic() + effort.seconds
         model_file, solution_file = folder / "model.mps", folder / "solution.txt"
         engine = COIN_CMD(path=self._path, msg=False, mip=not relaxed)  # type: ignore[no-untyped-call]
         variables, names, rows, _ = program.writeMPS(str(model_file), rename=1, mip=not relaxed)
-        seconds = max(LEAST_SECONDS, until - monotonic())  # writing took some
+        seconds = max(LEAST_SECONDS, until - monotonic())  # writing took some time
         command = [self._path, str(model_file), "-max", "-sec", f"{seconds:.3f}"]
-        # No "threads": serial is CBC's default and the only mode that repeats itself exactly.
+        # No "threads": serial is CBC's default, and the only mode that repeats itself exactly.
         options = f"-ratio 0 -allow 0 -timeMode elapsed -maxNodes {effort.nodes} -solve"
         command += [*options.split(), "-printingOptions", "all", "-solution", str(solution_file)]
         ended = _run(command, seconds + self._grace_seconds)
@@ -156,7 +156,7 @@ class Cbc:
 
 
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
-    """Run CBC, for so long at most; what it prints is kept."""
+    """Run CBC for at most ``seconds``; return its standard output."""
     return subprocess.run(  # noqa: S603 - our own arguments, no shell
         command,
         stdin=subprocess.DEVNULL,
@@ -175,7 +175,8 @@ class Highs:
     def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
         """See ``Engine.run``; HiGHS stops at its limits by itself.
 
-        PuLP builds the model; its reading of the answer knows no node limit, so that is done here.
+        PuLP builds the model. PuLP does not know the node limit when it reads answers, so that is
+        done here.
         """
         if effort.seconds <= 0:
             return Answer(Outcome.BUDGET_EXHAUSTED, {})
@@ -206,7 +207,7 @@ class Highs:
             outcome=outcome,
             values=dict(zip(names, solution.col_value, strict=True)) if is_feasible else {},
             detail=f"HiGHS answered {status!r}",
-            bound=bound if isfinite(bound) else None,  # stopped before it had one
-            # It is handed the objective with its sign changed.
+            bound=bound if isfinite(bound) else None,  # stopped before it had a bound
+            # PuLP gives HiGHS the objective with its sign changed.
             prices={row: -dual for row, dual in zip(rows, solution.row_dual, strict=True)},
         )

@@ -1,8 +1,8 @@
-"""Single members that change places with those that wait, as long as more comes in than goes out.
+"""Exchanges single members with waiting ones, as long as the value grows.
 
-Local search for gangs of one, where nodes can be filled in too many ways for a program. Node by
-node: up to two members leave, up to two come in, the exchange that gains most first. It is an
-answer, and never a proof; how good it is, a bound says.
+This is local search for gangs with one member, for nodes that can be filled in too many ways for a
+program. Node by node, up to two members leave and up to two come in; the exchange that gains most
+comes first. The result is an answer and never a proof; the bound says how good it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,14 +16,14 @@ from ..problem import Demand, DemandLevel, Problem, Share, Shares
 from ..shape_demand import Array, Flags
 from ..work import Work
 
-MOST_WAITING = 96  # that are tried on a node: those worth most for their price
-MOST_LEAVING = 16  # members of a node of which two may leave; of more, these are worth least
-MOST_LEFT = 2**62  # of a cap: more than this counts as so much
-TINY = 1e-9  # of a price, so that there is one to divide by
+MOST_WAITING = 96  # gangs that are tried on a node: the highest value per price
+MOST_LEAVING = 16  # for exchanges of two: the members of a node with the least value
+MOST_LEFT = 2**62  # room of a cap; more counts as this much
+TINY = 1e-9  # added to prices to avoid division by zero
 
 
 class _Swap(NamedTuple):
-    """Who leaves a node, who comes, and what is gained."""
+    """The gangs that leave a node, the gangs that come, and the gain in value."""
 
     gone: tuple[int, ...]
     come: tuple[int, ...]
@@ -31,7 +31,7 @@ class _Swap(NamedTuple):
 
 
 class Exchange:
-    """The single members of one level, on nodes and waiting; lower levels are left out."""
+    """The single members of one level, placed and waiting; lower levels are left out."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Exchange:
         best: Shares,
         prices: Mapping[int, float],
     ) -> None:
-        """Start from an answer; ``prices``: what a member of each shape costs the rest."""
+        """Start from an answer; ``prices`` has the price of a member of each shape."""
         demands = problem.demands
         self._problem = problem
         self._shares = [own if demands[i].level >= level else () for i, own in enumerate(best)]
@@ -69,7 +69,7 @@ class Exchange:
         return bool((self._node < 0).any())
 
     def run(self, enough: int, work: Work) -> None:
-        """Exchange until so much is gained, or nothing more, or the work is used up."""
+        """Exchange until ``enough`` is gained, no exchange gains, or the work is used up."""
         before = enough + 1
         while before > enough > 0 and not work.is_over:
             before = enough
@@ -77,13 +77,13 @@ class Exchange:
                 enough -= self._gained(node, enough, work)
 
     def shares(self) -> Shares:
-        """Who is where by now, of the level and those above."""
+        """The current shares of this level and the levels above."""
         for i, node in zip(self._indices, self._node.tolist(), strict=True):
             self._shares[i] = (Share(0, node, 1),) if node >= 0 else ()
         return tuple(self._shares)
 
     def _gained(self, node: int, enough: int, work: Work) -> int:
-        """Exchange on one node, until so much is gained or nothing more."""
+        """Exchange on one node until ``enough`` is gained or no exchange gains; return the gain."""
         gained = 0
         while gained < enough and not work.is_over and (swap := self._best_swap(node, work)):
             self._move(swap.gone, -1)
@@ -112,14 +112,14 @@ class Exchange:
         return best
 
     def _waiting(self, node: int, most: Array) -> Array:
-        """Those without a node that could go there if all others left, the best ones."""
+        """The best waiting gangs that could go to the node if all others left it."""
         waiting = self._by_ratio[self._node[self._by_ratio] < 0]
         waiting = waiting[self._problem.allowed[self._shape[waiting], node]]
         fitting: Array = waiting[_holds(most, self._asks[waiting])]
         return fitting[:MOST_WAITING]
 
     def _move(self, singles: Sequence[int], node: int) -> None:
-        """Take these off their nodes, or put them on this one."""
+        """Take these gangs off their nodes if ``node`` is negative, else put them on the node."""
         resources = self._left.shape[1]
         for at in singles:
             sign, where = (1, self._node[at]) if node < 0 else (-1, node)
@@ -129,7 +129,7 @@ class Exchange:
 
 
 class _Coming:
-    """One or two of those that wait, the most valuable first."""
+    """All sets of one or two waiting gangs, the most valuable first."""
 
     def __init__(self, waiting: Array, value: Array, asks: Array) -> None:
         first, second = (waiting[positions] for positions in np.triu_indices(len(waiting), 1))
@@ -141,7 +141,7 @@ class _Coming:
         self._second = np.concatenate([np.full(len(waiting), -1), second])[order]
 
     def most_valuable(self, room: Array, least: int, work: Work) -> tuple[int, ...]:
-        """The gangs that fit and are worth most, and more than ``least``; or none."""
+        """The most valuable set that fits and is worth more than ``least``; else empty."""
         end = int(np.searchsorted(-self._values, -least, side="left"))
         work.spend(end * len(room))
         fits = _holds(room, self._sums[:end])
@@ -153,9 +153,9 @@ class _Coming:
 def _cap_columns(
     problem: Problem, singles: Sequence[int], shares: Sequence[Sequence[Share]]
 ) -> tuple[Array, Array]:
-    """What caps leave beside these shares, and what single members use of them: [single, cap].
+    """The room below caps beside these shares, and [single, cap] what single members use of it.
 
-    To an exchange, a cap is one more resource, which all nodes share. Caps that waiting gangs
+    In an exchange, a cap is one more resource, which all nodes share. Caps that waiting gangs
     cannot exceed are left out.
     """
     usage = CapUsage(problem)
@@ -178,7 +178,7 @@ def _cap_columns(
 
 
 def _leaving(own: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """No gang, one of these, two of the first of them."""
+    """The sets of gangs that may leave: none, each gang alone, and pairs of the first gangs."""
     yield ()
     for size in (1, 2):
         yield from combinations(own[:MOST_LEAVING] if size > 1 else own, size)
@@ -191,5 +191,5 @@ def _holds(room: Array, asks: Array) -> Flags:
 
 
 def _is_single(demand: Demand, level: DemandLevel) -> bool:
-    """Whether it is of the level, and one member of one shape."""
+    """Whether the demand is of the level, and needs one member of one shape."""
     return demand.level == level and demand.need == 1 and len(demand.parts) == 1

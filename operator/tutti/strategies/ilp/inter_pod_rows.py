@@ -1,7 +1,7 @@
-"""The program of admission with rules between members: numbers by shape and node, and the rules.
+"""The program of admission with rules between members: members by shape and node, and the rules.
 
-Separate from the program without them, of which it is the largest form: every node is a class of
-its own. Flags say in which domains members are who obey a rule; where they are, the rule is a row.
+It is the largest form of the program without rules: every node is a class of its own. Flags say in
+which domains a rule has members; for those domains the rule is a row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,11 +17,11 @@ from ..shape_demand import ShapeDemand
 from .patterns import NodeClass
 from .program import Program, Term
 
-Place = tuple[int, LpVariable]  # of a shape's row: how many members are on some node
+Place = tuple[int, LpVariable]  # (row, variable): members of the row's shape on one node
 
 
 def node_by_node(problem: Problem, shape_demand: ShapeDemand) -> Sequence[NodeClass]:
-    """Every node that can take any member, each alone, with the most of each shape."""
+    """Every node that can take any member as a class, with the most members of each shape."""
     most = np.zeros((len(shape_demand.shapes), len(problem.free)), dtype=np.int64)
     inside = domains_needed(problem)
     for row, shape in enumerate(shape_demand.shapes.tolist()):
@@ -64,18 +64,18 @@ class InterPodProgram(Program):
             self._keep_even(even)
 
     def aim(self, level: DemandLevel) -> int:
-        """Aim at one level's value; lower ones may start, since others may have to be near them."""
+        """Aim at one level's value; lower levels may start, since affinity may need them."""
         unit = super().aim(level)
         for gang_type in self.types:
             gang_type.starts.upBound = len(gang_type.indices)
         return unit
 
     def _add_room(self, terms: list[Term], room: int) -> None:
-        """Demand it exactly, however fine the amounts are: here the rows alone say what fits."""
+        """Add the row exactly, however large the amounts are: here the rows alone say what fits."""
         self._add_floor([(variable, -amount) for variable, amount in terms], -room)
 
     def _by_domain(self, domain_count: DomainCount) -> Sequence[Sequence[Place]]:
-        """[domain]: the numbers of counted members."""
+        """[domain]: the variables of counted members."""
         places_by_domain: list[list[Place]] = [[] for _ in domain_count.there]
         for shape, row in self._row_of.items():
             if domain_count.counted[shape]:
@@ -85,7 +85,7 @@ class InterPodProgram(Program):
         return places_by_domain
 
     def _own(self, shape: int, domain_count: DomainCount) -> Mapping[int, Sequence[Place]]:
-        """The numbers of members of a shape, by domain where there are any."""
+        """The variables of members of a shape, by domain; domains without any are left out."""
         places_by_domain: dict[int, list[Place]] = {}
         row = self._row_of.get(shape)
         if row is None:
@@ -103,7 +103,7 @@ class InterPodProgram(Program):
         return list(dict.fromkeys(domains))
 
     def _keep_apart(self, rule: AntiAffinity) -> None:
-        """In the domain of a member of the shape, no other member is counted."""
+        """Add rows: in the domain of a member of the shape, no other member is counted."""
         domain_count, row = self._domain_counts[rule.domain_count], self._row_of[rule.shape]
         counts_itself = bool(domain_count.counted[rule.shape])
         for domain, own in self._own(rule.shape, domain_count).items():
@@ -120,7 +120,7 @@ class InterPodProgram(Program):
                 self._row([*_sum(other_places), (flag, most)], LpConstraintLE, most)
 
     def _keep_near(self, rule: Affinity) -> None:
-        """A member of the shape has a counted pod in its domain, or is the only counted pod."""
+        """Add rows: a member of the shape has a counted pod in its domain, or is the only one."""
         alone = [self._alone(rule)] if rule.may_be_first else []
         for index in rule.domain_counts:
             domain_count = self._domain_counts[index]
@@ -140,20 +140,20 @@ class InterPodProgram(Program):
                     self._row([*counted, *flags], LpConstraintGE, lacking)
 
     def _alone(self, rule: Affinity) -> LpVariable:
-        """A flag: no other member or pod is counted, in any domain."""
+        """A flag that may be 1 only if no other member or pod is counted in any domain."""
         flag = self._whole("a", 1)
         for index in rule.domain_counts:
             domain_count = self._domain_counts[index]
             counted = [place for own in self._counted_in[index] for place in own]
             most, placed = self._most(counted), int(domain_count.there.sum())
             itself = int(domain_count.counted[rule.shape])
-            # A larger weight would not bind.
+            # A larger weight would not tighten the row.
             weight = max(most + placed - itself, 0)
             self._row([*_sum(counted), (flag, weight)], LpConstraintLE, weight + itself - placed)
         return flag
 
     def _keep_even(self, rule: EvenSpread) -> None:
-        """The domain of a member counts at most the allowed skew more than the emptiest."""
+        """Add rows: the domain of a member counts at most the skew more than the emptiest."""
         domain_count, counted = (
             self._domain_counts[rule.domain_count],
             self._counted_in[rule.domain_count],
@@ -176,7 +176,7 @@ class InterPodProgram(Program):
                 self._row(terms, LpConstraintLE, skew - placed + beyond)
 
     def _least(self, domain_count: int) -> LpVariable:
-        """A number that is at most the count in any domain."""
+        """A variable that is at most the count in every domain."""
         counted, placed = (
             self._counted_in[domain_count],
             self._domain_counts[domain_count].there.tolist(),
@@ -188,14 +188,14 @@ class InterPodProgram(Program):
         return least
 
     def _most(self, places: Iterable[Place]) -> int:
-        """No more members than this are in these places."""
+        """An upper bound of the number of members in these places."""
         sums: dict[int, int] = {}
         for row, variable in places:
             sums[row] = sums.get(row, 0) + int(variable.upBound or 0)
         return sum(min(n, int(self.shape_demand.most[row])) for row, n in sums.items())
 
     def _flag(self, own: Iterable[Place], most: int) -> LpVariable:
-        """Whether these places have a member; at most so many fit."""
+        """A flag that is 1 if these places have a member; at most ``most`` members fit there."""
         flag = self._whole("p", 1)
         self._row([*_sum(own), (flag, -most)], LpConstraintLE, 0)
         return flag

@@ -1,8 +1,9 @@
-"""The best admission level by level, where members have rules between them.
+"""The best admission level by level, if members have rules between them.
 
-First as if there were none: that bounds what can be had, and what starts then is tried under the
-rules. Where something is missing and the program with the rules is small enough, the engine looks
-for the best; it is exact. Else the bound says how much better an answer could be.
+First comes the problem without rules. Its value is a bound, and the gangs that start in its answer
+are tried under the rules. If the result is below the bound and the program with the rules is small
+enough, the engine searches that program, which is exact. Otherwise the bound says how much better
+an answer could be.
 """
 
 from collections.abc import Sequence
@@ -20,9 +21,9 @@ from .levels import TOO_COARSE, LevelResult, LevelSearch, whole_bound
 from .relaxation import carried_out, without_rules
 
 TOO_LARGE = "rules between members make too many cases for a proof"
-MOST_PLACES = 6_000  # pairs of shape and node; of more, engines prove nothing within a budget
-# Branch-and-bound nodes for each of the budget: rules that either hold or do not take many of them,
-# and those of a small program cost little.
+MOST_PLACES = 6_000  # pairs of shape and node; with more, engines prove nothing within a budget
+# Factor for the budget's branch-and-bound nodes: rules that either hold or do not need many of
+# them, and the nodes of a small program cost little.
 MOST_NODES, NODES_OF_ALL_PLACES = 40, 12_000
 
 
@@ -42,7 +43,7 @@ class InterPodSearch:
         self._relaxed = without_rules(self._problem)
         self._search = LevelSearch(self._relaxed, candidates, engine, best, work)
         self.levels, self.best = self._search.levels, best
-        self._kept: dict[DemandLevel, int] = {}  # what the levels above are never worth less than
+        self._kept: dict[DemandLevel, int] = {}  # by level, the value that later answers must keep
         self._shape_demand = shape_demand_of(self._problem, candidates)
         self._classes = node_by_node(self._problem, self._shape_demand)
         places = sum(int((node_class.most > 0).sum()) for node_class in self._classes)
@@ -50,11 +51,11 @@ class InterPodSearch:
         self._nodes = min(MOST_NODES, max(1, NODES_OF_ALL_PLACES // max(places, 1)))
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """Find the best of one level that takes nothing from those above."""
+        """Find the best answer of one level that keeps the values of the levels above."""
         until = monotonic() + effort.seconds
         result = self._search.find(level, replace(effort, seconds=effort.seconds / 2))
         if result.outcome is not Outcome.FAILED:
-            if monotonic() < until:  # else the result says already that the budget has ended
+            if monotonic() < until:  # else the result already says that the budget has ended
                 self._take_in(carried_out(self._problem, self._relaxed, self._search.best))
             if self._value(level) < result.bound:
                 remaining_effort = SolverLimits(effort.nodes * self._nodes, until - monotonic())
@@ -67,7 +68,7 @@ class InterPodSearch:
         return result
 
     def _improve(self, result: LevelResult, effort: SolverLimits) -> LevelResult:
-        """Look for the best under the rules, which is not worth more than without them."""
+        """Search for the best answer under the rules; without rules its value bounds it."""
         level, bound = result.level, result.bound
         if not self._is_small:
             why = TOO_LARGE if result.outcome is Outcome.PROVED else result.detail
@@ -87,7 +88,7 @@ class InterPodSearch:
             most = bound if answer.bound is None else whole_bound(answer.bound) * unit
             why = ""
         else:
-            # An optimum that cannot be carried out, or is less than a known answer, is none.
+            # An optimum that cannot be carried out, or is below a known answer, is not believed.
             claimed = round(program.value(answer.values)) * unit if is_carried_out else bound
             most = claimed if claimed >= known else bound
             why = f"{self._engine.name}: {TOO_COARSE}"
@@ -97,7 +98,7 @@ class InterPodSearch:
         return LevelResult(level, Outcome.BUDGET_EXHAUSTED, most, why)
 
     def _is_carried_out(self, program: InterPodProgram, answer: Answer) -> bool:
-        """Take in the shares of an answer, if they are sound."""
+        """Keep the shares of an answer if they are sound; return whether they are."""
         numbers = whole_numbers(answer.values)
         if numbers is None:
             return False
@@ -109,7 +110,7 @@ class InterPodSearch:
         return True
 
     def _take_in(self, shares: Shares) -> None:
-        """Keep these shares if they are worth more."""
+        """Keep these shares if they have a higher value."""
         if worth(self._problem, shares) > worth(self._problem, self.best):
             self.best = shares
 

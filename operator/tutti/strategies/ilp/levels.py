@@ -1,7 +1,7 @@
-"""The best admission level by level, where no rule between members matters.
+"""The best admission level by level, if no rule between members applies.
 
-A relaxation says how much more there could be than the best known answer; if there is more, the
-engine looks for it among all that could be part of it.
+A relaxation bounds the value. If the bound is above the best known answer, the engine searches
+among all patterns that a better answer could use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,17 +31,17 @@ TOO_COARSE = "its arithmetic was too coarse for a proof"
 TOO_RICH = "nodes can be filled in too many ways for a proof"
 TOO_MANY = "there are too many priorities for a proof"
 LISTING, EXCHANGING = 0.25, 0.5  # shares of the work
-MOST_LEVELS = 100  # for which an engine runs
-CLOSE = 0.01  # of the bound: nearer to it than this, exchanges are good enough
-CLOSEST = 0.0025  # of the bound: nearer than this, nothing is exchanged any more
-MOST_COLUMNS = 6_000  # patterns that one program takes in beyond the first
-MOST_WEIGHTS, MOST_SUMS = 64, 1_000  # of different gangs, and of the few whose values are odd
-SLACK = 1e-9  # of a bound: what an engine's arithmetic may be wrong by
+MOST_LEVELS = 100  # levels that an engine runs for
+CLOSE = 0.01  # relative to the bound: an exchange that comes this close is good enough
+CLOSEST = 0.0025  # relative to the bound: exchanges stop this close to it
+MOST_COLUMNS = 6_000  # patterns that one program adds beyond the first
+MOST_WEIGHTS, MOST_SUMS = 64, 1_000  # different values; sums of the few odd values
+SLACK = 1e-9  # relative error of an engine's arithmetic in a bound
 
 
 @dataclass(frozen=True, slots=True)
 class LevelResult:
-    """What is known of one level, given what the levels above got."""
+    """What is known of one level, given the values of the levels above."""
 
     level: DemandLevel
     outcome: Outcome
@@ -50,7 +50,7 @@ class LevelResult:
 
 
 class LevelSearch:
-    """One problem's program, and the best answer so far."""
+    """The program of one problem, and the best answer so far."""
 
     best: Shares
 
@@ -80,13 +80,13 @@ class LevelSearch:
         self.levels = self._program.levels
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """Find the best of one level that takes nothing from those above."""
+        """Find the best answer of one level that keeps the values of the levels above."""
         result = self.find(level, effort)
         self.keep(level)
         return result
 
     def find(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """Find the best of one level that keeps the values of those above."""
+        """The same as ``settle``, without a row that keeps the value of this level."""
         unit = self._program.aim(level)
         everything = self._program.everything(level)
         result = LevelResult(level, Outcome.PROVED, everything)
@@ -99,16 +99,16 @@ class LevelSearch:
         return self._improve(level, unit, effort)
 
     def keep(self, level: DemandLevel) -> None:
-        """Demand that the level is never worth less than by the best answer so far."""
+        """Demand that later answers keep this level's value in the best answer so far."""
         self._program.keep(level, self._value(level))
 
     def turn_to(self, best: Shares) -> None:
-        """Take this for the best answer so far, although another one may be worth more."""
+        """Make this the best answer so far, although another answer may have a higher value."""
         self.best = best
         self._columns.cover(_used(self._problem, self._shape_demand, best))
 
     def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
-        """Look for an answer that is worth more on this level than the best so far."""
+        """Search for an answer that has a higher value on this level than the best so far."""
         until = monotonic() + effort.seconds
 
         def run(*, relaxed: bool) -> Answer:
@@ -141,7 +141,7 @@ class LevelSearch:
         return LevelResult(level, Outcome.PROVED, self._value(level))
 
     def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
-        """Exchange single members; whether that came so close that no program need be tried."""
+        """Exchange single members; return whether the result is too close for a program to help."""
         prices = dict(zip(self._shape_demand.shapes.tolist(), relaxed.prices.tolist(), strict=True))
         exchange = Exchange(self._problem, sorted(self._candidates), level, self.best, prices)
         if not exchange.is_choice:
@@ -152,9 +152,9 @@ class LevelSearch:
         return self._program.is_rough and 0 < bound - self._value(level) <= CLOSE * bound
 
     def _bound(self, answer: Answer, known: int, bound: int) -> int:
-        """No answer of the program, as it is, is worth more, in the unit of what is aimed at.
+        """A bound of all answers of the present program, in the unit of its objective.
 
-        An optimum that is no whole answer, or worth less than a known one, is not believed.
+        An optimum that is not integral, or is below a known value, is not believed.
         """
         if answer.outcome is Outcome.PROVED:
             value = self._program.value(answer.values)
@@ -163,11 +163,11 @@ class LevelSearch:
         return bound if answer.bound is None else self._largest_sum(answer.bound)
 
     def _largest_sum(self, bound: float) -> int:
-        """The largest value that a bound allows, in the unit of what is aimed at."""
+        """The largest value that a bound allows, in the unit of the objective."""
         return largest_sum(whole_bound(bound), self._program.weights())
 
     def _why(self, answer: Answer, *, is_complete: bool) -> str:
-        """Why a level is not settled; empty where the budget ended."""
+        """Why a level is not settled; empty if the budget ended."""
         if answer.outcome is not Outcome.PROVED:
             return ""
         if not is_complete or any(filling.whole for filling in self._program.fillings):
@@ -175,19 +175,19 @@ class LevelSearch:
         return f"{self._engine.name}: {TOO_COARSE}"
 
     def _take_in(self, answer: Answer, level: DemandLevel) -> None:
-        """Keep an answer if it is worth more; best fit places the lower levels."""
+        """Keep an answer if it has a higher value; best fit places the lower levels."""
         problem, numbers = self._problem, whole_numbers(answer.values)
         if numbers is None:
             return
         shares = split(problem, self._program, numbers, self._free)
         if not is_sound(problem, shares):
-            # Classes counted as a whole may promise too much: the most valuable come first.
+            # Classes counted as a whole may promise too much: the most valuable gangs come first.
             started = [i for i, own in enumerate(shares) if own]
             shares = best_fit(problem, sorted(started, key=lambda i: -problem.demands[i].value))
         self._fill_up(shares, level)
 
     def _fill_up(self, shares: Shares, level: DemandLevel) -> None:
-        """Place gangs that have room beside these, and keep all if it is worth more."""
+        """Place gangs that have room beside these shares, and keep all if the value is higher."""
         rest = [i for i, own in enumerate(shares) if not own and self._is_worth_a_try(i, level)]
         filled = best_fit(self._problem, rest, shares)
         if worth(self._problem, filled) > worth(self._problem, self.best):
@@ -201,15 +201,16 @@ class LevelSearch:
 
 
 def whole_bound(bound: float) -> int:
-    """The largest whole number that a bound allows."""
+    """The largest integer that a bound allows."""
     return floor(bound + SLACK * abs(bound) + 1e-6)
 
 
 def largest_sum(bound: int, counts: Mapping[int, int]) -> int:
-    """No sum of the weights up to the bound is larger; each weight counts so many times at most.
+    """An upper bound of all sums of weights that are at most ``bound``.
 
-    Most gangs' values share a unit, and a few gangs' values do not: beside each sum of those few,
-    the others are worth a multiple of the unit.
+    ``counts`` says how often each weight may occur. Most gangs' values share a unit, and the values
+    of a few gangs do not. Beside each sum of those few, the other values are a multiple of the
+    unit.
     """
     if len(counts) > MOST_WEIGHTS:
         return bound

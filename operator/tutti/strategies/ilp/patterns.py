@@ -1,8 +1,8 @@
-"""Node classes: which ways there are to fill a node, and which nodes have the same ones.
+"""Node classes: the ways to fill a node, and the nodes that have the same ways.
 
-A *pattern* says how many members of each shape one node takes; a maximal one leaves room for no
-further member that is wanted. Nodes with the same maximal patterns are one class, whatever room
-they have: nothing is lost by treating them alike, and no coarser grouping is possible. The idea of
+A *pattern* says how many members of each shape one node takes. A maximal pattern leaves room for no
+further member that could start. Nodes with the same maximal patterns are one class, whatever room
+they have: treating them alike loses nothing, and no coarser grouping is possible. The idea of
 columns that stand for ways to fill a bin is Gilmore and Gomory's (Operations Research 9, 1961).
 """
 
@@ -17,19 +17,19 @@ from ..shape_demand import Array, Flags, ShapeDemand, alone, blocks
 from ..work import Work
 from .trimming import trimmed
 
-MOST_PER_NODE = 1_000  # fillings of one node that are listed before it counts as too rich
+MOST_PER_NODE = 1_000  # fillings of one node; a node with more is too rich to list
 MOST_CELLS = 4_000_000  # numbers in one table of fillings
-MOST_STEPS = 500_000  # rows visited before the remaining nodes count as too rich
+MOST_STEPS = 500_000  # rows visited; after that the remaining nodes count as too rich
 MOST_LISTED = 10_000_000  # numbers in all patterns together
-FEW_NODES = 64  # too rich, but few enough to be counted one by one
+FEW_NODES = 64  # at most this many nodes that are too rich are counted one by one
 MOST_COUNTS = 20_000  # variables for nodes that are too rich
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeClass:
-    """Nodes that can be filled in the same ways, or too rich ones that are counted together.
+    """Nodes that can be filled in the same ways, or nodes that are too rich and counted together.
 
-    ``patterns`` is None for the latter: then ``room`` and ``most`` say what all of them hold.
+    The latter have no ``patterns``; ``room`` and ``most`` say what all of them hold together.
     """
 
     nodes: Array  # [k]: indices into Problem.free
@@ -39,7 +39,7 @@ class NodeClass:
 
 
 class Listing:
-    """How much may still be listed: rows visited, numbers in patterns, and all work together."""
+    """How much may still be listed: rows visited, numbers in patterns, and work."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
@@ -52,7 +52,7 @@ class Listing:
 
     @property
     def is_over(self) -> bool:
-        """Whether the nodes that are left count as too rich."""
+        """Whether the remaining nodes count as too rich."""
         return self._steps > MOST_STEPS or self._cells > MOST_LISTED or self.work.is_over
 
 
@@ -62,9 +62,9 @@ def node_classes(
     """The classes of all nodes that can take any member, in the order of their first nodes.
 
     ``free`` is [node, resource], ``allowed`` is [row, node]. Nodes are grouped by the shapes that
-    fit them, and each group ignores all other shapes: where every gang has a rack of its own there
-    are hundreds of shapes, and few for any one node. Once the work is used up, the remaining nodes
-    are counted together, by where shapes may run.
+    fit them, and each group ignores all other shapes. If every gang has a rack of its own, for
+    example, there are hundreds of shapes, but few for any one node. Once the work is used up, the
+    remaining nodes are counted together, by where shapes may run.
     """
     work = work or Work()
     fits = allowed & _fits(free, shape_demand.requests)
@@ -109,7 +109,7 @@ def _alike(rows: NDArray[Any]) -> Sequence[Array]:
 def _classes(room: Array, shape_demand: ShapeDemand, listing: Listing) -> Sequence[NodeClass]:
     """The classes of nodes that every shape fits, by their positions.
 
-    Rich nodes are a class for each room.
+    Nodes that are too rich form a class for each different room.
     """
     room, short = trimmed(room, shape_demand, listing.work)
     groups = _alike(room[:, short])
@@ -150,7 +150,7 @@ def _widened(
 
 
 def _grouped(rich: Sequence[NodeClass]) -> Sequence[NodeClass]:
-    """Nodes too rich to list their fillings: one by one if few, by shapes that fit if too many."""
+    """Classes of nodes that are too rich: one per node if they are few, merged if too many."""
     if sum(len(node_class.nodes) for node_class in rich) <= FEW_NODES:
         single = [single_node for node_class in rich for single_node in _one_by_one(node_class)]
         if _variables(single) <= MOST_COUNTS:
@@ -164,12 +164,12 @@ def _grouped(rich: Sequence[NodeClass]) -> Sequence[NodeClass]:
 
 
 def _variables(classes: Sequence[NodeClass]) -> int:
-    """How many numbers of members these are."""
+    """The number of variables that these classes need."""
     return sum(int(np.count_nonzero(node_class.most)) for node_class in classes)
 
 
 def _one_by_one(node_class: NodeClass) -> Iterable[NodeClass]:
-    """A class for each of its nodes, whose rooms are alike."""
+    """One class for each node of the class; all nodes have equal room."""
     k = len(node_class.nodes)
     for i in range(k):
         yield NodeClass(
@@ -178,7 +178,7 @@ def _one_by_one(node_class: NodeClass) -> Iterable[NodeClass]:
 
 
 def _together(own: Sequence[NodeClass]) -> NodeClass:
-    """All of these as one class."""
+    """All these classes as one class."""
     nodes = np.sort(np.concatenate([node_class.nodes for node_class in own]))
     room, most = (
         sum(node_class.room for node_class in own),
@@ -190,7 +190,7 @@ def _together(own: Sequence[NodeClass]) -> NodeClass:
 def _by_place(
     free: Array, allowed: Flags, shape_demand: ShapeDemand, nodes: Array
 ) -> Sequence[NodeClass]:
-    """These nodes, counted together where the same shapes may run."""
+    """These nodes, counted together if the same shapes may run on them."""
     classes = []
     for own in _alike(np.packbits(allowed[:, nodes], axis=0).T):
         own_nodes = nodes[own]
@@ -227,7 +227,8 @@ def _enumerated(
 ) -> Sequence[Array | None]:
     """For each node its maximal fillings, in one order for all.
 
-    None where they are too many; the nodes that promise few come first, until the work is used up.
+    None if there are too many. Nodes that promise few fillings come first, until the work is used
+    up.
     """
     fillings: list[Array | None] = [None] * len(room)
     rows = len(shape_demand.most)
@@ -255,8 +256,8 @@ def _fillings(
 ) -> tuple[Array, Array, int]:
     """All maximal fillings, as (node, counts) in the order of the nodes; none of nodes too rich.
 
-    Shape by shape in the order: every row is a node filled so far. The last number is how many rows
-    were visited.
+    Shapes are added in ``order``; every row is a node filled so far. The last number is how many
+    rows were visited.
     """
     asks = shape_demand.requests
     owner, free = np.arange(len(room)), room
@@ -286,10 +287,10 @@ def _fillings(
 def _minimum(
     free: Array, shape_demand: ShapeDemand, row: int, later: Sequence[int], work: Work
 ) -> Array:
-    """How many members of the row a maximal filling has at least.
+    """The least number of members of the row in a maximal filling.
 
-    As many as fit into the room that the later shapes cannot use up: a maximal filling leaves none
-    of that. Later shapes are added up only until they could use all of it.
+    This is the number that fits into the room that later shapes cannot use up: a maximal filling
+    leaves none of that room. Later shapes are added up only until they could use all of it.
     """
     ask = shape_demand.requests[row]
     requested = np.flatnonzero(ask)

@@ -1,9 +1,9 @@
-"""The integer program of admission: how many gangs of each type start, how each node is filled.
+"""The integer program of admission: how many gangs of each type start, and how nodes are filled.
 
-Gangs that ask for the same and are worth the same are one *type*: one number says how many of them
-start, the earliest first. Nodes are counted per class and pattern, so a solution splits over nodes
-without loss. A class with too many patterns to list is counted as a whole: exact for a single node,
-for several an upper bound, whose answers hold only if they can be carried out.
+Gangs with equal requests and equal value are one *type*: one variable says how many of them start,
+the earliest first. Nodes are counted per class and pattern, so a solution splits over nodes without
+loss. A class with too many patterns to list is counted as a whole. That is exact for a single node.
+For several nodes it is an upper bound, and an answer holds only if it can be carried out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from ..problem import Cap, Demand, DemandLevel, Problem
 from ..shape_demand import Array, ShapeDemand
 from .patterns import NodeClass
 
-MOST_EXACT = 2_000  # members counted node by node, with which engines still prove something
+MOST_EXACT = 2_000  # members counted node by node; with more, engines prove little
 DIGIT = 2**15  # weights below this are far from an engine's tolerance of 1e-6
 
 Term = tuple[LpVariable, int]
@@ -34,12 +34,12 @@ Term = tuple[LpVariable, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GangType:
-    """Interchangeable demands, and how many of them start."""
+    """Interchangeable demands, and the variable of how many of them start."""
 
     demand: Demand
     indices: tuple[int, ...]  # into Problem.demands, in their order
     starts: LpVariable
-    members: tuple[Term, ...]  # of each part: in all, over those that start
+    members: tuple[Term, ...]  # of each part: the sum over the demands that start
 
 
 @dataclass(slots=True, eq=False)
@@ -47,10 +47,10 @@ class ClassVariables:
     """A node class in the program: how often each of the chosen patterns is used."""
 
     nodes: Array  # indices into Problem.free
-    patterns: Array  # [pattern, row]; none where the class is counted as a whole
-    row: LpConstraint | None = None  # no more nodes than there are
+    patterns: Array  # [pattern, row]; no rows if the class is counted as a whole
+    row: LpConstraint | None = None  # the patterns use no more nodes than there are
     chosen: dict[int, LpVariable] = field(default_factory=dict)  # by index of the pattern
-    whole: tuple[tuple[int, LpVariable], ...] = ()  # (row, members in all), without patterns
+    whole: tuple[tuple[int, LpVariable], ...] = ()  # (row, all members), without patterns
 
 
 class Program:
@@ -77,21 +77,22 @@ class Program:
 
     @property
     def is_counted(self) -> bool:
-        """Whether there are nodes whose patterns are too many to list."""
+        """Whether some nodes have too many patterns to list."""
         return any(filling.whole for filling in self.fillings)
 
     @property
     def is_rough(self) -> bool:
-        """Whether it could hardly prove anything.
+        """Whether the program could hardly prove anything.
 
-        Several nodes are counted as a whole, so that it may promise too much; or it is too large.
+        That is so if several nodes are counted as a whole, which may promise too much, or if the
+        program is too large.
         """
         counted = [filling for filling in self.fillings if filling.whole]
         size = sum(len(filling.whole) for filling in counted)
         return size > MOST_EXACT or any(len(filling.nodes) > 1 for filling in counted)
 
     def aim(self, level: DemandLevel) -> int:
-        """Aim at one level's value, and let no lower one start; answers the value's unit."""
+        """Aim at one level's value, and let no lower level start; return the objective's unit."""
         for gang_type in self.types:
             gang_type.starts.upBound = (
                 len(gang_type.indices) if gang_type.demand.level >= level else 0
@@ -101,7 +102,7 @@ class Program:
         return unit
 
     def value(self, values: Mapping[str, float]) -> float:
-        """What an engine's values are worth, in the unit of what is aimed at."""
+        """The objective of an engine's values, in the unit of the objective."""
         return float(
             sum(
                 n * values[variable.name]
@@ -110,18 +111,19 @@ class Program:
         )
 
     def weights(self) -> Mapping[int, int]:
-        """How many gangs may start of each value, in the unit of what is aimed at."""
+        """How many gangs of each value may start, in the unit of the objective."""
         counts: dict[int, int] = {}
         for starts, weight in LpAffineExpression(self.lp.objective).items():
             counts[weight] = counts.get(weight, 0) + starts.upBound
         return counts
 
     def bound(self, prices: Mapping[str, float], per_node: Mapping[int, float]) -> float:
-        """No answer is worth more than this, in the unit of what is aimed at, whatever the prices.
+        """An upper bound of all answers, in the unit of the objective, valid for any prices.
 
-        Weak duality: each row is paid for at its price, each variable takes the better end of its
-        range. ``per_node`` is the most that one node's members are worth at these prices, by the
-        index of its filling. Source: Neumaier and Shcherbina, Mathematical Programming 99 (2004).
+        By weak duality, each row is paid for at its price, and each variable takes the better end
+        of its range. ``per_node`` is the most that one node's members are worth at these prices, by
+        the index of its filling. Source: Neumaier and Shcherbina, Mathematical Programming 99
+        (2004).
         """
         gains = dict(LpAffineExpression(self.lp.objective).items())
         total = sum((price * len(self.fillings[i].nodes) for i, price in per_node.items()), 0.0)
@@ -130,7 +132,7 @@ class Program:
             if row.name in of_classes:
                 continue
             price = prices.get(str(row.name), 0.0)
-            if price * row.sense > 0:  # a row that holds from below is -1: its price is no cost
+            if price * row.sense > 0:  # a price with the wrong sign for its row is no valid dual
                 price = 0.0
             total -= price * float(row.constant)
             for variable, count in row.expr.items():
@@ -141,12 +143,12 @@ class Program:
         return total
 
     def everything(self, level: DemandLevel) -> int:
-        """What the level would be worth if all of it started."""
+        """The value of the level if all its gangs started."""
         own = (gang_type for gang_type in self.types if gang_type.demand.level == level)
         return sum(gang_type.demand.value * len(gang_type.indices) for gang_type in own)
 
     def keep(self, level: DemandLevel, value: int) -> None:
-        """Demand that the level is never worth less than this."""
+        """Demand that the level's value is never below ``value``."""
         unit, terms = self._weighed(level)
         if value == self.everything(level):
             for starts, _ in terms:
@@ -155,24 +157,24 @@ class Program:
             self._add_floor(terms, value // unit)
 
     def _weighed(self, level: DemandLevel) -> tuple[int, list[Term]]:
-        """What all values of the level share, and how many of each type start, so weighed."""
+        """The unit of the level's values, and the variables of its types with their weights."""
         own = [gang_type for gang_type in self.types if gang_type.demand.level == level]
         unit = gcd(*(gang_type.demand.value for gang_type in own))
         return unit, [(gang_type.starts, gang_type.demand.value // unit) for gang_type in own]
 
     def add(self, filling: ClassVariables, patterns: Iterable[int]) -> None:
-        """Let these patterns of a class be used; they must not be in use yet."""
+        """Add variables for these patterns of a class; they must not be in use yet."""
         if filling.row is None:
             filling.row = self._row([], LpConstraintLE, len(filling.nodes))
         for index in patterns:
-            # The row bounds it; a bound of its own would hide from prices what it is worth.
+            # Its row bounds the variable; a bound of its own would distort the prices.
             variable = filling.chosen[index] = self._whole("z", None)
             filling.row.expr.addterm(variable, 1)
             for row in np.flatnonzero(filling.patterns[index]).tolist():
                 self.shape_rows[row].expr.addterm(variable, -int(filling.patterns[index, row]))
 
     def _type(self, problem: Problem, indices: Sequence[int]) -> GangType:
-        """All that is needed, or nothing: from which parts, and enough of each role."""
+        """A type with its rows: all needed members or none, and enough of each role."""
         demand, count = problem.demands[indices[0]], len(indices)
         starts = self._whole("g", count)
         if len(demand.parts) == 1:
@@ -197,7 +199,7 @@ class Program:
         return GangType(demand, tuple(indices), starts, tuple((c, 1) for c in chosen))
 
     def _add_cap(self, cap: Cap) -> None:
-        """Demand that members use no more of a cap than its room, unless they never could."""
+        """Add a row that keeps the use of a cap within its room, if members could exceed it."""
         terms: list[Term] = []
         most = 0
         for gang_type in self.types:
@@ -215,7 +217,7 @@ class Program:
             self._add_floor(lowered, -(cap.room // unit))
 
     def _shape_rows(self) -> list[LpConstraint]:
-        """No more members of a shape than places for it, by row."""
+        """By row, the constraint that a shape has no more members than places."""
         terms = [LpAffineExpression() for _ in self.shape_demand.shapes]
         for gang_type in self.types:
             for part, (variable, count) in zip(
@@ -229,14 +231,14 @@ class Program:
             nothing = np.zeros((0, len(self.shape_rows)), dtype=np.int64)
             return ClassVariables(node_class.nodes, nothing, whole=tuple(self._counted(node_class)))
         if len(node_class.patterns) == 1:
-            # There is one way to fill them: no choice, and so no variable.
+            # The nodes can be filled in one way: there is no choice, and so no variable.
             for row, count in enumerate(node_class.patterns[0].tolist()):
                 constant = -int(self.shape_rows[row].constant)
                 self.shape_rows[row].changeRHS(constant + len(node_class.nodes) * count)
         return ClassVariables(node_class.nodes, node_class.patterns)
 
     def _counted(self, nodes: NodeClass) -> Iterable[tuple[int, LpVariable]]:
-        """Members of each shape in all nodes of the class together, by the room of all of them."""
+        """Variables for the members of each shape in the class, limited by its nodes' room."""
         asks = self.shape_demand.requests
         most = nodes.most.tolist()
         variables = {row: self._whole("y", n) for row, n in enumerate(most) if n}
@@ -251,16 +253,16 @@ class Program:
         return variables.items()
 
     def _add_room(self, terms: list[Term], room: int) -> None:
-        """Demand that the sum is not above the room."""
+        """Add a row that keeps the sum within the room."""
         self._row(terms, LpConstraintLE, room)
 
     def _whole(self, kind: str, most: int | None) -> LpVariable:
-        """A whole number from 0, to ``most`` at most."""
+        """An integer variable from 0 to ``most``."""
         self._names += 1
         return self.lp.add_variable(f"{kind}{self._names}", 0, most, LpInteger)
 
     def _row(self, terms: Iterable[Term], sense: int, bound: int) -> LpConstraint:
-        """Demand that the weighed sum is at least, at most or exactly ``bound``."""
+        """Add a row: the weighed sum is at least, at most or exactly ``bound``."""
         self._names += 1
         row = LpConstraint(LpAffineExpression(list(terms)), sense, f"r{self._names}", bound)  # type: ignore[no-untyped-call]
         self.lp.addConstraint(row)
@@ -268,10 +270,11 @@ class Program:
         return row
 
     def _add_floor(self, terms: list[Term], floor: int) -> None:
-        """Demand that the sum is at least ``floor``, exactly however large the weights are.
+        """Add rows that demand that the sum is at least ``floor``, exact for weights of any size.
 
-        In one row, weights near 1e9 made CBC call its own solution infeasible. So they are added
-        up digit by digit, as on paper: the low digits, less a carry, and then the rest with it.
+        In one row, weights near 1e9 made CBC call its own solution infeasible. So the weights are
+        added digit by digit: first the low digits with a carry, then the high digits plus the
+        carry.
         """
         if all(abs(weight) < DIGIT for _, weight in terms):
             self._row(terms, LpConstraintGE, floor)
@@ -282,11 +285,11 @@ class Program:
         low = [(variable, weight % DIGIT) for variable, weight in terms]
         self._row([*low, (carry, -DIGIT)], LpConstraintGE, floor % DIGIT)
         high = [(variable, weight // DIGIT) for variable, weight in terms]
-        self._add_floor([*high, (carry, 1)], floor // DIGIT)  # also right where they are negative
+        self._add_floor([*high, (carry, 1)], floor // DIGIT)  # also right for negative numbers
 
 
 def _alike(problem: Problem, candidates: Iterable[int]) -> Sequence[Sequence[int]]:
-    """The candidates by type: equal in all but their place in the order, and in the same caps."""
+    """The candidates by type: equal in all but their order, and counted by the same caps."""
     groups: dict[tuple[Demand, Sequence[int]], list[int]] = {}
     caps = caps_by_demand(problem)
     for index in candidates:

@@ -1,8 +1,8 @@
-"""A smaller problem: without what never runs short, or without its rules and back again.
+"""Smaller problems: without resources that never run short, or without rules.
 
-Without rules, shapes that ask for the same and may run in the same places are one, however many
-labels tell them apart, if they use the same of caps: the program is small again, and no answer that
-keeps the rules is worth more than its best one.
+Without rules, shapes become one that request the same, may run on the same nodes and use caps
+alike, whatever their labels. The program is then small, and its value bounds every answer that
+keeps the rules. ``carried_out`` turns its answer into one that keeps the rules.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from .trimming import EXACT, MOST_PAIRS, SLACK
 
 
 def without_rules(problem: Problem) -> Problem:
-    """The same gangs with as few shapes as there can be, each where a rule may let it be."""
+    """The same gangs with as few shapes as possible, on nodes where their rules may allow them."""
     allowed = problem.allowed.copy()
     for shape, nodes in domains_needed(problem).items():
         allowed[shape] &= nodes
@@ -27,11 +27,11 @@ def without_rules(problem: Problem) -> Problem:
 
 
 def without_ample(problem: Problem, candidates: Sequence[int]) -> Problem:
-    """The same gangs without resources that cannot run short, where that makes the problem smaller.
+    """The same gangs without resources that cannot run short, if that makes the problem smaller.
 
     A node has enough of such a resource for all members of the candidates together, or too little
-    for any member that requests it, which then may not run there. So pods that differ only in
-    their host ports are one shape, unless two of them request the same port. If no shapes become
+    for any member that requests it; such a member then may not run there. So pods that differ only
+    in their host ports are one shape, unless two of them request the same port. If no shapes become
     one and resources are few, the problem stays as it is.
     """
     shape_demand = shape_demand_of(problem, candidates)
@@ -41,7 +41,7 @@ def without_ample(problem: Problem, candidates: Sequence[int]) -> Problem:
     total = np.where(total < EXACT, total, total * (1 + SLACK))
     is_ample = problem.free >= total
     is_short = ~(is_ample | is_missing).all(axis=0)
-    is_short[:1] |= not is_short.any()  # there is always a resource
+    is_short[:1] |= not is_short.any()  # at least one resource stays
     allowed = problem.allowed.copy()
     for resource in np.flatnonzero(is_missing.any(axis=0) & ~is_short).tolist():
         allowed[problem.requests[:, resource] > 0] &= ~is_missing[:, resource]
@@ -55,7 +55,7 @@ def without_ample(problem: Problem, candidates: Sequence[int]) -> Problem:
 
 
 def _with_fewest_shapes(problem: Problem, allowed: Flags) -> Problem:
-    """The same gangs: shapes are one that request the same, may run alike and use caps alike."""
+    """The same gangs, with one shape for all that have equal requests, nodes and use of caps."""
     shapes = range(len(problem.requests))
     first: dict[tuple[bytes, ...], int] = {}
     amounts = list({id(cap.amount): cap.amount for cap in problem.caps}.values())
@@ -73,10 +73,10 @@ def _with_fewest_shapes(problem: Problem, allowed: Flags) -> Problem:
 
 
 def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
-    """The gangs of an answer to the problem without rules, as far as the rules let them in.
+    """The gangs of an answer to the problem without rules, as far as the rules admit them.
 
-    They are tried on the seats that the answer has for their shapes, gangs with rules first, in
-    their order and then the largest first; at last in all of the room.
+    They are tried on the seats that the answer has for their shapes, gangs with rules first: once
+    in their order, and once the largest first. Then they are tried in all of the room.
     """
     state, demands = InterPodState(problem), problem.demands
     levels = sorted({demand.level for demand in demands}, reverse=True)
@@ -98,7 +98,7 @@ def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
 
 
 def _seats(problem: Problem, relaxed: Problem, shares: Shares) -> Problem:
-    """The same gangs, and room for as many members of each shape as the answer has on a node."""
+    """The same gangs, with room on each node only for the members that the answer has there."""
     shapes = len(problem.requests)
     places = np.zeros((len(problem.free), shapes), dtype=np.int64)
     for demand, own in zip(relaxed.demands, shares, strict=True):
@@ -113,7 +113,7 @@ def _seats(problem: Problem, relaxed: Problem, shares: Shares) -> Problem:
 
 
 def _with_rest(problem: Problem, shares: Shares) -> Shares:
-    """The answer, and all other gangs that have room beside it."""
+    """The answer, with all other gangs that have room beside it."""
     levels = sorted({demand.level for demand in problem.demands}, reverse=True)
     rest = [
         index

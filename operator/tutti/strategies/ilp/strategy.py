@@ -1,8 +1,9 @@
-"""Exact and joint: which demands start is one integer program over all of them.
+"""Exact and joint: one integer program decides which demands start.
 
-Best fit first. Where that leaves out what could start, ``levels`` looks for the best, level by
-level; where members have rules between them, ``inter_pod_search`` does, and where they must be in
-one domain, ``DomainSearch``. A function of its arguments unless the clock ends it.
+Best fit comes first. If it leaves out demands that could start, ``levels`` searches for the best
+answer, level by level. ``inter_pod_search`` does so if members have rules between them, and
+``DomainSearch`` if they must be in one domain. The answer depends only on the arguments, unless the
+clock ends the search.
 """
 
 from collections.abc import Sequence
@@ -21,19 +22,19 @@ from .levels import LevelResult, LevelSearch
 from .relaxation import without_rules
 
 TOO_MANY_DOMAINS = "gangs may start in too many domains for a proof"
-MOST_ALTERNATIVES = 300  # pairs of a kind of gangs and a domain, of one program
+MOST_ALTERNATIVES = 300  # pairs of a kind of gangs and a domain, in one program
 
 
 class IlpStrategy:
-    """The best admission there is, level by level, or an honest word on why it is not proved."""
+    """The best admission, level by level; if it is not proved, the solution says why."""
 
     def __init__(self, engine: Engine | None = None, name: str = "ilp") -> None:
-        """Use this engine, under this name; None is the CBC that comes with PuLP."""
+        """Use this engine under this name; None means the CBC that comes with PuLP."""
         self._engine = engine or Cbc()
         self.name = name
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
-        """Admit by best fit; where that leaves something out, look for the best."""
+        """Admit by best fit; if that leaves out demands that could start, search for the best."""
         until = monotonic() + budget.seconds
         half = WorkBudget.within(replace(budget, seconds=budget.seconds / 2))
         best, candidates = best_fit(problem, patience=half), possible(problem)
@@ -42,7 +43,7 @@ class IlpStrategy:
         search = self._search(problem, candidates, best, Work.within(budget, until))
         settled = []
         for level in search.levels:
-            # Half of the time left, so that the levels below have some, too.
+            # Half of the time that is left, so that the levels below have some, too.
             seconds = (until - monotonic()) / (1 if level == search.levels[-1] else 2)
             settled.append(search.settle(level, SolverLimits(budget.nodes, seconds)))
             if settled[-1].outcome is Outcome.FAILED:
@@ -62,7 +63,7 @@ class IlpStrategy:
     def _search(
         self, problem: Problem, candidates: Sequence[int], best: Shares, work: Work
     ) -> "LevelSearch | InterPodSearch | SingleGangSearch | DomainSearch":
-        """What looks for the best answer to a problem of this kind."""
+        """The search for problems of this kind."""
         if any(problem.demands[index].same_domain for index in candidates):
             if len(candidates) == 1 and not problem.rules:
                 return SingleGangSearch(problem, candidates[0], self._engine, best, work)
@@ -72,7 +73,7 @@ class IlpStrategy:
 
 
 class SingleGangSearch:
-    """One gang whose members must be in one domain: complete, however many domains there are."""
+    """One gang whose members must be in one domain: complete for any number of domains."""
 
     def __init__(
         self, problem: Problem, candidate: int, engine: Engine, best: Shares, work: Work
@@ -82,7 +83,7 @@ class SingleGangSearch:
         self.levels = [problem.demands[candidate].level]
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """Try every region that counting does not rule out; best fit has placed no gang."""
+        """Try every region that counting does not rule out; best fit has not placed the gang."""
         until, is_proved, detail = monotonic() + effort.seconds, True, ""
         value = self._problem.demands[self._candidate].value
         for region in Alternatives.one_by_one(self._problem, self._candidate):
@@ -104,8 +105,8 @@ class SingleGangSearch:
 class DomainSearch:
     """One problem in which members of gangs must be in one domain, and the best answer so far.
 
-    Where gangs have few alternatives, one program decides on all of them, exactly. Otherwise the
-    program without domains and rules bounds what can be had, and its gangs are tried by best fit.
+    If gangs have few alternatives, one exact program decides on all of them. Otherwise the program
+    without domains and rules gives a bound, and best fit tries the gangs that start in it.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class DomainSearch:
         self._alternatives, self.levels = few, self._search.levels
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """Find the best of one level that takes nothing from those above."""
+        """Find the best answer of one level that keeps the values of the levels above."""
         result = self._search.find(level, effort)
         if result.outcome is Outcome.FAILED:
             return result
@@ -144,7 +145,7 @@ class DomainSearch:
         return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound, detail)
 
     def _take_in(self, level: DemandLevel) -> None:
-        """Keep what the search came to, as far as domains and rules let it, if it is worth more."""
+        """Keep what domains and rules allow of the search's result, if its value is higher."""
         shares = self._search.best
         if self._alternatives is not None:
             shares = self._alternatives.with_domains(shares)

@@ -1,7 +1,7 @@
-"""What of a node's room no filling could use, and which resources can never be short.
+"""Removes room of nodes that no filling can use, and resources that never run short.
 
-Separate from the node classes because nothing is lost by it: which fillings there are stays the
-same, and fewer rooms and fewer resources tell nodes apart.
+The possible fillings stay the same. With fewer different rooms and fewer resources, more nodes are
+equal.
 """
 
 from fractions import Fraction
@@ -11,16 +11,16 @@ import numpy as np
 from ..shape_demand import Array, ShapeDemand, alone, blocks
 from ..work import Work
 
-MOST_UNITS = 2**18  # finer amounts than this are not rounded to sums of requests
+MOST_UNITS = 2**18  # with more units than this, amounts are not rounded to sums of requests
 MOST_PAIRS = 24  # resources that are compared in pairs; with more, none are
-SLACK = 1e-9  # the largest error of sums in floats
-EXACT = 2.0**53  # sums of whole numbers below this are exact in floats
+SLACK = 1e-9  # the largest relative error of sums in floats
+EXACT = 2.0**53  # sums of integers below this are exact in floats
 
 
 def trimmed(room: Array, shape_demand: ShapeDemand, work: Work) -> tuple[Array, Array]:
-    """The room without what no filling could use, and the resources that could ever be short.
+    """The room without what no filling can use, and the resources that may run short.
 
-    Cheap, and the same nodes become equal early.
+    This is cheap, and makes nodes equal early.
     """
     asks = shape_demand.requests
     work.spend(room.size * len(asks))
@@ -38,7 +38,7 @@ def trimmed(room: Array, shape_demand: ShapeDemand, work: Work) -> tuple[Array, 
 
 
 def _used_alone(room: Array, shape_demand: ShapeDemand) -> Array:
-    """No more room than all shapes could use, each of them alone."""
+    """The room, limited to what all shapes could use, each of them alone."""
     asks = shape_demand.requests.astype(np.float64)
     loads = [
         alone(room[part], shape_demand).astype(np.float64) @ asks
@@ -50,13 +50,13 @@ def _used_alone(room: Array, shape_demand: ShapeDemand) -> Array:
 
 
 def _ever_short(room: Array, shape_demand: ShapeDemand) -> Array:
-    """The resources of which a node has less than the whole demand requests."""
+    """The resources of which some node has less than the whole demand requests."""
     total = shape_demand.most.astype(np.float64) @ shape_demand.requests.astype(np.float64)
     return np.flatnonzero(total * (1 + SLACK) > room.min(axis=0))
 
 
 def _bound_by(room: Array, asks: Array, r: int, q: int) -> None:
-    """No more room of r than q allows, if nothing uses r without q."""
+    """Limit the room of r by that of q, if every shape that requests r also requests q."""
     if ((asks[:, r] > 0) & (asks[:, q] == 0)).any():
         return
     top = int(room[:, q].max(initial=0))
@@ -66,7 +66,7 @@ def _bound_by(room: Array, asks: Array, r: int, q: int) -> None:
 
 
 def _steepest(pairs: Array) -> tuple[int, int]:
-    """The first pair with the largest ratio, exactly; floats say which ones come into question."""
+    """The first pair with the largest ratio, exactly; floats select the candidates."""
     ratios = pairs[:, 0] / pairs[:, 1]
     close = pairs[ratios >= ratios.max() * (1 - 1e-9)]
     a, b = max(((int(a), int(b)) for a, b in close), key=lambda pair: Fraction(*pair))
@@ -74,7 +74,7 @@ def _steepest(pairs: Array) -> tuple[int, int]:
 
 
 def _rounded(room: Array, amounts: Array, work: Work) -> Array:
-    """Each room as the largest sum of requests that it holds, of one resource alone."""
+    """Each room rounded down to the largest sum of requests of this resource that it holds."""
     amounts = np.unique(amounts[amounts > 0])
     unit = int(np.gcd.reduce(amounts))
     units = room // unit
@@ -86,7 +86,7 @@ def _rounded(room: Array, amounts: Array, work: Work) -> Array:
     for step in (amounts // unit).tolist():
         if work.is_over:
             return units * unit
-        if step <= top and not reachable[step]:  # else sums of smaller ones reach what it reaches
+        if step <= top and not reachable[step]:  # else sums of smaller requests reach the same
             work.spend(top)
             while step <= top:
                 reachable[step:] |= reachable[:-step].copy()
