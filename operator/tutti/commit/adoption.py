@@ -1,7 +1,7 @@
-"""Reservations of past terms: signed with ours, or left alone until they can be.
+"""Reservations of past terms: signed for the present term, or left alone until they can be.
 
-Separate from the commit, which carries out what is signed. A Reservation that the API server will
-not have signed keeps its room, and the other gangs are served meanwhile (docs/decisions/0005).
+If the API server refuses to have a Reservation signed, its room stays reserved, and the other gangs
+are scheduled meanwhile (docs/decisions/0005).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -36,25 +36,25 @@ class Adoption:
         self._clock = clock
         self._term: LeaderTerm | None = None
         self._inherited: dict[Uid | None, Reservation] = {}  # by the uid of the object
-        self._must_check_leader = False  # since something was signed
-        # The entries that left unsigned Reservations, until the recovery has read their pods.
+        self._must_check_leader = False  # since a Reservation was signed
+        # Entries that left unsigned Reservations, until the recovery has read their pods.
         self.removed_entries: list[tuple[GangKey, PodReservation]] = []
 
     @property
     def inherited(self) -> Collection[Uid | None]:
-        """The objects of past terms by uid, signed or not: none of them is a stranger's."""
+        """The inherited objects by uid, signed or not; none of them is a stranger's."""
         return frozenset(self._inherited)
 
     def is_signed(self, reservation: Reservation) -> bool:
-        """Whether a Reservation bore our signature when it was last seen."""
+        """Whether a Reservation had our signature when it was last seen."""
         return reservation.term == self._term
 
     async def begin(self, term: LeaderTerm) -> None:
         """Sign the standing Reservations; the pods are listed after this.
 
         Raises:
-            errors.ApiError: the API server is away, or does not say who leads.
-            Deposed: another replica leads by now, and signs again what was signed here.
+            errors.ApiError: the API server is away, or does not say which replica leads.
+            Deposed: another replica leads by now, and signs the same Reservations again.
         """
         if term != self._term:
             self._term, self._inherited = term, {}
@@ -66,7 +66,7 @@ class Adoption:
         await self.retry(term)
 
     async def retry(self, term: LeaderTerm) -> None:
-        """Sign what could not be signed before, unless it was refused a moment ago.
+        """Sign the Reservations that are still unsigned, unless they were refused a moment ago.
 
         Raises:
             errors.ApiError, Deposed: as of ``begin``.
@@ -90,7 +90,7 @@ class Adoption:
             self._must_check_leader = False
 
     def _observe(self) -> None:
-        """Take in how they changed; a pod that leaves an unsigned one may have been bound."""
+        """Note how the Reservations changed; a pod that leaves an unsigned one may be bound."""
         for reservation in self._state.reservations:
             inherited = self._inherited.get(reservation.self_uid)
             if inherited is None:
@@ -103,21 +103,22 @@ class Adoption:
             self._inherited[reservation.self_uid] = reservation
 
     def deleted(self) -> Sequence[Reservation]:
-        """The inherited Reservations that others have deleted, until they are forgotten.
+        """The inherited Reservations that other clients have deleted, until they are forgotten.
 
-        The leader that made one may have bound all of it, which no list shows yet, or may wake up
-        and bind it: the garbage collector asks no leader.
+        The leader that made such a Reservation may have bound all its pods, which no list shows
+        yet. Or it may resume and bind them: the garbage collector deletes objects whichever replica
+        leads.
         """
         self._forget_deleted()
         standing = {reservation.self_uid for reservation in self._state.reservations}
         return [reservation for uid, reservation in self._inherited.items() if uid not in standing]
 
     def _forget_deleted(self) -> None:
-        """What we have deleted or emptied is inherited no more: whoever fills it is a stranger."""
+        """Forget Reservations that we deleted or emptied: a leader that fills one is a stranger."""
         self.forget(self._writer.deleted)
         self._writer.deleted.clear()
 
     def forget(self, reservations: Iterable[Reservation]) -> None:
-        """Nothing of these can be bound any more, or what was bound is known by now."""
+        """Forget Reservations whose pods cannot be bound any more, or are known to be bound."""
         for reservation in reservations:
             self._inherited.pop(reservation.self_uid, None)

@@ -1,6 +1,6 @@
-"""One binding at a time: sent, and what its answer, or none at all, means for its pod.
+"""Binds one pod at a time, and finds out what an unclear answer means for the pod.
 
-Separate from the commit, which says what is bound when; nothing here knows of Reservations.
+Nothing here knows of Reservations: the commit decides what is bound when.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from ..verify import plan_checks
 
 logger = logging.getLogger(__name__)
 
-LATE_SECONDS = 0.5  # how much later than its answer a binding may be shown
-WAIT_SECONDS, MOST_WAITS = 0.05, 20  # until it is shown, or the next cycle waits for it
-SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
+LATE_SECONDS = 0.5  # seconds by which the watch may lag behind the answers of bindings
+WAIT_SECONDS, MOST_WAITS = 0.05, 20  # wait in steps, at most so many; then in the next cycle
+SENTENCE_LIMIT = 500  # characters of a reason in the condition of a pod
 
 
 class Binder:
-    """Binds members, and finds out what became of bindings that had no clear answer."""
+    """Binds members, and finds out what became of bindings without a clear answer."""
 
     def __init__(self, state: ClusterState, api: Api, clock: Clock) -> None:
         self._state = state
@@ -33,19 +33,19 @@ class Binder:
         self._clock = clock
 
     async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
-        """Bind a member, unless its node has no room for it by now, or that cannot be known."""
+        """Bind a member, unless its node has no room for it now, or the room cannot be known."""
         if self.is_late:
-            return  # others may have taken the room unseen: the next cycle waits, and looks
+            return  # pods that the watch does not show yet may use the room: wait for a cycle
         node = self._state.node(assignment.node)
         if node is None or not plan_checks.takes(node, member):
-            return  # others were faster while this one stood in line: the next cycle sees it lost
+            return  # the room was taken while this binding waited: the next cycle sees it as lost
         self._state.assume(member, assignment.node)
         try:
             await self._api.bind(assignment)
         except (errors.Conflict, errors.Gone) as answer:
             pod = await self.reread(assignment.pod, assignment.uid)
             if pod is not None and pod.is_waiting and pod.version == assignment.version:
-                # Nothing has changed that could explain it, so nothing will tell when it has.
+                # No change explains the refusal, so no event will tell when it ends.
                 sentence = f"pod {assignment.pod}: binding refused: {answer}"
                 self._back_off(gang, assignment, sentence, CONFLICT_SECONDS)
         except errors.Refused as refusal:
@@ -70,14 +70,14 @@ class Binder:
 
     @property
     def is_late(self) -> bool:
-        """Whether the watch shows what is bound later than it could."""
+        """Whether the watch lags behind the answers of bindings."""
         return self._state.late(self._clock()) >= LATE_SECONDS
 
     async def wait_for_watch(self) -> None:
-        """Wait while the watch is late; not for ever.
+        """Wait while the watch is late, but only for a limited time.
 
-        An API server that has too much to do answers bindings long before it shows them: what
-        others took meanwhile would be taken twice.
+        An overloaded API server answers bindings long before it shows them. Room that other pods
+        have taken meanwhile would then be used twice.
         """
         for _ in range(MOST_WAITS):
             if not self.is_late:
@@ -85,12 +85,13 @@ class Binder:
             await asyncio.sleep(WAIT_SECONDS)
 
     async def fence(self, member: Member, sentence: str, reason: str = "SchedulerError") -> bool:
-        """Change a pod, so that no binding or eviction sent before can succeed any more.
+        """Change a pod, so that no binding or eviction sent before can still succeed.
 
-        Answers whether that is sure; else the pod had changed already, and was read again.
+        Returns whether that is certain. Otherwise the pod had changed already, and was read again.
         """
         condition = encode.SCHEDULED if member.node is None else encode.DISRUPTED
-        # The version makes the sentence new each time: a patch that changes nothing fences nothing.
+        # The version makes the message unique: a patch that changes nothing would not fence
+        # anything.
         words = sentence.partition(encode.FENCE)[0][:SENTENCE_LIMIT]
         message = f"{words}{encode.FENCE}{member.version} will succeed)"
         why = encode.Why(reason, message, self._clock(), condition)
@@ -111,7 +112,7 @@ class Binder:
         return pod.uid == member.uid and pod.counts_as_bound
 
     async def reread(self, key: PodKey, uid: Uid) -> Member | None:
-        """Read a pod whose binding had no clear answer; only its own state tells what happened."""
+        """Read a pod whose binding had no clear answer; only the pod itself tells what happened."""
         try:
             pod = await self._api.read_member(key)
         except errors.Gone:

@@ -1,9 +1,8 @@
-"""Gangs that are given up for now: their Jobs are read first, then their bound members go.
+"""Evicts gangs that are given up for now, and victims of claims, after reading their Jobs.
 
-Separate from the commit because nothing here takes room. The decision was written down before, as
-a Reservation with ``evict``, so that every leader carries it out. If a disruption budget refuses,
-the Reservation goes: while it stands the gang is not repaired, and a budget that asks for all of it
-would refuse for ever.
+The decision was written down before, as a Reservation with ``evict`` or ``victims``, so that every
+leader carries it out. If a disruption budget refuses, the Reservation is deleted. While it stood,
+the gang would not be repaired, and a budget that requires all members would refuse for ever.
 """
 
 import logging
@@ -32,11 +31,11 @@ from .eviction_limits import EvictionLimits
 
 logger = logging.getLogger(__name__)
 
-AGAIN_SECONDS = 30.0  # until a Job is read again, or an eviction tried again
-# How many evictions a budget allows is known only by asking. After a partly refused eviction the
-# replacements are not evicted for this long: it would be in vain.
+AGAIN_SECONDS = 30.0  # seconds until a Job is read again, or an eviction is tried again
+# Only asking shows how many evictions a budget allows. After a partly refused eviction, the
+# replacements are not evicted for this many seconds: a try would fail again.
 IN_VAIN_SECONDS = 3600.0
-EVENT_SECONDS = 3600.0  # for which API servers keep an Event
+EVENT_SECONDS = 3600.0  # seconds for which API servers keep an Event
 
 NO_LIMITS = RolloutLimits()
 JobKey = tuple[str, str]  # namespace and name
@@ -45,8 +44,8 @@ JobKey = tuple[str, str]  # namespace and name
 class PendingEviction(NamedTuple):
     """A Reservation that evicts, and the members that are still to go, as the commit saw them.
 
-    That is how they were before this cycle asked who leads: one that a later leader has changed
-    since then stays.
+    The commit saw them before this cycle asked which replica leads. So a member that a later leader
+    has changed since then is not evicted.
     """
 
     reservation: Reservation
@@ -55,14 +54,14 @@ class PendingEviction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _JobRead:
-    """A Job as it was a moment ago; None where it could not be read."""
+    """A Job that was read a moment ago; None if it could not be read."""
 
     job: Job | None
     until: float
 
 
 class _Answer(NamedTuple):
-    """Why a member stays; a budget's answer is final, others may be another the next time."""
+    """Why a member stays; a budget's answer is final, other answers may change."""
 
     sentence: str
     is_final: bool
@@ -74,7 +73,7 @@ class _EvictionRefusal:
 
     obstacle: EvictionObstacle
     until: float
-    is_partial: bool = False  # others of the gang had gone
+    is_partial: bool = False  # other members of the gang had gone
     is_standing: bool = False  # the Reservation stays: the eviction is tried once more
 
 
@@ -91,7 +90,7 @@ class Evictor:
         in_flight: int,
         limits: RolloutLimits = NO_LIMITS,
     ) -> None:
-        """``give_up`` deletes a Reservation that is not to be carried out, and says why."""
+        """``give_up`` deletes a Reservation that is not to be carried out, and reports why."""
         self._state = state
         self._give_up = give_up
         self._api = api
@@ -108,7 +107,7 @@ class Evictor:
         self._checked_at = 0.0  # when this cycle's plan was checked
 
     async def without_unsafe(self, plan: Plan) -> Plan:
-        """The plan without evictions that were refused or that a Job would not survive.
+        """The plan without evictions that were refused or that would make a Job fail.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -153,9 +152,9 @@ class Evictor:
         return uids | {victim.uid for victim in claim.victims if victim.queue == queue}
 
     def _safe_claims(self, plan: Plan, jobs: Mapping[JobKey, Job]) -> tuple[Claim, ...]:
-        """The claims before the first one with a victim that a Job would not survive.
+        """The claims before the first claim with a victim whose Job would fail.
 
-        Those after it count on it. The next plan chooses other victims.
+        Later claims count on that claim. The next plan chooses other victims.
         """
         for number, claim in enumerate(plan.claims):
             for victim in claim.victims:
@@ -166,7 +165,7 @@ class Evictor:
         return plan.claims
 
     def annotated(self, plan: Plan) -> Plan:
-        """The plan without evictions that were refused, and with the reason of each."""
+        """The plan without evictions that were refused; their rejections have the reason."""
         return partial_release.without(
             plan, {uid: refusal.obstacle for uid, refusal in self._current_refusals.items()}
         )
@@ -181,7 +180,7 @@ class Evictor:
         }
 
     def next_retry(self) -> float | None:
-        """In how many seconds something that was refused is worth another try."""
+        """The seconds until a refused eviction or an unread Job is worth another try, or None."""
         now = self._clock()
         retries = (
             *(read.until for read in self._jobs.values()),
@@ -197,10 +196,10 @@ class Evictor:
         self._claims[claim.uid] = claim
 
     async def evict(self, evictions: Sequence[PendingEviction], snapshot: Snapshot) -> None:
-        """Evict members of given-up gangs; what is known of all other gangs is forgotten.
+        """Evict members of given-up gangs; forget what is known of all other gangs.
 
-        A Reservation that a Job would not survive is deleted, and so is one whose eviction is
-        refused; but once some members have gone, the others are tried once more before that.
+        A Reservation is deleted if a Job would fail by the eviction, or if the eviction is refused.
+        Once some members have gone, the other members are tried once more before that.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -231,11 +230,11 @@ class Evictor:
                 await self._abandon(reservation, refusal)
 
     async def preempt(self, claims: Sequence[PendingEviction]) -> None:
-        """Evict members of the victims of claims, one victim after the other.
+        """Evict members of the victims of claims, one victim after another.
 
         If a budget refuses the first member of a victim, the claim is given up, and the next plan
-        chooses others. Of one that has lost members the others are tried once more before that;
-        so is one that was refused for another reason.
+        chooses other victims. If a victim has lost members already, or the refusal has another
+        reason, its members are tried once more before that.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -257,7 +256,7 @@ class Evictor:
         members: Sequence[Member],
         jobs: Mapping[JobKey, Job],
     ) -> bool:
-        """Evict these members of a victim; answers whether the claim goes on."""
+        """Evict these members of a victim; return whether the claim goes on."""
         staying = {member.uid for member in members}
         is_begun = not staying.issuperset(victim.pods)
         if not is_begun and (why := self._why_not_end(members, jobs)):
@@ -347,7 +346,7 @@ class Evictor:
             await self._refuse(reservation, len(reservation.evict) - len(answers), sentence)
 
     async def _refuse(self, reservation: Reservation, gone: int, message: str) -> None:
-        """Some members have to stay, for the API server said so; so many have gone."""
+        """Note that the API server refused to evict some members; ``gone`` members have gone."""
         now = self._clock()
         earlier_refusal = self._refusals.get(reservation.uid)
         if not gone:
@@ -371,7 +370,7 @@ class Evictor:
         await self._give_up(reservation, sentence)
 
     async def _announce(self, reservation: Reservation, members: Sequence[Member]) -> None:
-        """Create the Event before the eviction, but not again each time that it is refused."""
+        """Create the Event before the first eviction, but not again for each later try."""
         now = self._clock()
         announced_at = self._announced.get(reservation.uid)
         if announced_at is not None and now < announced_at + EVENT_SECONDS:
@@ -387,13 +386,14 @@ class Evictor:
         await create_event(self._api, event)
 
     async def _evict(self, gang: GangKey, member: Member, answers: list[_Answer]) -> None:
-        """Evict one member, or add to ``answers`` why it has to stay."""
+        """Evict one member, or add the reason why it stays to ``answers``."""
         try:
             await self._api.evict(member)
         except (errors.Gone, errors.Conflict):
-            pass  # it left by itself, or has changed: the watch will tell
+            pass  # it left by itself, or has changed: the watch will show it
         except errors.ApiError as refusal:
-            # A webhook or a budget that it does not name may answer 429, too: of this pod alone.
+            # A webhook, or a budget that the answer does not name, may answer 429, too, for this
+            # pod alone.
             if is_away(refusal) and refusal.status != TOO_MANY:
                 raise
             logger.warning("gang %s: pod %s: not evicted: %s", gang, member.key, refusal)
@@ -403,7 +403,7 @@ class Evictor:
     async def _read_jobs(
         self, members: Sequence[Member], *, is_fresh: bool
     ) -> Mapping[JobKey, Job]:
-        """The Jobs of these members; ``is_fresh`` trusts no earlier answer."""
+        """The Jobs of these members; with ``is_fresh``, all are read again."""
         now = self._clock()
         jobs: dict[JobKey, Job] = {}
         for key in sorted(_job_keys(members)):
@@ -430,7 +430,7 @@ def _is_of(member: Member, victim: ReservedVictim) -> bool:
 
 
 def _job_keys(members: Sequence[Member]) -> Collection[JobKey]:
-    """The Jobs that made these members, by namespace and name."""
+    """The Jobs that created these members, by namespace and name."""
     return {
         (member.key.namespace, member.owner.name)
         for member in members

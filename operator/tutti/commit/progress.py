@@ -1,7 +1,7 @@
-"""What to do next about a standing Reservation, from what is observed alone.
+"""The next step for a standing Reservation, from the observed state alone.
 
-There is no recovery code: a Reservation found after a crash takes the same path as one that was
-created a moment ago.
+There is no recovery code: a Reservation that is found after a crash takes the same path as a
+Reservation that was created a moment ago.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,10 +26,10 @@ from ..verify.reservation_checks import Unkeepable
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Carry the Reservation out: bind these, which are not bound yet.
+    """Carry the Reservation out: bind these assignments, which are not bound yet.
 
-    A repair relies on a member that is bound: without it, these would be a part of a gang. None
-    where the Reservation names enough to start the gang.
+    A repair relies on a bound member: without it, the assignments would be only a part of a gang.
+    ``relies_on`` is None if the Reservation has enough members to start the gang.
     """
 
     assignments: tuple[Assignment, ...]
@@ -38,16 +38,16 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give the room back: nothing of it was bound, and it cannot be carried out as it stands."""
+    """Give the room back: nothing of it is bound, and it cannot be carried out as it stands."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Delete the Reservation: all of it that can be bound is bound, and nobody else is awaited.
+    """Delete the Reservation: all of it that can be bound is bound, and it awaits no member.
 
-    A ``sentence`` tells people of room that is given back.
+    A ``sentence`` is an Event about room that is given back.
     """
 
     sentence: str = ""
@@ -55,12 +55,12 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Delete the Reservation, whenever: all of it is bound, the gang is whole, no room is freed."""
+    """Delete the Reservation at any time: all of it is bound, and the gang is whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """Keep the room for members that do not exist yet, and give back what cannot be carried out."""
+    """Keep the room for members that do not exist yet; give back what cannot be carried out."""
 
     rest: tuple[PodReservation, ...]
 
@@ -72,19 +72,19 @@ class Await:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Delete the Reservation: whoever signed it no longer leads, and bound nothing of it."""
+    """Delete the Reservation: the replica that signed it no longer leads, and bound none of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Evict these: the gang is given up for now, and they hold its room."""
+    """Evict these members: the gang is given up for now, and they hold its room."""
 
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Evict these: they are the victims of a claim, and its placement waits for their room."""
+    """Evict these members: they are victims of a claim, whose placement waits for their room."""
 
     members: tuple[Member, ...]
 
@@ -94,7 +94,7 @@ Steps = tuple[tuple[Reservation, Step], ...]
 
 
 def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
-    """Every member in the Snapshot, strays too."""
+    """Every member in the Snapshot, including strays."""
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
     members.update((member.uid, member) for member in snapshot.strays)
     return members
@@ -107,14 +107,13 @@ def next_steps(
     *,
     preempts: bool = True,
 ) -> Steps:
-    """What to do about every standing Reservation, the oldest first.
+    """The next step for every standing Reservation, the oldest first.
 
-    Unless Tutti ``preempts``, a claim of which nobody is bound is given up: nobody ends for it.
-
-    The ``inherited`` ones, by the uid of the object, stood when ``term`` began: one that does not
-    bear its signature keeps its room and is left alone. A Reservation of another term that turns up
-    later is a stranger's: a leader made it that had lost the Lease by then, and noticed that before
-    its first binding.
+    If Tutti does not ``preempts``, a claim without a bound member is given up: no gang ends for it.
+    ``inherited`` has the objects, by uid, that stood when ``term`` began. An inherited Reservation
+    without the signature of ``term`` keeps its room and is left alone. Any other Reservation of
+    another term is a stranger's: it was made by a leader that had lost the Lease by then, and that
+    noticed so before its first binding.
     """
     others = [reservation for reservation in snapshot.reservations if reservation.term != term]
     strangers = [reservation for reservation in others if reservation.self_uid not in inherited]
@@ -159,7 +158,7 @@ def _next_step(
     unkeepable: Unkeepable,
     snapshot: Snapshot,
 ) -> Step:
-    """The ladder of design §4: lost before the first bind → release; after it → go on."""
+    """The steps of design §4: lost before the first binding → release; after it → go on."""
     if reservation.evict:
         return _next_eviction(reservation, gang, members)
     now = snapshot.taken_at
@@ -186,7 +185,7 @@ def _next_step(
 
 
 def _bound_member(gang: Gang | None, reserved: Sequence[Member]) -> Member | None:
-    """A member on which the gang, or its Reservation, may rely; None if nothing is bound."""
+    """A bound member that the gang or its Reservation may rely on; None if none is bound."""
     bound = demand.count_members(gang).bound if gang is not None else ()
     return next((member for member in (*bound, *reserved) if member.counts_as_bound), None)
 
@@ -194,9 +193,9 @@ def _bound_member(gang: Gang | None, reserved: Sequence[Member]) -> Member | Non
 def _is_plain(
     reservation: Reservation, gang: Gang, reserved: Sequence[Member], snapshot: Snapshot
 ) -> bool:
-    """Whether nothing hangs on the deletion: all that it names is bound, and lives, and is enough.
+    """Whether all that the Reservation names is bound and alive, and is enough for the gang.
 
-    One that could not be deleted twice has something to be told of it.
+    Its deletion then needs no report. A Reservation whose deletion was refused needs one.
     """
     if (
         reservation.slots
@@ -216,7 +215,7 @@ def _why_not_begin(
     unkeepable: Unkeepable,
     snapshot: Snapshot,
 ) -> str:
-    """Why a Reservation of which nothing is bound cannot be carried out; empty if it can."""
+    """Why a Reservation without a bound member cannot be carried out; empty if it can."""
     if gang is None or gang.terminating:
         return "its PodGroup is gone; nothing of it was bound"
     if unkeepable:
@@ -234,7 +233,7 @@ def _why_not_begin(
 
 
 def _starts(reservation: Reservation, gang: Gang, members: Sequence[Member], now: float) -> bool:
-    """Whether these members and those that the Reservation awaits would start the gang."""
+    """Whether these members, with the members that the Reservation awaits, would start the gang."""
     awaited = (
         slots.placeholders_of_slots(gang, reservation.slots)
         if slots.are_open(reservation, gang, now)
@@ -248,7 +247,10 @@ def _next_wait(
     here: Sequence[tuple[PodReservation, Member | None]],
     lost_entries: Collection[PodReservation],
 ) -> Step:
-    """Nothing is left to bind and others are awaited: keep what they, and bound ones, have."""
+    """The step if nothing is left to bind and members are awaited.
+
+    It keeps the slots, and the entries of bound members.
+    """
     rest = tuple(
         entry
         for entry, member in here
@@ -263,9 +265,9 @@ def _claim_steps(
     members: Mapping[Uid, Member],
     unkeepable: Mapping[Uid, Unkeepable],
 ) -> Mapping[Uid, Step]:
-    """What claims wait for of which nobody is bound, by the uid of the gang.
+    """The steps of claims without a bound member, by uid of the gang.
 
-    The others can be carried out as any Reservation.
+    A claim that can be carried out like any Reservation is left out.
     """
     claims = [held for held in snapshot.reservations if held.victims is not None]
     lost_for_good = reservation_checks.lost_for_good(snapshot) if claims else {}
@@ -283,10 +285,11 @@ def _claim_steps(
 
 
 def _next_claim(claim: Reservation, why: str, snapshot: Snapshot, *, has_room: bool) -> Step | None:
-    """What a claim waits for; None once it can be carried out.
+    """The next step of a claim; None once it can be carried out.
 
-    ``why`` it cannot be, even once its victims have gone. A gang that has lost members to a claim
-    ends whole, also if the claim is given up. Who has lost none stays if there is room by now.
+    ``why`` says why it cannot be carried out even after its victims have gone, or is empty. A gang
+    that has lost members to the claim ends whole, even if the claim is given up. A victim that has
+    lost no member stays if there is room without it.
     """
     ends = [VictimProgress.of(victim, snapshot) for victim in claim.victims or ()]
     staying = [
@@ -302,15 +305,15 @@ def _next_claim(claim: Reservation, why: str, snapshot: Snapshot, *, has_room: b
 
 @dataclass(frozen=True, slots=True)
 class VictimProgress:
-    """How far the end of a victim is."""
+    """How far the end of a victim has come."""
 
-    staying: tuple[Member, ...]  # hold room, and no eviction of them has succeeded
-    leaving: tuple[Member, ...]  # terminate, and hold room still
-    is_begun: bool  # some have gone, or terminate
+    staying: tuple[Member, ...]  # hold room, and have not been evicted
+    leaving: tuple[Member, ...]  # terminate, and still hold room
+    is_begun: bool  # some members have gone, or terminate
 
     @classmethod
     def of(cls, victim: ReservedVictim, snapshot: Snapshot) -> "VictimProgress":
-        """Members that a gang has got since are victims, too, if it ends whole."""
+        """The progress of a victim; if it ends whole, its later members count, too."""
         gangs = {gang.uid: gang for gang in snapshot.gangs}
         members = members_by_uid(snapshot)
         named = [members[pod] for pod in victim.pods if pod in members]
@@ -324,7 +327,7 @@ class VictimProgress:
 
 
 def stuck_sentence(reservation: Reservation, snapshot: Snapshot) -> str:
-    """Which pod has not gone in time from the nodes of a claim; empty if none."""
+    """Which pod has not gone in time from the nodes of a claim; empty if there is none."""
     nodes = {entry.node for entry in reservation.entries}
     stuck = (
         member
@@ -347,7 +350,7 @@ def stuck_sentence(reservation: Reservation, snapshot: Snapshot) -> str:
 def _next_eviction(
     reservation: Reservation, gang: Gang | None, members: Mapping[Uid, Member]
 ) -> Step:
-    """Evict who is left, unless the gang has become whole or somebody has thought better of it."""
+    """Evict the remaining members, unless the gang is whole or ``onPartial`` has changed."""
     if gang is None or not partial_release.is_given_up(gang):
         return Finish()
     here = (members.get(uid) for uid in reservation.evict)

@@ -1,7 +1,7 @@
-"""The commit: a gang's placement is written down, then bound, and freed when nothing can follow.
+"""The commit: a gang's placement is written down, then bound; its room is freed if it fails.
 
-What makes it safe against crashes and leaders of the past is in the preconditions of each call;
-why they suffice is in docs/decisions/0005. Standing Reservations take the same path as new ones.
+Preconditions of each call make it safe against crashes and past leaders; docs/decisions/0005 says
+why they are enough. Standing Reservations take the same path as new ones.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from .start_records import StartRecords
 
 
 class Commit:
-    """Reserves, binds, evicts and releases; every method may be cut short at any call."""
+    """Reserves, binds, evicts and releases; every method may be interrupted at any call."""
 
     def __init__(
         self,
@@ -45,9 +45,10 @@ class Commit:
         preempts: bool = False,
         limits: RolloutLimits = NO_LIMITS,
     ) -> None:
-        """``scheduler`` says whose Reservations these are; ``in_flight`` caps calls at a time.
+        """``scheduler`` is the name in our Reservations; ``in_flight`` limits concurrent calls.
 
-        ``predecessor_resigned``: as of ``Recovery``. Unless Tutti ``preempts``, it gives up claims.
+        ``predecessor_resigned`` is as of ``Recovery``. If Tutti does not ``preempts``, it gives up
+        claims.
         """
         self._state = state
         self._api = api
@@ -74,7 +75,7 @@ class Commit:
         )
         self.queues = QueueLifecycle(state, api, limit=self._limit, clock=clock)
         self.records = StartRecords(state, api, scheduler=scheduler, limit=self._limit, clock=clock)
-        self.done: Sequence[Reservation] = ()  # of this cycle, with nothing left to bind or free
+        self.done: Sequence[Reservation] = ()  # of this cycle: nothing is left to bind or free
 
     @property
     def is_late(self) -> bool:
@@ -84,7 +85,7 @@ class Commit:
     async def reserve(
         self, decisions: Sequence[Placement | Eviction | Claim], term: LeaderTerm
     ) -> None:
-        """Write down what was decided for every gang before its first pod is bound, or evicted."""
+        """Write down every decision before the first pod of its gang is bound or evicted."""
         self._writer.begin()
         for decision in decisions:
             if isinstance(decision, Claim):
@@ -118,7 +119,7 @@ class Commit:
     def _amended(
         self, reservation: Reservation, placement: Placement, members: Mapping[Uid, Member]
     ) -> Reservation:
-        """The standing Reservation with this placement, without who is surely bound, or gone."""
+        """The standing Reservation with this placement, without entries that are bound or gone."""
         unconfirmed = {member.uid for member in self._state.unconfirmed_bindings()}
 
         def stays(entry: PodReservation) -> bool:
@@ -132,10 +133,11 @@ class Commit:
     async def execute(
         self, placements: Sequence[Placement], term: LeaderTerm
     ) -> Sequence[Released]:
-        """Carry out every standing Reservation, and bind the gangs of one.
+        """Carry out every standing Reservation, and bind the gangs with one pod.
 
-        Works out the steps once before it binds, and once after; then ``delete_done`` is due.
-        Answers what was released, or placed anew. What the API server refuses is tried later.
+        The steps are computed once before binding and once after; then ``delete_done`` is due.
+        Returns the Reservations that were released, or placed again. A call that the API server
+        refuses is tried again later.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -158,7 +160,7 @@ class Commit:
     async def _due_bindings(
         self, steps: progress.Steps, placements: Sequence[Placement], snapshot: Snapshot
     ) -> Sequence[tuple[GangKey, Assignment]]:
-        """What Reservations still have to bind, and the gangs of one that are valid beside them."""
+        """The bindings that Reservations still need, and valid bindings of gangs with one pod."""
         bindings = [*step_lists.bindings(steps)]
         singles = [p for p in placements if p.gang.kind == POD]
         if singles:
@@ -173,14 +175,15 @@ class Commit:
         ]
 
     async def _assert_leader(self, term: LeaderTerm) -> None:
-        """Ask who leads, after reserving and before binding.
+        """Check that this replica leads, after reserving and before binding.
 
-        Whoever leads next lists the Reservations after taking the Lease. So if the Lease is ours
-        still, all that we have made will be found, and carried out by anyone as it stands; if not,
-        they may never be, for another leader has planned with the same room.
+        The next leader lists the Reservations after it takes the Lease. So if the Lease is still
+        ours, the next leader will find all Reservations that we have made, and can carry them out
+        as they stand. Otherwise they may never be carried out, because another leader has planned
+        with the same room.
 
         Raises:
-            Deposed: what this cycle has reserved is given back.
+            Deposed: another replica leads; the Reservations of this cycle are deleted.
         """
         try:
             await assert_leader(self._api, term)
@@ -207,10 +210,11 @@ class Commit:
         )
 
     async def _unstarted(self, relied_on: Mapping[GangKey, Member]) -> Collection[GangKey]:
-        """The gangs whose repair must wait: the bound member that it relies on may be lost by now.
+        """The gangs whose repair must wait, because the bound member that it relies on may be lost.
 
-        The watch may show a loss late. So that member is read once the Reservation of the repair
-        stands: if it still counts as bound, the gang had started when the repair was written down.
+        The watch may show a loss late. So that member is read after the Reservation of the repair
+        is written. If it still counts as bound, the gang had started when the repair was written
+        down.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -239,9 +243,9 @@ class Commit:
     async def _finish(
         self, evictable: Mapping[Uid, Member], term: LeaderTerm
     ) -> Sequence[Released]:
-        """Evict what was evictable before and still is, and release what has ended by now.
+        """Evict members that were evictable before and still are, and release what has ended.
 
-        Answers of which people are told; what is ``done`` is left to ``delete_done``.
+        Returns the Reservations to report. ``delete_done`` deletes those in ``done``.
         """
         snapshot = self._state.snapshot(self._clock())
         steps = await self._next_steps(snapshot, term)
@@ -277,7 +281,7 @@ class Commit:
         await self._releaser.release([Released(reservation, sentence)], snapshot)
 
     async def delete_done(self) -> None:
-        """Delete what is ``done``; no report waits for it.
+        """Delete the Reservations in ``done``; no report waits for it.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -287,9 +291,9 @@ class Commit:
         )
 
     async def _next_steps(self, snapshot: Snapshot, term: LeaderTerm) -> progress.Steps:
-        """What to do about the standing Reservations, worked out beside the event loop.
+        """The steps of all standing Reservations, computed in a thread.
 
-        One of which a change was refused a moment ago stays as it is; its pods are bound.
+        A Reservation whose change was refused a moment ago is not changed; its pods are bound.
         """
         if not snapshot.reservations:
             return ()

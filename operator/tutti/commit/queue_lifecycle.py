@@ -1,8 +1,8 @@
-"""What is written down about Queues: since when they drain, and that they stay while charged.
+"""Writes of Queues: the time since when they drain, and a finalizer while gangs are charged.
 
-A plan obeys both, so they are written before it: a queue that is deleted while gangs are charged
-to it must not vanish with its limit. Any call may be the last one: all that is known is read from
-the Queues themselves, and what is missing is written by the next cycle.
+A plan obeys both, so they are written before it. A queue that is deleted while gangs are charged to
+it must not vanish with its limit. Tutti may stop after any call: the state is read from the Queues
+themselves, and the next cycle writes what is missing.
 """
 
 import logging
@@ -24,8 +24,8 @@ from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
 
-CONFLICT_SECONDS = 1.0  # a watch shows within milliseconds what a Queue has changed to
-FAILED_SECONDS = 5.0  # until a write is tried again that met a broken server
+CONFLICT_SECONDS = 1.0  # a watch shows a change of a Queue within milliseconds
+FAILED_SECONDS = 5.0  # until a write that met a broken server is tried again
 
 
 class QueueLifecycle:
@@ -43,9 +43,9 @@ class QueueLifecycle:
         ] = {}  # until when a Queue is left alone that refused a write
 
     async def prepare(self) -> None:
-        """Before a plan: give each Queue its finalizer, and note which ones drain since now.
+        """Before a plan, give each Queue its finalizer, and note which Queues drain from now on.
 
-        A Queue that the API server will not have changed is tried again later, and stops no plan.
+        If the API server refuses a write, it is tried again later, and stops no plan.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -54,10 +54,11 @@ class QueueLifecycle:
         await self._limit.all(partial(self._note_drain, queue) for queue in self._drains_to_note())
 
     async def release(self, planned: Snapshot, plan: Plan, term: LeaderTerm) -> None:
-        """Let deleted Queues go to which no gang is charged in the Snapshot of the plan.
+        """Let deleted Queues go if no gang is charged to them in the Snapshot of the plan.
 
-        It must show them deleted already: then the plan starts nothing in them, and no later plan
-        does. Another replica may have started gangs if it leads by now, so the Lease is asked.
+        The Snapshot must show them as deleted already: then this plan and later plans start no gang
+        in them. If another replica leads by now, it may have started gangs, so the Lease is
+        checked.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -79,7 +80,7 @@ class QueueLifecycle:
         await self._limit.all(partial(self._let_go, queue) for queue in empty)
 
     def next_retry(self) -> float | None:
-        """In how many seconds a refused write is due again; None if there is none."""
+        """The seconds until a refused write is due again; None if there is none."""
         now = self._clock()
         return min((max(0.0, until - now) for until in self._retry_at.values()), default=None)
 
@@ -90,7 +91,7 @@ class QueueLifecycle:
         return [queue for queue in self._state.queues if queue.queue.uid not in self._retry_at]
 
     def _lacking_finalizer(self) -> Sequence[QueueObject]:
-        """The API server adds none to an object that is being deleted."""
+        """Queues without our finalizer that are not being deleted: these cannot get one."""
         return [
             queue
             for queue in self._writable()
@@ -98,7 +99,7 @@ class QueueLifecycle:
         ]
 
     def _drains_to_note(self) -> Sequence[QueueObject]:
-        """The Queues that drain without a time, or have the time of a drain that is over."""
+        """The Queues that drain without a time, or have the time of a drain that has ended."""
         return [
             queue
             for queue in self._writable()
@@ -122,11 +123,11 @@ class QueueLifecycle:
         await self._write(queue, "its end", self._api.set_finalizers(queue, rest))
 
     async def _write(self, queue: QueueObject, what: str, call: Awaitable[QueueObject]) -> None:
-        """Make one write; a Queue that refuses it is left alone for a while."""
+        """Make one write; if it is refused, the Queue is left alone for a while."""
         try:
             self._state.learn_queue(await call)
         except errors.Gone:
-            pass  # the watch will tell
+            pass  # the watch will show it
         except errors.ApiError as problem:
             if is_away(problem):
                 raise

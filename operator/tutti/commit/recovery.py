@@ -1,8 +1,7 @@
-"""What comes before each plan: earlier leaders' Reservations, and calls that got no answer.
+"""What comes before each plan: Reservations of earlier leaders, and calls without an answer.
 
-A plan gives away the room that looks free. So whatever an earlier cycle, or an earlier leader, may
-have bound without our knowledge is read first, or fenced so that it cannot be bound any more
-(docs/decisions/0005). Separate from the commit, which comes after the plan.
+A plan gives away room that looks free. So each pod that an earlier cycle or leader may have bound
+without our knowledge is read first, or is fenced so that it cannot be bound (docs/decisions/0005).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ UNCLAIMED = "a leader before may have reserved room for it, for a PodGroup that 
 
 
 class Recovery:
-    """Adopts Reservations, and settles what may have been bound; any call may be the last one."""
+    """Adopts Reservations, and settles what may have been bound; it may stop after any call."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class Recovery:
         clock: Clock,
         predecessor_resigned: Callable[[], bool],
     ) -> None:
-        """``predecessor_resigned``: whether the leader before gave the Lease back by itself."""
+        """``predecessor_resigned`` says whether the leader before gave the Lease back by itself."""
         self._state = state
         self._adoption = adoption
         self._binder = binder
@@ -51,18 +50,20 @@ class Recovery:
         self._predecessor_resigned = predecessor_resigned
         self._refusals = state.refusals
         self._term: LeaderTerm = ""
-        self._unclaimed: dict[Uid, str] = {}  # the versions of pods that are still to be fenced
+        self._unclaimed: dict[Uid, str] = {}  # versions of pods that are still to be fenced
 
     async def begin(self, term: LeaderTerm) -> None:
-        """Begin a term: sign the standing Reservations, so that no leader before can delete them.
+        """Begin a term: sign the standing Reservations, so that no earlier leader can delete them.
 
-        The cluster state must have been listed since the term began. A Reservation that the API
-        server will not have signed keeps its room, and is tried again, ever more rarely. A leader
-        that has resigned has no binding on its way: then no pod is fenced for that.
+        The cluster state must have been listed since the term began. If the API server refuses to
+        have a Reservation signed, its room stays reserved, and it is tried again, less and less
+        often. A leader that has resigned has no binding under way; then no pod needs to be fenced
+        for that.
 
         Raises:
-            errors.ApiError: the API server is away, or does not say who leads; begin again.
-            Deposed: another replica leads by now, and signs again what was signed here.
+            errors.ApiError: the API server is away, or does not say which replica leads; begin
+                again.
+            Deposed: another replica leads by now, and signs the same Reservations again.
         """
         await self._adoption.begin(term)
         if self._predecessor_resigned():
@@ -72,8 +73,8 @@ class Recovery:
         """Find out what may have been bound without our knowledge, or make that impossible.
 
         Raises:
-            errors.ApiError: as of ``begin``; or room may be taken of which nothing is known, and
-                nobody could be asked.
+            errors.ApiError: as of ``begin``; also if pods may use room without our knowledge, and
+                could not be read.
             Deposed: as of ``begin``.
         """
         await self._confirm_bindings()
@@ -98,20 +99,20 @@ class Recovery:
             await self._binder.fence(member, "the binding got no answer")
 
     async def _release_deleted(self) -> None:
-        """Fence the pods of inherited Reservations that others have deleted.
+        """Fence the pods of inherited Reservations that other clients have deleted.
 
         Raises:
             errors.Unavailable: as of ``recover``.
         """
-        # A pod that was bound meanwhile is read in the first pass, and known in the second.
+        # A pod that was bound meanwhile is read in the first pass, and is known in the second.
         await self._try_to_release_deleted()
         remaining = await self._try_to_release_deleted()
         if not all(map(self._adoption.is_signed, remaining)):
             raise errors.Unavailable(f"{DELETED}, and not all of its pods can be looked at")
-        self._adoption.forget(remaining)  # one object does not stop all others for ever
+        self._adoption.forget(remaining)  # one object must not stop all other gangs for ever
 
     async def _try_to_release_deleted(self) -> Sequence[Reservation]:
-        """Forget those of which nothing can be bound any more; answers the others."""
+        """Forget Reservations whose pods can no longer be bound; return the others."""
         deleted = self._adoption.deleted()
         if not deleted:
             return ()
@@ -127,9 +128,9 @@ class Recovery:
     async def _fence_unclaimed(self, term: LeaderTerm) -> None:
         """Fence each waiting pod whose PodGroup does not exist, once in a term.
 
-        A leader before us may be about to bind it: its Reservation may have gone with the PodGroup
-        before this term listed any. A pod that cannot be changed is tried again, ever more rarely,
-        and stops nobody.
+        An earlier leader may be about to bind it: its Reservation may have gone with the PodGroup
+        before this term listed Reservations. A pod that cannot be changed is tried again, less and
+        less often, and stops no other pod.
 
         Raises:
             errors.Unavailable: the API server is away.

@@ -1,8 +1,7 @@
-"""Reservations that end, once no binding or eviction that was sent for them can succeed any more.
+"""Ends Reservations, once no binding or eviction that was sent for them can succeed.
 
-Separate from the commit, which says what ends. A call may still be under way, of ours or of a
-leader before us: it names a version of the pod, and changing the pod makes it fail. Only then is
-the room free, or a member safe (docs/decisions/0005).
+A call of this or an earlier leader may still be under way. It names a version of the pod, and
+changing the pod makes it fail. Only then is the room free, or a member safe (docs/decisions/0005).
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +21,7 @@ from .reservations import ReservationWriter
 
 
 class Releaser:
-    """Deletes Reservations, and shortens those that go on."""
+    """Deletes Reservations that end, and shortens Reservations that go on."""
 
     def __init__(
         self,
@@ -38,16 +37,17 @@ class Releaser:
         self._refusals = state.refusals
         self._limit = limit
         self._clock = clock
-        self._gone: set[Uid] = set()  # reserved pods that were read, and do not exist
+        self._gone: set[Uid] = set()  # reserved pods that were read and do not exist
 
     def is_gone(self, uid: Uid) -> bool:
-        """Whether a reserved pod is known not to exist any more."""
+        """Whether a reserved pod is known to be gone."""
         return uid in self._gone
 
     async def read_absent(self, others: Sequence[tuple[GangKey, PodReservation]]) -> None:
-        """Read reserved pods that no list shows, until they are known to be gone; and others.
+        """Read reserved pods that no list shows, and ``others``, until they are known to be gone.
 
-        A leader before us may have bound one a moment ago; how much room it has is known only then.
+        An earlier leader may have bound such a pod a moment ago; only reading it shows how much
+        room it uses.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -74,7 +74,7 @@ class Releaser:
             self._refusals.forget(entry.uid)
 
     async def release(self, ended: Sequence[Released], snapshot: Snapshot) -> Collection[Uid]:
-        """Give back what has ended; answers the Reservations that stay, to be tried again, by uid.
+        """Give back what has ended; return the uids of Reservations that stay and are tried again.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -113,7 +113,7 @@ class Releaser:
     async def _read_unlisted(
         self, released: Released, entry: PodReservation, failed: set[Uid]
     ) -> None:
-        """Read a pod that no list shows: a leader before us may have bound it a moment ago."""
+        """Read a pod that no list shows: an earlier leader may have bound it a moment ago."""
         is_gone = False
         with self._backing_off(released.reservation, f"giving back the room of pod {entry.pod}"):
             is_gone = await self._binder.reread(entry.pod, entry.uid) is None
@@ -123,7 +123,7 @@ class Releaser:
     async def _fence_binding(
         self, released: Released, entry: PodReservation, member: Member, failed: set[Uid]
     ) -> None:
-        """Change a pod that has no node; its Reservation stays unless that is sure."""
+        """Change a pod without a node; unless that surely worked, its Reservation stays."""
         is_sure = False
         sentence = f"its room on {entry.node} was given back: {released.sentence}"
         with self._backing_off(released.reservation, f"giving back the room of pod {entry.pod}"):
@@ -132,7 +132,7 @@ class Releaser:
             failed.add(released.reservation.uid)
 
     async def _fence_eviction(self, released: Released, member: Member, failed: set[Uid]) -> None:
-        """Change a pod that stays, so that no eviction sent before can succeed any more."""
+        """Change a pod that stays, so that no eviction sent before can still succeed."""
         is_sure = False
         sentence = f"not evicted: {released.sentence}"
         with self._backing_off(released.reservation, f"keeping pod {member.key}"):

@@ -1,6 +1,6 @@
-"""One Reservation at a time: made, written, changed, signed or deleted, and what the answer means.
+"""Writes one Reservation at a time: creates, changes, signs or deletes it, and reads the answer.
 
-Separate from the commit, which says which room is reserved and given back when, as ``binding`` is.
+The commit decides which room is reserved and given back, and when.
 """
 
 import logging
@@ -20,13 +20,13 @@ from ..state.cluster_state import ClusterState
 logger = logging.getLogger(__name__)
 
 NO_CLAIMS = "the CRD of Reservations has no field claim: apply the CRDs of this version of Tutti"
-LARGER = "LargerThanDeclared"  # than its role's template says: a member that is placed anew
+LARGER = "LargerThanDeclared"  # than its role's template; such a member is placed again
 
 
 def reservation_for(
     decision: Placement | Eviction | Claim, *, scheduler: str, term: LeaderTerm, now: float
 ) -> Reservation:
-    """The Reservation that writes a decision about one gang down."""
+    """The Reservation that writes down a decision about one gang."""
     placement = decision if isinstance(decision, Placement) else None
     eviction = decision if isinstance(decision, Eviction) else None
     claim = decision if isinstance(decision, Claim) else None
@@ -55,14 +55,14 @@ def entries_for(assignments: Sequence[Assignment]) -> tuple[PodReservation, ...]
 
 
 class ReservationWriter:
-    """Writes Reservations into the API server, and what becomes of that into the cluster state."""
+    """Writes Reservations into the API server, and the results into the cluster state."""
 
     def __init__(self, state: ClusterState, api: Api, clock: Clock) -> None:
         self._state = state
         self._api = api
         self._clock = clock
         self.created: list[Reservation] = []  # in this cycle
-        self.replanned: list[Released] = []  # likewise; people are told of these
+        self.replanned: list[Released] = []  # in this cycle; these are reported
         self.deleted: list[Reservation] = []  # or emptied, until the recovery has noted them
 
     def begin(self) -> None:
@@ -71,7 +71,7 @@ class ReservationWriter:
         self.replanned.clear()
 
     def unneeded(self) -> Sequence[Reservation]:
-        """The spent Reservations whose record counts no more; those refused a moment ago aside."""
+        """Spent Reservations whose record no longer counts, unless just refused."""
         now = self._clock()
         return [
             reservation
@@ -82,7 +82,7 @@ class ReservationWriter:
     async def create(self, reservation: Reservation) -> None:
         """Write a Reservation down: from then on every leader carries it out.
 
-        If a spent one has the record of the gang's start, it holds the room.
+        If a spent Reservation has the record of the gang's start, that object gets the room.
         """
         spent = self._state.spent_reservation(reservation.uid)
         with self._backing_off(reservation, "Reservation"):
@@ -100,7 +100,7 @@ class ReservationWriter:
                         )
                     )
             except errors.Conflict:
-                # One of the gang's stands already: the watch will show it, and it is carried out.
+                # The gang has a Reservation already: the watch will show it, and it is carried out.
                 why = "exists already" if spent is None else "has changed"
                 self._back_off(reservation, f"a Reservation named {reservation.uid} {why}")
             except errors.Gone:
@@ -116,9 +116,9 @@ class ReservationWriter:
                     self._state.refusals.forget(reservation.uid)
 
     async def amend(self, reservation: Reservation, remark: str = "") -> None:
-        """Change a standing Reservation; one that has changed meanwhile is tried again later.
+        """Change a standing Reservation; if it has changed meanwhile, that is tried again later.
 
-        The next leader signs it after listing it, and then no leader before can change it any more:
+        The next leader lists and then signs it, and after that no earlier leader can change it. So
         the change is refused, or the next leader finds it and carries it out.
         """
         with self._backing_off(reservation, "Reservation"):
@@ -135,7 +135,7 @@ class ReservationWriter:
                     self.replanned.append(Released(reservation, remark, reservation, LARGER))
 
     async def adopt(self, reservation: Reservation, term: LeaderTerm) -> None:
-        """Sign a standing Reservation, so that no leader before can delete it."""
+        """Sign a standing Reservation, so that no earlier leader can delete it."""
         with self._backing_off(reservation, "adoption of its Reservation"):
             try:
                 self._state.hold(await self._api.adopt(reservation, term))
@@ -150,7 +150,7 @@ class ReservationWriter:
                 )
 
     async def delete(self, reservation: Reservation) -> None:
-        """Delete a Reservation as it was seen; one that has changed is tried again later.
+        """Delete a Reservation as it was seen; if it has changed, that is tried again later.
 
         While the record of its start still counts, it is emptied instead.
         """
@@ -169,7 +169,7 @@ class ReservationWriter:
             except errors.Conflict as answer:
                 logger.info("gang %s: its Reservation stays for now: %s", reservation.gang, answer)
                 if reservation in self._state.reservations:
-                    # Nothing has changed that could explain it, so nothing will tell when it has.
+                    # No change explains the refusal, so no event will tell when it ends.
                     self._back_off(reservation, f"deletion of its Reservation refused: {answer}")
             else:
                 self.deleted.append(reservation)
@@ -180,10 +180,10 @@ class ReservationWriter:
                 self._state.refusals.forget(reservation.uid)
 
     def _charging(self, reservation: Reservation) -> Reservation:
-        """The Reservation that is about to be written, with the pods that leave its placement.
+        """The Reservation to write, with the pods that leave its placement in ``charged``.
 
-        They are charged while they hold room. Names of pods that are gone stay if no other is left:
-        a record that never named a pod is one of an older version.
+        They are charged while they hold room. If none is left, the names of pods that are gone
+        stay: a record without any pod is one of an older version.
         """
         before = self._state.standing(reservation)
         if before is None or before.record is None:

@@ -1,7 +1,7 @@
-"""Records of starts that are missing: of gangs that ran before there were Queues, and deleted ones.
+"""Writes missing records of starts: of gangs that ran before there were Queues, or deleted ones.
 
-A plan obeys the records, so they are written before it. Each is one object that is created once:
-after a crash, the next cycle writes those that are still missing.
+A plan obeys the records, so they are written before it. Each record is one object that is created
+once. After a crash, the next cycle writes the records that are still missing.
 """
 
 import logging
@@ -24,7 +24,7 @@ WRITES_PER_CYCLE = 500  # so that thousands of gangs do not delay the next plan 
 
 
 class StartRecords:
-    """Writes records that Reservations lack; a refusal is tried again later, and stops no plan."""
+    """Writes missing records as Reservations; a refused one is tried again, and stops no plan."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class StartRecords:
         limit: ConcurrencyLimit,
         clock: Clock,
     ) -> None:
-        """``scheduler`` says whose Reservations these are."""
+        """``scheduler`` is the name in our Reservations."""
         self._state = state
         self._api = api
         self._scheduler = scheduler
@@ -43,7 +43,7 @@ class StartRecords:
         self._clock = clock
 
     async def write_missing(self, term: LeaderTerm) -> None:
-        """Write the records that are missing, some of them if there are very many.
+        """Write the missing records, at most ``WRITES_PER_CYCLE`` of them.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -59,7 +59,7 @@ class StartRecords:
         )
 
     def _deleted(self, term: LeaderTerm) -> Iterator[Reservation]:
-        """Records that others have deleted while pods of the start held room."""
+        """Records that other clients have deleted while pods of the start held room."""
         for lost in self._state.lost_records():
             charged = tuple(sorted(filter(self._state.holds_room, lost.pods)))
             yield replace(
@@ -74,7 +74,7 @@ class StartRecords:
             )
 
     def _never_written(self, term: LeaderTerm, now: float) -> Iterator[Reservation]:
-        """Those of gangs that started before there were Queues."""
+        """Records of gangs that started before there were Queues."""
         for unrecorded in unrecorded_gangs(self._state.snapshot(now)):
             yield self._reservation(unrecorded, term, now)
 

@@ -1,6 +1,6 @@
-"""What the steps of all standing Reservations ask for together: lists for the commit to carry out.
+"""Lists of what the steps of all standing Reservations require, for the commit to carry out.
 
-Separate from ``progress``, which works out the step of each Reservation by itself.
+``progress`` computes the step of each Reservation by itself.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,7 +38,7 @@ def bindings(steps: Steps) -> Sequence[tuple[GangKey, Assignment]]:
 
 
 def relied_on(steps: Steps) -> Mapping[GangKey, Member]:
-    """A bound member of each gang of which other members are to be replaced or added."""
+    """By gang whose members are to be replaced or added, the bound member that this relies on."""
     return {
         reservation.gang: step.relies_on
         for reservation, step in steps
@@ -58,7 +58,7 @@ def uids_going_on(steps: Steps) -> Collection[Uid]:
 
 
 def evictable(steps: Steps) -> Mapping[Uid, Member]:
-    """The members that Reservations evict, as they were when the steps were worked out."""
+    """The members that Reservations evict, as they were when the steps were computed."""
     return {
         member.uid: member
         for _, step in steps
@@ -73,7 +73,7 @@ def strangers(steps: Steps) -> Sequence[Reservation]:
 
 
 def releases(steps: Steps) -> Sequence[Released]:
-    """Reservations that cannot be carried out, and of which nothing is bound."""
+    """Reservations that cannot be carried out and have no bound member."""
     return [
         Released(reservation, step.sentence)
         for reservation, step in steps
@@ -82,7 +82,7 @@ def releases(steps: Steps) -> Sequence[Released]:
 
 
 def ended(steps: Steps) -> Sequence[Released]:
-    """All Reservations that end now, and what others give back; those that are done aside."""
+    """All Reservations that end or shrink now, without Reservations that are done."""
     return [
         released
         for reservation, step in steps
@@ -91,7 +91,7 @@ def ended(steps: Steps) -> Sequence[Released]:
 
 
 def announced(steps: Steps) -> Sequence[Released]:
-    """Those of ``ended`` that people are told of."""
+    """The Reservations of ``ended`` that are reported, because they have a sentence."""
     return [
         Released(reservation, step.sentence)
         for reservation, step in steps
@@ -105,7 +105,7 @@ def done(steps: Steps) -> Sequence[Reservation]:
 
 
 def without_writes(step: Step) -> Step:
-    """The step, if it leaves the Reservation as it is."""
+    """The step, if it leaves the Reservation as it is; else ``Await``."""
     return step if isinstance(step, Bind | Evict | Preempt) else Await()
 
 
