@@ -1,7 +1,7 @@
-"""Why a gang waits and the smallest changes that would start it: the full answer, on demand.
+"""Why a gang waits, and the smallest changes that would start it: the full answer, on demand.
 
 Every change is tried on the planner itself, so the advice works. A statement about smaller changes
-is proved, or says that it was only tried. Each question may cost a bounded number of plans.
+is proved, or says that it was only tried. Each question may use a limited number of plans.
 """
 
 from collections import Counter
@@ -42,10 +42,10 @@ def _baseline(snapshot: Snapshot, plan: Plan, want: PlacementRequest | None) -> 
 def advise_all(
     snapshot: Snapshot, plan: Plan, planner: Planner, namespace: str | None = None
 ) -> Sequence[Advice]:
-    """One advice for every type of waiting gang, for the first of each in the plan's order.
+    """One advice for every type of waiting gang, about the first gang of the type in the plan.
 
-    Gangs are of one type if their requests and their priority are equal. With ``namespace``
-    the gangs of other namespaces are left out.
+    Gangs are of one type if their requests and their priority are equal. With ``namespace``, the
+    gangs of other namespaces are left out.
     """
     waiting = [
         rejection for rejection in plan.rejections if namespace in (None, rejection.gang.namespace)

@@ -1,7 +1,8 @@
 """How many more nodes of an existing kind a gang needs, and which kind takes the fewest.
 
-A kind is what a fresh node of it would be: allocatable, taints and the labels that the gang asks
-about; cordons, and taints that Kubernetes puts on nodes in trouble, are no part of it.
+The kind of a node is what a new node like it would have: allocatable, taints, and the labels that
+the gang's rules use. Cordons, and taints that Kubernetes puts on nodes in trouble, are not part of
+it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,15 +22,15 @@ from .results import Certainty, MoreNodes
 
 PLANS = 16  # for all kinds together
 HOSTNAME = "kubernetes.io/hostname"
-TROUBLE = "node.kubernetes.io/"  # how the taints begin that a node in trouble gets
+TROUBLE = "node.kubernetes.io/"  # prefix of the taints of a node in trouble
 
 
 @dataclass(frozen=True, slots=True)
 class _NodeKind:
-    """One kind of node, and how many it may take.
+    """One kind of node, and a range for how many of them the gang needs.
 
-    Below ``least`` even counting says no, or else the plan as it is; beside the gangs that go
-    before, counting says ``guess``.
+    ``least`` is a lower bound, by counting if ``is_counted``, else 1. ``guess`` is the number by
+    counting beside the gangs that go before.
     """
 
     like: Node
@@ -76,7 +77,7 @@ def _fewest_nodes(
 
 
 def _nodes_taken_before(baseline: Baseline) -> int:
-    """The new nodes that gangs before it may take first: a node for each of their members."""
+    """The new nodes that earlier gangs may take: at most one for each of their members."""
     waiting = {rejection.gang for rejection in baseline.plan.rejections}
     gangs = (gang for gang in baseline.snapshot.gangs if gang.key in waiting)
     return sum(demand.min_members(gang) for gang in gangs if goes_before(gang, baseline.gang))
@@ -96,7 +97,7 @@ def kinds(
 
 
 def _topologies(baseline: Baseline) -> frozenset[str]:
-    """The topology labels of the gang's rules and of rules about it, without the host's name."""
+    """The topology labels of the gang's rules, and of rules about it, except the hostname."""
     rules = [shape.rules for shape in baseline.shapes]
     terms = [term for rule in rules for term in (*rule.affinity, *rule.anti_affinity)]
     terms += [term for pod in baseline.snapshot.placed_pods for term in pod.anti_affinity]
@@ -105,7 +106,7 @@ def _topologies(baseline: Baseline) -> frozenset[str]:
 
 
 def fresh(like: Node, name: NodeName) -> Node:
-    """A node of this kind as it joins: ready, empty, with a name of its own."""
+    """A new node of this kind: ready, empty, and with its own name."""
     labels = tuple((key, name if key == HOSTNAME else value) for key, value in like.labels)
     taints = tuple(taint for taint in like.taints if not taint.key.startswith(TROUBLE))
     return replace(
@@ -120,7 +121,7 @@ def fresh(like: Node, name: NodeName) -> Node:
 
 
 def with_nodes(snapshot: Snapshot, like: Node, number: int) -> Snapshot:
-    """The Snapshot with this number of fresh nodes more."""
+    """The Snapshot with ``number`` more new nodes."""
     names = {node.name for node in snapshot.nodes}
     mark = "new"
     while any(name.startswith(f"{like.name}-{mark}-") for name in names):
@@ -134,7 +135,7 @@ def with_nodes(snapshot: Snapshot, like: Node, number: int) -> Snapshot:
 def _helpful_kinds(
     baseline: Baseline, examples: Sequence[Node], topologies: Collection[str]
 ) -> Sequence[_NodeKind]:
-    """The kinds that can help at all, the most promising first; of equal kinds the first."""
+    """The kinds that can help, the most promising first; of equal kinds, only the first."""
     bare, open_room = baseline.counts(baseline.free_now), baseline.counts(baseline.free_for_gang)
     node_kinds = []
     sizes: set[object] = set()
@@ -146,7 +147,8 @@ def _helpful_kinds(
         sizes.add((*fits.values(), domains))
         least, guess = _by_count(baseline, bare, fits), _by_count(baseline, open_room, fits)
         if least is not None:
-            # Where it does not fit beside the plan, other gangs may still move to the new nodes.
+            # If the gang does not fit beside the plan by counting, other gangs may still move to
+            # new nodes.
             likely = baseline.want.need if guess is None else guess
             node_kinds.append(_NodeKind(like, max(least, 1), max(likely, 1), is_counted=least > 0))
     return sorted(node_kinds, key=lambda kind: (kind.guess, kind.least, kind.like.name))
@@ -165,7 +167,7 @@ def _fits(shape: Shape, node: Node) -> int:
 
 
 def _by_count(baseline: Baseline, room: Counts, fits: Mapping[Shape, int]) -> int | None:
-    """The fewest nodes with which every shape has room alone; None: no number is enough."""
+    """The fewest nodes with which each shape by itself has room; None if no number is enough."""
 
     def is_enough(number: int) -> bool:
         fits_by_shape = {

@@ -1,7 +1,7 @@
-"""What questions about one waiting gang start from: its request, the numbers, and the room.
+"""The data that questions about one waiting gang start from: its request, and the free room.
 
-Room is counted three times: as the Snapshot has it, less the room of gangs that go before by the
-plan, and less the room of all gangs of the plan. On an overdrawn node it is negative.
+Room is counted three times: as in the Snapshot, without the room of gangs that go before by the
+plan, and without the room of all gangs of the plan. It is negative on an overcommitted node.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,19 +32,19 @@ Counts = Mapping[Shape, Fit]  # how many members of each shape fit, and on how m
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Baseline:
-    """One gang that waits for room, and all that is known about the room."""
+    """One gang that waits for room, and the room in the cluster."""
 
     snapshot: Snapshot
     plan: Plan
     want: PlacementRequest
     base: Grid
-    index: Mapping[NodeName, int]  # of each node's row
+    index: Mapping[NodeName, int]  # the row of each node
     free_now: Table
-    free_for_gang: Table  # less what those get that go before this gang
-    free_after_plan: Table  # less all that the plan gives away
+    free_for_gang: Table  # without the room of gangs that go before this gang
+    free_after_plan: Table  # without all room that the plan gives away
     inter_pod: InterPodCompiler  # with the pods that the plan places
     standing: Grid  # with the rules between pods as they are
-    planned: Grid  # and as they are once the plan is carried out
+    planned: Grid  # with the rules once the plan is carried out
 
     @property
     def gang(self) -> Gang:
@@ -53,25 +53,25 @@ class Baseline:
 
     @property
     def is_started(self) -> bool:
-        """Whether it has started, and lost members or waits for more."""
+        """Whether the gang has started, and waits for replacements or further members."""
         return has_started(self.want.gang)
 
     @property
     def is_ruled(self) -> bool:
-        """Whether rules between pods have a part in where its members may go."""
+        """Whether rules between pods restrict where its members may go."""
         return any(self.inter_pod.outcomes(shape) for shape in self.shapes)
 
     @property
     def shapes(self) -> Sequence[Shape]:
-        """The shapes that the gang waits with."""
+        """The different shapes of the gang's waiting members."""
         return tuple(dict.fromkeys(member.shape for member in self.want.members))
 
     def counts(self, free: Table) -> Counts:
-        """The room for each of the gang's shapes, for itself."""
+        """The room for each of the gang's shapes by itself."""
         return {shape: room_for(self.base, shape, free) for shape in self.shapes}
 
     def rows(self, by_node: Mapping[NodeName, Resources]) -> tuple[NDArray[np.intp], Table]:
-        """The rows of nodes that exist, and what is to be added to or taken from each."""
+        """The rows of the nodes that exist, and the amounts of each row, in the Grid's units."""
         names = [name for name in by_node if name in self.index]
         rows = np.array([self.index[name] for name in names], dtype=np.intp)
         amounts = grids.amounts([by_node[name] for name in names], self.base.resources)
@@ -139,19 +139,19 @@ def _classified(selectors: SelectorIndex, placed: MemberOnNode) -> MemberOnNode:
 
 
 def goes_before(gang: Gang, rival: Gang) -> bool:
-    """Whether the plan may prefer it: by its priority, or because it has started already."""
+    """Whether the plan may prefer ``gang``: it has started, or its priority is not lower."""
     return has_started(gang) or gang.priority >= rival.priority
 
 
 def has_started(gang: Gang) -> bool:
-    """Whether a member counts as bound, of a role that the gang has."""
+    """Whether a member of a role that the gang has counts as bound."""
     return demand.count_members(gang).is_committed
 
 
 def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, PlacementRequest]:
-    """The requests of these gangs that need room: to start, to replace members, to grow.
+    """The requests of these gangs that need room: to start, to replace members, or to grow.
 
-    Gangs that the API server refuses, for example, have none: no room would help them.
+    A gang that no room would help has none, such as a gang that the API server refuses.
     """
     held_off = refusals.rejections(snapshot)
     reserved_uids = {
@@ -192,7 +192,7 @@ def room_for(base: Grid, shape: Shape, free: Table) -> Fit:
 
 
 def placements(snapshot: Snapshot, plan: Plan) -> Mapping[GangKey, Mapping[NodeName, Resources]]:
-    """What each gang gets by the plan, by node."""
+    """By gang and node, the resources that the plan gives to its members."""
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     return {
@@ -212,7 +212,7 @@ def _by_node(
 
 
 def summed(amounts_on_nodes: Sequence[tuple[NodeName, Resources]]) -> Mapping[NodeName, Resources]:
-    """Amounts by node."""
+    """The sum of the amounts of each node."""
     grouped: dict[NodeName, list[Resources]] = {}
     for node, amounts in amounts_on_nodes:
         grouped.setdefault(node, []).append(amounts)

@@ -1,4 +1,4 @@
-"""What is to be different about a cluster, all of it together."""
+"""A set of changes to a cluster, which apply together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from . import edits, queue_edits
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be different about the nodes, the gangs and the queues of a cluster."""
+    """Changes of the nodes, the gangs and the queues of a cluster."""
 
-    add_nodes: Sequence[tuple[int, str]] = ()  # so many nodes like this one
+    add_nodes: Sequence[tuple[int, str]] = ()  # how many nodes, and the node that they are like
     remove_nodes: Sequence[str] = ()
     priorities: Sequence[tuple[str, int]] = ()  # of gangs, by name
     queues: Sequence[str] = ()  # as ``queue_edits`` spells them
 
 
 def change(snapshot: Snapshot, changes: Changes) -> Snapshot:
-    """The cluster with these changes: first more nodes, then fewer, then gangs, then queues.
+    """The cluster with these changes: first added nodes, then removed ones, gangs, and queues.
 
     Raises:
-        WrongChange: a change names something that is not there.
+        WrongChange: a change names something that does not exist.
     """
     for count, like in changes.add_nodes:
         snapshot = edits.with_nodes(snapshot, count, like)

@@ -1,6 +1,6 @@
-"""Snapshots as they are not, but could be: more nodes, fewer, other priorities.
+"""Hypothetical Snapshots: with more nodes, with fewer nodes, or with other priorities.
 
-Each change is a function from Snapshot to Snapshot; what it cannot do is a ``WrongChange``.
+Each change is a function from Snapshot to Snapshot. It raises ``WrongChange`` if it is impossible.
 """
 
 import difflib
@@ -14,15 +14,15 @@ from ..model.resources import NOTHING
 HOSTNAME = "kubernetes.io/hostname"
 CONDITIONS = "node.kubernetes.io/"  # the taints that say how a node fares, not what it is for
 MOST_NODES = 100_000
-NAMED = 3  # nodes that an error names where a node does not exist
+NAMED = 3  # nodes that the error about an unknown node names
 
 
 class WrongChange(Exception):  # noqa: N818 - named for the situation
-    """A change names something that is not there; the sentence says what."""
+    """A change names something that does not exist; the message says what."""
 
 
 def with_nodes(of: Snapshot, count: int, like: str) -> Snapshot:
-    """So many more nodes of one node's kind, empty, ready and not cordoned."""
+    """The Snapshot with ``count`` more nodes like this one: empty, ready and not cordoned."""
     model = _node(of, like)
     if not 1 <= count <= MOST_NODES:
         raise WrongChange(f"--add-nodes {count}: between 1 and {MOST_NODES:,} can be added")
@@ -46,7 +46,7 @@ def with_nodes(of: Snapshot, count: int, like: str) -> Snapshot:
 
 
 def without_node(of: Snapshot, name: str) -> Snapshot:
-    """The Snapshot without a node; its pods are gone, or wait again if a controller makes them."""
+    """The Snapshot without a node; its pods are gone, or wait again if they have a controller."""
     gone = _node(of, name).name
     bare = replace(of, nodes=tuple(node for node in of.nodes if node.name != gone))
     gangs = tuple(_without(gang, gone) for gang in bare.gangs)
@@ -61,7 +61,7 @@ def without_node(of: Snapshot, name: str) -> Snapshot:
 
 
 def with_priority(of: Snapshot, name: str, priority: int) -> Snapshot:
-    """One gang with another priority; ``name`` is ``namespace/name``, or a name that is unique."""
+    """One gang with another priority; ``name`` is ``namespace/name``, or a unique name."""
     chosen = find(of, name).key
     return replace(
         of,
@@ -83,7 +83,7 @@ def find(of: Snapshot, name: str) -> Gang:
     """The gang of that name; a PodGroup comes before a pod.
 
     Raises:
-        WrongChange: there is none, or there are several.
+        WrongChange: no gang or several gangs have this name.
     """
     gangs = [gang for gang in of.gangs if name in (str(gang.key), gang.key.name)]
     groups = [gang for gang in gangs if not gang.is_single] or gangs
@@ -121,7 +121,7 @@ def _without(gang: Gang, gone: NodeName) -> Gang:
 
 
 def _remaining_members(members: Iterable[Member], gone: NodeName) -> Iterable[Member]:
-    """The members once a node is gone; what was over there is still counted."""
+    """The members after a node is gone; members that succeeded there still count."""
     for member in members:
         if member.node != gone or member.phase is Phase.SUCCEEDED:
             yield member
@@ -137,7 +137,7 @@ def _remaining_members(members: Iterable[Member], gone: NodeName) -> Iterable[Me
 
 
 def _remaining_reservations(of: Snapshot, gone: NodeName) -> Iterable[Reservation]:
-    """The Reservations that can still be carried out, as far as they can."""
+    """The Reservations that can still be carried out, without entries and slots on the node."""
     started: set[GangKey] = {
         gang.key for gang in of.gangs if any(member.counts_as_bound for member in gang.members)
     }

@@ -1,6 +1,7 @@
-"""Which gangs would have to make way: bound ones by their end, planned ones by not asking.
+"""Which gangs would have to make room: bound gangs by ending, planned gangs by not starting.
 
-The fewest of them: one alone is searched for exactly, several greedily, by what each gives back.
+The search is for the fewest gangs: one gang exactly, several gangs greedily, by the room that each
+gives back.
 """
 
 from collections import Counter
@@ -21,8 +22,8 @@ from .results import Certainty, EndedGangs, Placeable
 
 PLANS_FOR_ONE = 6
 PLANS_TOGETHER = 3
-TWO = 2  # the next after one
-MOST_TOGETHER = 8  # gangs named together; a longer list is of no use
+TWO = 2  # the number after one
+MOST_TOGETHER = 8  # gangs named together; a longer list would not help
 
 Without = Callable[[Sequence[GangKey]], Snapshot]
 ByNode = Mapping[NodeName, Resources]
@@ -30,7 +31,7 @@ ByNode = Mapping[NodeName, Resources]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A gang that could make way, and the room that it would give back."""
+    """A gang that could make room, and the room that it would give back."""
 
     gang: GangKey
     rows: NDArray[np.intp]
@@ -49,7 +50,7 @@ def ended(baseline: Baseline, prober: Prober) -> EndedGangs:
 
 
 def preferred(baseline: Baseline, prober: Prober, alone: Placeable) -> EndedGangs:
-    """The gangs that the plan starts and without which this one would start in their stead."""
+    """The gangs that the plan starts, and without which this gang would start instead."""
     if alone.members < baseline.want.need:
         return EndedGangs((), alone.certainty)
     given_by_gang = placements(baseline.snapshot, baseline.plan)
@@ -72,7 +73,7 @@ def preferred(baseline: Baseline, prober: Prober, alone: Placeable) -> EndedGang
 
 
 def without_bound(snapshot: Snapshot, rooms: Mapping[GangKey, ByNode]) -> Snapshot:
-    """The Snapshot once these gangs have ended and given back their room."""
+    """The Snapshot after these gangs have ended and given back their room."""
     freed = summed([item for by_node in rooms.values() for item in by_node.items()])
     nodes = tuple(
         replace(node, used=node.used - freed[node.name]) if node.name in freed else node
@@ -97,7 +98,7 @@ def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
 
 
 def _held_by_gang(baseline: Baseline) -> Mapping[GangKey, ByNode]:
-    """The room of the bound members of other gangs; a gang with a Reservation still starts."""
+    """The room of bound members of other gangs, without gangs that have a Reservation."""
     reserved = {reservation.gang for reservation in baseline.snapshot.reservations}
     rooms = {
         gang.key: summed(
@@ -116,7 +117,7 @@ def _held_by_gang(baseline: Baseline) -> Mapping[GangKey, ByNode]:
 def _candidates(
     baseline: Baseline, rooms_by_gang: Mapping[GangKey, ByNode]
 ) -> Sequence[_Candidate]:
-    """The gangs by what they would give back, the smallest first."""
+    """The gangs by the room that they would give back, the smallest first."""
     totals = baseline.base.capacity.sum(axis=0).clip(1)
     candidates = []
     for key, by_node in rooms_by_gang.items():
@@ -126,7 +127,7 @@ def _candidates(
 
 
 class _Search:
-    """The search for the fewest gangs without which the gang starts."""
+    """The search for the fewest other gangs without which the gang starts."""
 
     def __init__(self, baseline: Baseline, prober: Prober, without: Without) -> None:
         self._baseline, self._prober, self._without = baseline, prober, without
@@ -144,7 +145,8 @@ class _Search:
         if not candidates or self._lacking(self._counts(everything)):
             return EndedGangs((), Certainty.PROVED)
         self._prober.allow(PLANS_FOR_ONE)
-        # That no end is not enough is proved by the plan as it is, or by counting all free room.
+        # The plan, if proved, or a count of all free room proves that the end of no gang is not
+        # enough.
         none_will_do = baseline.plan.proved or self._lacking(self._counts(baseline.free_now)) > 0
         one_will_not = none_will_do
         for candidate in self._promising(candidates):
@@ -158,9 +160,9 @@ class _Search:
         return EndedGangs(gangs, Certainty.of(proved=one_will_not and len(gangs) == TWO), is_cut)
 
     def _promising(self, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
-        """The gangs that may be enough alone, as far as counting says; the most likely ones first.
+        """The gangs that may be enough alone by counting, the most likely first.
 
-        Most likely are those with room beside the gangs that go before, though these may move.
+        The most likely gangs make room beside the gangs that go before, although these may move.
         """
         likely = self._singles(self._baseline.free_for_gang, candidates)
         sure = {candidate.gang for candidate in likely}
@@ -176,9 +178,9 @@ class _Search:
         ]
 
     def _together(self, candidates: Sequence[_Candidate]) -> tuple[tuple[GangKey, ...], bool]:
-        """Take the gang that helps most, again and again, until the planner starts ours.
+        """Add the gang that helps most, one by one, until the planner starts our gang.
 
-        Returns them, and whether the search ended early.
+        Returns the gangs, and whether the search ended early.
         """
         self._prober.allow(PLANS_TOGETHER)
         free, rest = self._baseline.free_for_gang.copy(), list(candidates)
@@ -202,7 +204,7 @@ class _Search:
         return (), bool(rest)
 
     def _indispensable(self, chosen: Sequence[_Candidate]) -> Sequence[_Candidate]:
-        """The chosen gangs without which counting says no; later ones may replace the first."""
+        """The chosen gangs that counting needs; later gangs may make earlier ones unnecessary."""
         indispensable = list(chosen)
         for candidate in chosen[:-1]:
             rest = [gang for gang in indispensable if gang is not candidate]
@@ -236,7 +238,7 @@ class _Search:
         return counts_after
 
     def _lacking(self, counts: Mapping[Shape, int]) -> int:
-        """How many members have no room by counting each shape for itself; 0: they may fit."""
+        """How many members lack room, counting each shape by itself; 0 means that they may fit."""
         reach = sum(min(n, counts[shape]) for shape, n in self._by_shape.items())
         in_role: Counter[str] = Counter()
         for (role, shape), n in self._by_role_and_shape.items():

@@ -1,7 +1,4 @@
-"""What has become of a gang, whether it waits or not: bound where, reserved, about to start.
-
-Separate from the advice because most gangs need none.
-"""
+"""The state of a gang, whether it waits or not, and the nodes of its members."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,11 +12,11 @@ from ..model.keys import GangKey, NodeName
 
 
 class GangOutcome(StrEnum):
-    """What a gang has come to."""
+    """What state a gang is in."""
 
     WAITS = "waits"
-    STARTS = "starts"  # this plan places it
-    RESERVED = "reserved"  # and being bound
+    STARTS = "starts"  # the plan places it
+    RESERVED = "reserved"  # and is being bound
     BOUND = "bound"
     PARTIAL = "partly bound"  # it has lost members
     FINISHED = "finished"
@@ -27,7 +24,7 @@ class GangOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GangStanding:
-    """What has become of one gang; ``nodes`` are where its members are, or will be."""
+    """The state of one gang; ``nodes`` are where its members are, or will be."""
 
     gang: GangKey
     state: GangOutcome
@@ -40,7 +37,7 @@ class GangStanding:
 
 
 def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | None:
-    """What has become of the gang of that name; None if there is none."""
+    """The state of the gang with this key; None if there is none."""
     gang = next((gang for gang in snapshot.gangs if gang.key == key), None)
     if gang is None:
         return None

@@ -13,13 +13,13 @@ PLANS = 8
 def smaller_need(
     baseline: Baseline, prober: Prober, alone: Placeable, beside: Placeable
 ) -> SmallerNeed | None:
-    """The largest minMember that fits; None where roles, or the start, leave nothing to lower."""
+    """The largest minMember that fits; None if the gang has started or roles allow no less."""
     gang, need = baseline.gang, baseline.want.need
     floor = max(1, sum(role.min_member for role in gang.roles))
     if baseline.is_started or floor >= need:
         return None
     top = min(alone.members, need - 1)
-    is_bound = top < need - 1  # else that the next larger does not start is the plan's word
+    is_bound = top < need - 1  # else the plan itself says that one member more does not start
     is_proved = alone.certainty is Certainty.PROVED if is_bound else baseline.plan.proved
     if top < floor:
         return SmallerNeed(0, floor, Certainty.of(proved=is_proved))
@@ -35,6 +35,6 @@ def smaller_need(
 
 
 def needing(snapshot: Snapshot, gang: Gang, least: int) -> Snapshot:
-    """The Snapshot with another minMember."""
+    """The Snapshot with another minMember of the gang."""
     changed = (replace(own, min_member=least) if own is gang else own for own in snapshot.gangs)
     return replace(snapshot, gangs=tuple(changed))

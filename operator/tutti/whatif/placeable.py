@@ -1,7 +1,7 @@
-"""How many of the needed members fit, and what keeps the rest out.
+"""How many of the needed members fit, and what keeps the others out.
 
-A gang of one shape is counted. Where shapes differ, a strategy tries smaller and smaller numbers,
-and best fit where the strategy's budget ends.
+A gang with one shape is counted. For several shapes, a strategy tries smaller and smaller numbers;
+best fit answers when the strategy's budget ends.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from .results import Bottleneck, Certainty, Obstacle, Placeable, ShortShape
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The want in two tiers: what roles demand at least, and what may come from any role."""
+    """The request in two parts: the members that roles need, and members of any role."""
 
     firm: tuple[Part, ...]  # of role 0
     spare: tuple[Part, ...]  # of role 1, or of a role that has a maximum
@@ -33,8 +33,8 @@ class _Parts:
 def most(baseline: Baseline, grid: Grid, free: Table, planner: Planner) -> Placeable:
     """The most of the needed members that fit into this room together, under these rules.
 
-    They are such that the others could still make the gang whole, role by role. With rules between
-    pods nothing is proved: fewer members may find no place where more do.
+    They are chosen so that the other members could still make the gang whole, role by role. With
+    rules between pods nothing is proved: fewer members may find no place where more do.
     """
     problem = Problem(free.clip(0), grid.requests, grid.allowed, (), grid.rules)
     return _most(baseline, problem, planner, is_thorough=True)
@@ -49,7 +49,7 @@ def _most(
     parts = _parts(baseline)
     fits, too_many, is_proved = 0, bound + 1, True
     while too_many - fits > 1:
-        # Most often all fit that counting allows.
+        # Most often, as many fit as counting allows.
         number = bound if too_many > bound else (fits + too_many) // 2
         question = replace(problem, demands=(_demand(parts, number),))
         if _fits(question, planner) is True:
@@ -69,7 +69,7 @@ def _fits(problem: Problem, planner: Planner) -> bool:
 
 
 def _proves(problem: Problem, planner: Planner) -> bool | None:
-    """Whether the one demand can be met; None where the strategy does not know."""
+    """Whether the one demand can be met; None if the strategy does not know."""
     solution = planner.strategy.solve(problem, planner.budget)
     if solution.shares and solution.shares[0]:
         return True
@@ -77,7 +77,7 @@ def _proves(problem: Problem, planner: Planner) -> bool | None:
 
 
 def _demand(parts: _Parts, number: int) -> Demand:
-    """Choose so many, no more of them spare ones than the roles leave."""
+    """A demand for ``number`` members, with no more spare members than the roles leave."""
     firm = max(0, number - parts.slack)
     minimums = (firm, 0, *[0] * len(parts.maximums))
     maximums = (number, number, *parts.maximums) if parts.maximums else ()
@@ -86,7 +86,7 @@ def _demand(parts: _Parts, number: int) -> Demand:
 
 
 def _parts(baseline: Baseline) -> _Parts:
-    """The oldest members that a role demands are firm; exact where they are of one shape."""
+    """The oldest members that a role needs are firm; exact if they have one shape."""
     want, shapes = baseline.want, baseline.base.shapes
     minimums = dict(want.minimums)
     by_role: dict[str, list[Shape]] = {}
@@ -111,7 +111,7 @@ def _parts(baseline: Baseline) -> _Parts:
 
 
 def _reach(baseline: Baseline, problem: Problem) -> int:
-    """At most so many fit, by counting each shape for itself; exact where there is one."""
+    """An upper bound by counting each shape by itself; exact for one shape."""
     want = baseline.want
     base = replace(baseline.base, requests=problem.requests, allowed=problem.allowed)
     counts = replace(baseline, base=base).counts(problem.free)
@@ -127,7 +127,7 @@ def _reach(baseline: Baseline, problem: Problem) -> int:
 
 
 def short_shape(baseline: Baseline, counts: Counts) -> ShortShape | None:
-    """The shape that is shortest of room; None where each fits for itself."""
+    """The shape that lacks most room; None if each shape has room by itself."""
     block = capacity.short(counts, baseline.want)
     if block is None:
         return None
@@ -136,7 +136,7 @@ def short_shape(baseline: Baseline, counts: Counts) -> ShortShape | None:
 
 
 def bottlenecks(baseline: Baseline, beside: Placeable, planner: Planner) -> Sequence[Bottleneck]:
-    """What alone would let more members in if there were plenty of it, the most first."""
+    """Each resource or rule that alone, if plentiful, would let more members in; best first."""
     base = baseline.planned
     free = baseline.free_after_plan.clip(0)
     helpful = []
@@ -159,7 +159,7 @@ def bottlenecks(baseline: Baseline, beside: Placeable, planner: Planner) -> Sequ
 
 
 def _avoided_for(baseline: Baseline) -> str:
-    """What keeps the gang's shapes off most nodes."""
+    """The obstacle that keeps the gang's shapes off most nodes."""
     whys = Counter(
         why
         for shape in baseline.shapes

@@ -1,6 +1,6 @@
-"""The planner run on changed Snapshots, a bounded number of times.
+"""Runs the planner on changed Snapshots, a limited number of times.
 
-The questions themselves are elsewhere; they differ only in how they change the Snapshot.
+Other modules have the questions, which differ only in how they change the Snapshot.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from .results import Certainty
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """The strategies, the budget and the policy: what a plan depends on beside the Snapshot."""
+    """The inputs of a plan besides the Snapshot: strategies, budget and policy."""
 
     strategy: Strategy
     fallback: Strategy
@@ -39,20 +39,20 @@ class ProbeResult(Enum):
 
 
 class Prober:
-    """One gang's questions to the planner, counted; each question has its own allowance."""
+    """Runs and counts the plans for questions about one gang; each question has a limit."""
 
     def __init__(self, planner: Planner, gang: GangKey, members: int) -> None:
-        """A plan is a yes if it places so many members of the gang."""
+        """The gang counts as started if a plan places at least ``members`` members of it."""
         self._planner, self._gang, self._members = planner, gang, members
         self._plans_left = 0
         self.plans = 0
 
     def allow(self, plans: int) -> None:
-        """Begin a question that may cost so many plans."""
+        """Begin a question that may use ``plans`` plans."""
         self._plans_left = plans
 
     def verdict(self, snapshot: Snapshot) -> ProbeResult | None:
-        """Whether the gang starts in this Snapshot; None once the allowance is used up."""
+        """Whether the gang starts in this Snapshot; None once the limit of plans is reached."""
         if self._plans_left < 1:
             return None
         self._plans_left -= 1
@@ -71,7 +71,7 @@ class Prober:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The number that a search ended with; None: no number was a yes."""
+    """The result of a search; ``number`` is None if no number was a yes."""
 
     number: int | None
     certainty: Certainty
@@ -80,7 +80,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchRange:
-    """Where to search: numbers below ``least`` are a no, ``is_proved`` or only supposed."""
+    """The range to search: numbers below ``least`` are a no, by proof or by assumption."""
 
     least: int
     most: int
@@ -89,9 +89,10 @@ class SearchRange:
 
 
 def first_yes(ask: Callable[[int], ProbeResult | None], span: SearchRange) -> SearchResult:
-    """A number that is a yes while the one before is a no: the first yes, if answers do not turn.
+    """A number that is a yes while the number before it is a no.
 
-    The guesses are tried, then ever larger numbers, then halves. Proved: that no is.
+    It is the smallest yes if every number after a yes is a yes. The guesses are tried first, then
+    larger and larger numbers, then halves. The result is proved if the no is proved.
     """
     no, is_proved, yes = span.least - 1, span.is_proved, None
     guesses, step = list(span.guesses), 1
@@ -109,7 +110,7 @@ def first_yes(ask: Callable[[int], ProbeResult | None], span: SearchRange) -> Se
             case None:
                 return SearchResult(yes, Certainty.TRIED, cut=True)
             case ProbeResult.STARTS:
-                # Guesses are good: the number below is most often the no.
+                # Guesses are good: the number below is most often a no.
                 guesses = [number - 1] if yes is None else []
                 yes = number
             case answer:

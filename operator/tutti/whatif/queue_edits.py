@@ -1,7 +1,7 @@
-"""Snapshots with other queues: another quota, weight, parent or stop, or one queue more.
+"""Snapshots with other queues: another quota, weight, parent or stop, or one more queue.
 
 A change is written as ``vision.limit.nvidia.com/gpu=48``: a queue, a field of it, and for a quota
-its resource, which may be left out where the queue has one quota of this kind.
+its resource. The resource may be left out if the queue has one quota of this kind.
 """
 
 import difflib
@@ -15,7 +15,7 @@ from ..model.cluster import Namespace, Snapshot
 from ..model.queues import ROOT, Amounts, Preemption, Queue, QueueMode, Stop
 from .edits import WrongChange
 
-NONE = "none"  # takes a quota or a parent away
+NONE = "none"  # removes a quota or a parent
 EXAMPLE = "write it as QUEUE.FIELD=VALUE, such as vision.limit.nvidia.com/gpu=48"
 MOST_WEIGHT = 10_000
 
@@ -26,7 +26,7 @@ def changed(of: Snapshot, words: str) -> Snapshot:
     """The cluster with one field of one queue changed.
 
     Raises:
-        WrongChange: the words name no queue or no field, or the value makes no sense.
+        WrongChange: the words name no queue or no field, or the value is not valid.
     """
     where, sign, value = words.partition("=")
     queue = _named(of, where, words)
@@ -40,12 +40,12 @@ def changed(of: Snapshot, words: str) -> Snapshot:
 
 
 def with_queue(of: Snapshot, queue: Queue) -> Snapshot:
-    """The Snapshot with this queue, which replaces its namesake and keeps the namesake's uid."""
+    """The Snapshot with this queue; a queue with the same name is replaced, and its uid is kept."""
     namesake = next((old for old in of.queues if old.name == queue.name), None)
     uid = queue.uid if namesake is None else namesake.uid
     other_queues = (old for old in of.queues if old.name != queue.name)
     queues = sorted((*other_queues, replace(queue, uid=uid)), key=lambda old: old.name)
-    # Where there were no queues, no namespaces are shown.
+    # A Snapshot without queues has no namespaces.
     names = sorted({gang.key.namespace for gang in of.gangs})
     namespaces = of.namespaces if of.queues else (*map(Namespace, names),)
     return replace(of, queues=tuple(queues), namespaces=namespaces)

@@ -1,6 +1,6 @@
-"""What an explanation says, as data: counts, what is short, and what would help.
+"""An explanation as data: counts, what is short, and what would help.
 
-Separate from how it is found and from its words, so that it can be compared, printed and stored.
+Other modules compute it and put it into words, so that it can be compared, printed and stored.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from ..model.resources import Resources
 
 
 class Certainty(StrEnum):
-    """Whether a statement is proved, or only the best that was found within the effort."""
+    """Whether a statement is proved, or is only the best that was found within the effort."""
 
     PROVED = "proved"
     TRIED = "tried"
 
     @classmethod
     def of(cls, *, proved: bool) -> "Certainty":
-        """Name a truth value."""
+        """PROVED if true, else TRIED."""
         return cls.PROVED if proved else cls.TRIED
 
 
@@ -33,7 +33,7 @@ class Placeable:
 
 @dataclass(frozen=True, slots=True)
 class ShortShape:
-    """The shape that keeps the gang waiting: so many of it must start, and so many have room."""
+    """The shape that keeps the gang waiting: ``forced`` members must start, ``room`` have room."""
 
     requests: Resources
     roles: tuple[str, ...]  # of the members of this shape
@@ -42,7 +42,7 @@ class ShortShape:
 
 
 class Obstacle(StrEnum):
-    """What kind of thing is scarce."""
+    """The kind of a bottleneck."""
 
     RESOURCE = "resource"
     RULES = "rules"  # taints, cordons, selectors, affinity
@@ -50,18 +50,19 @@ class Obstacle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """One thing that is scarce, and how many members would fit if it alone were plentiful."""
+    """Something scarce, and how many members would fit if it alone were plentiful."""
 
     obstacle: Obstacle
-    name: str  # of the resource, or what most nodes are avoided for
+    name: str  # the resource, or the most frequent reason to avoid nodes
     admits: Placeable
 
 
 @dataclass(frozen=True, slots=True)
 class MoreNodes:
-    """So many more nodes like one that exists, empty and ready, start the gang; 0: none found.
+    """How many more nodes like an existing one, empty and ready, start the gang; 0 if none found.
 
-    Proved: one node fewer does not; where there is no answer, no number of nodes of one kind does.
+    Proved means that one node fewer does not start it; with 0, that no number of nodes of one kind
+    does.
     """
 
     count: int
@@ -73,9 +74,9 @@ class MoreNodes:
 
 @dataclass(frozen=True, slots=True)
 class SmallerNeed:
-    """The largest minMember with which the gang starts now; 0: none found.
+    """The largest minMember with which the gang starts now; 0 if none was found.
 
-    Proved: one more does not start; where there is no answer, not even ``floor`` does.
+    Proved means that one more does not start; with 0, that not even ``floor`` does.
     """
 
     min_member: int
@@ -86,9 +87,9 @@ class SmallerNeed:
 
 @dataclass(frozen=True, slots=True)
 class EndedGangs:
-    """The fewest gangs without which the gang starts; none: no such set was found.
+    """The fewest gangs without which the gang starts; empty if no such set was found.
 
-    Proved: fewer are not enough; without an answer, there is none.
+    Proved means that fewer gangs are not enough; if empty, that no such set exists.
     """
 
     gangs: tuple[GangKey, ...]
@@ -101,23 +102,23 @@ class Diagnosis:
     """What a gang that waits for room lacks, and what would start it."""
 
     beside: Placeable  # beside all that the plan starts
-    alone: Placeable  # if no other waiting gang wanted the room
+    alone: Placeable  # if no other waiting gang needed the room
     short: ShortShape | None
-    bottlenecks: tuple[Bottleneck, ...]  # what helps most first
+    bottlenecks: tuple[Bottleneck, ...]  # the most helpful first
     nodes: MoreNodes
-    min_member: SmallerNeed | None  # None where it cannot be lowered
+    min_member: SmallerNeed | None  # None if it cannot be lowered
     ended: EndedGangs  # bound gangs that would have to end
-    preferred: EndedGangs  # gangs that the plan starts in its stead
-    plans: int  # made to find this out
+    preferred: EndedGangs  # gangs that the plan starts instead
+    plans: int  # number of plans that this took
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Why a gang waits, and what would help; gangs that are ``alike`` wait for the same."""
+    """Why a gang waits, and what would help; the ``alike`` gangs wait for the same reason."""
 
     gang: GangKey
-    needed: int  # members it asks room for
+    needed: int  # members that it requests room for
     reason: Reason
     sentence: str
-    diagnosis: Diagnosis | None = None  # None while it does not wait for room
+    diagnosis: Diagnosis | None = None  # None if it does not wait for room
     alike: tuple[GangKey, ...] = ()

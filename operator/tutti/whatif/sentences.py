@@ -1,6 +1,6 @@
-"""An explanation in words: sentences made of the data and nothing else.
+"""An explanation in words, made only from the data.
 
-Separate from finding it out. A sentence says "proved" only where the data says so.
+A sentence says "proved" only where the data says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class _Change(NamedTuple):
 
 
 def of_standing(standing: GangStanding) -> str:
-    """What has become of a gang, in one sentence."""
+    """The state of a gang, in one sentence."""
     members = f"{standing.bound} of {count(standing.needed, 'member')}"
     match standing.state:
         case GangOutcome.WAITS:
@@ -68,7 +68,7 @@ def _nodes(standing: GangStanding) -> str:
 
 
 def of_advice(advice: Advice) -> Sequence[str]:
-    """Why a gang waits and what would start it: one line each, what would help with a dash."""
+    """Why a gang waits and what would start it: one line each, changes with a dash."""
     lines = [f"{advice.gang} waits: {advice.reason}", f"  {advice.sentence}"]
     if advice.alike:
         lines.append(f"  {_gangs(advice.alike)} wait{'s' * (len(advice.alike) == 1)} for the same")
@@ -162,7 +162,7 @@ def _preferred(gangs: EndedGangs) -> _Change:
 
 
 def _futile(change: str, certainty: Certainty, *, cut: bool) -> _Change:
-    """What does not help, and how sure that is."""
+    """A change that does not help, and whether that is proved."""
     how = "proved" if certainty is Certainty.PROVED else AS_FAR_AS_TRIED
     return _Change(f"{change} ({how}{_cut(cut=cut)})", helps=False)
 
