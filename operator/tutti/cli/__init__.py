@@ -1,7 +1,7 @@
-"""The commands: ``COMMANDS`` says in which file each stands, and under which name there.
+"""The commands: ``COMMANDS`` has the module and the name of each.
 
-A command's file is read when it is called or listed, and what it needs when it runs, so that
-``--help`` is instant.
+The module of a command is imported when the command is called or listed, and its dependencies when
+it runs, so that ``--help`` is fast.
 """
 
 import copy
@@ -16,7 +16,7 @@ from .package_data import crd_files
 
 __all__ = ["WRONG_INPUT", "crd_files", "main"]
 
-# Of every command its file and its name there, in the order of the help.
+# By command, its module and its name there, in the order of the help.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run", "command"),
     "status": ("status", "command"),
@@ -38,17 +38,17 @@ class _Commands(click.Group):
     left_out: frozenset[str] = frozenset()
 
     def without(self, *names: str) -> Self:
-        """The same, but for these."""
+        """The same commands without these."""
         fewer = copy.copy(self)
         fewer.left_out = frozenset(names)
         return fewer
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name them all."""
+        """The names of all commands."""
         return [name for name in COMMANDS if name not in self.left_out]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load one of them."""
+        """Load one command; None if it does not exist."""
         if cmd_name not in self.list_commands(ctx):
             return None
         file, name = COMMANDS[cmd_name]

@@ -1,4 +1,4 @@
-"""``tutti dump``: a live cluster as a file that can be planned offline."""
+"""``tutti dump``: a live cluster as a file for planning offline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..operator.settings import Settings
 
 NO_CLUSTER = 1
-FORMATS = ("json", "yaml", "wide", "table")  # what -o means to the other commands
+FORMATS = ("json", "yaml", "wide", "table")  # values of -o for other commands
 
 EXAMPLES = """\b
 Examples:

@@ -1,6 +1,6 @@
 """``tutti explain``: why gangs wait and what would start them, on a live cluster or from files.
 
-It lists, plans and prints; nothing is ever written.
+It lists, plans and prints, and never writes to the cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_FOUND = 1  # no such gang, or no cluster
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What has become of one gang, and what would help if it waits."""
+    """The state of one gang, and what would help if it waits."""
 
     standing: GangStanding
     advice: Advice | None
@@ -37,14 +37,14 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is looked at, who plans it, and what keeps every gang from starting, if anything."""
+    """The Snapshot to explain, its planner, and what keeps all gangs from starting."""
 
     snapshot: Snapshot
     planner: Planner
     hindrance: str = ""
 
     def explained(self, plan: Plan, key: GangKey, advice: Advice | None) -> Iterator[Explained]:
-        """What has become of the gang; nothing where there is none."""
+        """The state of the gang and the advice; nothing if the gang does not exist."""
         from ..whatif.gang_state import GangOutcome, standing
 
         gang_standing = standing(self.snapshot, plan, key)
@@ -118,7 +118,7 @@ def command(
 
 
 def _from_files(paths: Sequence[str]) -> Question:
-    """What the files hold, and who planned it, if one of them is a dump."""
+    """The Snapshot of the files, and the planner of the dump among them, or the default planner."""
     from .output import offline
 
     snapshot, objects = inputs.read_files(paths)
@@ -126,7 +126,7 @@ def _from_files(paths: Sequence[str]) -> Question:
 
 
 def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
-    """The cluster as it is now, and who plans it, as far as the environment says it."""
+    """The cluster as it is now, and the planner that the environment configures."""
     from ..operator import main as operator
     from ..operator.settings import Settings
     from .output import live_cluster, offline, watch
@@ -145,7 +145,7 @@ def _explanations_of(question: Question, name: str) -> Sequence[Explained]:
 
 
 def explain_gang(question: Question, key: GangKey) -> Sequence[Explained]:
-    """What has become of one gang, and what would start it; nothing where there is no such gang."""
+    """The state of one gang, and what would start it; empty if there is no such gang."""
     from ..whatif import advise
 
     snapshot, planner = question.snapshot, question.planner
@@ -154,7 +154,7 @@ def explain_gang(question: Question, key: GangKey) -> Sequence[Explained]:
 
 
 def data(explained: Sequence[Explained]) -> Mapping[str, Any]:
-    """The same for programs: docs/plugin.md has the fields."""
+    """The explanations as data for programs: docs/plugin.md has the fields."""
     return {"gangs": [_plain(explanation) for explanation in explained]}
 
 
@@ -178,7 +178,7 @@ def _all(question: Question, namespace: str | None) -> Sequence[Explained]:
 
 
 def _key(snapshot: Snapshot, name: str) -> GangKey:
-    """The gang that is meant; one made from a PodGroup before a pod of the same name."""
+    """The key of the named gang; a PodGroup comes before a pod of the same name."""
     from ..model.keys import POD_GROUP
 
     space, _, plain = name.rpartition("/")
@@ -197,7 +197,7 @@ def _key(snapshot: Snapshot, name: str) -> GangKey:
 
 
 def sentences_of(explained: Explained) -> Sequence[str]:
-    """In words; of a gang that only waits, the advice says so itself."""
+    """The explanation in sentences; the advice on a waiting gang already says that it waits."""
     from ..whatif import sentences
     from ..whatif.gang_state import GangOutcome
 
@@ -209,7 +209,7 @@ def sentences_of(explained: Explained) -> Sequence[str]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON holds it: fields in camelCase, keys as ``namespace/name``, amounts as written."""
+    """A value as JSON: fields in camelCase, keys as ``namespace/name``, amounts as quantities."""
     from ..gang.quantities import listed
     from ..model.keys import GangKey
     from ..model.resources import Resources

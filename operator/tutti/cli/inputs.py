@@ -1,6 +1,6 @@
-"""The files that a command was given: paths, directories, or standard input, to a Snapshot.
+"""Reads the files of a command (paths, directories, or standard input) into a Snapshot.
 
-Shared by all commands that work offline; a bad file ends them with one line and exit code 2.
+All commands that work offline share this. A bad file ends them with one line and exit code 2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WRONG_INPUT = 2  # click's own exit code for a wrong command line
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
-# How a file is given: words are completed with names of files; whoever reads it says what is wrong.
+# The shell completes names of files; the reader of a file reports what is wrong with it.
 FILE = click.Path(readable=False)
 # Options that several commands have.
 FILES = click.option(
@@ -49,15 +49,15 @@ CONTEXT = click.option(
 
 
 def read_files(paths: Sequence[str], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
-    """The Snapshot that files give together, and what else they hold; says what was skipped.
+    """The Snapshot of all files together, and their other objects; prints what was skipped.
 
-    ``scheduler`` is the name that our pods ask for; empty is the dump's, else tutti.
+    ``scheduler`` is the name that our pods ask for; if empty, the dump's name, or else tutti.
     """
     return decode_texts(contents(paths), scheduler)
 
 
 def contents(paths: Sequence[str]) -> Sequence[dump.Text]:
-    """What stands in the files; standard input can be read but once."""
+    """The contents of the files; standard input can be read only once."""
     from .. import dump
 
     try:
@@ -67,11 +67,11 @@ def contents(paths: Sequence[str]) -> Sequence[dump.Text]:
 
 
 def decode_texts(files: Sequence[dump.Text], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
-    """See ``observed``."""
+    """See ``read_files``."""
     from .. import dump
     from ..dump.load import snapshot_of
 
-    # All of it is kept: without this, the collector walks it again and again while it piles up.
+    # All objects are kept: the garbage collector would walk them again and again while they grow.
     gc.disable()
     try:
         objects = dump.read(files, scheduler)
@@ -92,7 +92,7 @@ def decode_texts(files: Sequence[dump.Text], scheduler: str = "") -> tuple[Snaps
 
 
 def texts(paths: Sequence[str]) -> Iterator[dump.Text]:
-    """What stands in the files, ``-`` for standard input, a directory for the files in it."""
+    """The contents of files; ``-`` is standard input, and a directory stands for its files."""
     from .. import dump
 
     for path in paths:
@@ -118,12 +118,12 @@ def _files(path: Path) -> Sequence[Path]:
 
 
 def say(sentence: str, *, aside: bool = False) -> None:
-    """Print a line; ``aside``, on standard error."""
+    """Print a line; with ``aside``, on standard error."""
     click.echo(visible(sentence), err=aside)
 
 
 def fail(sentence: str, code: int = WRONG_INPUT) -> NoReturn:
-    """End the command with one line: by default, what was given cannot be used."""
+    """End the command with one line; the default code means that its input is wrong."""
     name = click.get_current_context().command_path
     say(f"{name}: {sentence}", aside=True)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""``tutti crds`` and ``tutti settings``: what the package itself holds, whatever the cluster is."""
+"""``tutti crds`` and ``tutti settings``: what the package itself contains, without a cluster."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -15,7 +15,7 @@ def crds() -> None:
 
 
 def crd_files() -> Sequence[Path]:
-    """The CRDs that belong to this version: of the installed package, else of the checkout."""
+    """The CRDs of this version, from the installed package or else from the checkout."""
     installed = Path(str(resources.files("tutti"))) / "crds"
     checkout = Path(__file__).parents[3] / "charts" / "tutti" / "crds"
     return sorted((installed if installed.is_dir() else checkout).glob("*.yaml"))

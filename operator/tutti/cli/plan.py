@@ -1,4 +1,4 @@
-"""``tutti plan``: the planner on files, and what would be different if something were."""
+"""``tutti plan``: the planner on files, also with changes to the cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BROKEN = 1
 NOT_REPRODUCED = 3
 ABOUT_SPARK = ("spark_conf", "spark_version")
-AS_IT_IS = ("scheduler_name", "namespace", "everywhere")  # options that change nothing
+AS_IT_IS = ("scheduler_name", "namespace", "everywhere")  # options that change nothing in the plan
 OBJECTIVES = ("resources", "gangs", "members")
 
 EXAMPLES = """\b
@@ -54,7 +54,7 @@ Exit codes: 0 planned; 1 the plan failed its check, which is a bug;
 
 
 def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -> list[str]:
-    """What a word may become: strategies that are installed."""
+    """The installed strategies that complete a word."""
     from ..strategies import names
 
     return [name for name in names() if name.startswith(begin)]
@@ -207,12 +207,12 @@ class _WhatIf:
 
     @property
     def shown_namespace(self) -> str:
-        """The namespace whose gangs are shown, empty for all; with Spark, -n is not for that."""
+        """The namespace whose gangs are shown, or empty; with Spark, -n has another meaning."""
         is_for_spark = bool(self.all("spark_properties"))
         return "" if is_for_spark or self._options.get("everywhere") else self.text("namespace")
 
     def text(self, name: str) -> str:
-        """An option that can be given once; empty where it was not."""
+        """An option that can be given once; empty if it is absent."""
         value = self._options.get(name)
         return value if isinstance(value, str) else ""
 
@@ -223,7 +223,7 @@ class _WhatIf:
 
 
 def _added(what_if: _WhatIf, snapshot: Snapshot, objects: Objects) -> Sequence[Text]:
-    """What stands in the files that are only supposed to be there."""
+    """The contents of the files whose objects are added to the cluster."""
     from .output import spark_gangs
 
     spark_options = spark_gangs.SparkOptions(
@@ -256,7 +256,7 @@ def _changed(snapshot: Snapshot, what_if: _WhatIf) -> Snapshot:
 
 
 def _with_queues(snapshot: Snapshot, paths: Sequence[str]) -> Snapshot:
-    """The cluster with the Queues of these files, too."""
+    """The cluster with the Queues of these files added."""
     from ..whatif.queue_edits import with_queue
 
     for path in paths:
@@ -276,7 +276,7 @@ def _priority(words: str) -> tuple[str, int]:
 
 
 def _tell_what_is_missing(before: Planned, after: Planned) -> None:
-    """Of gangs that are new and wait, what would start them."""
+    """For each new gang that waits, print what would start it."""
     from ..whatif import advise, sentences
     from .output import offline
 
@@ -293,7 +293,7 @@ def _tell_what_is_missing(before: Planned, after: Planned) -> None:
 
 
 def _compared(planned: Planned, objects: Objects) -> int:
-    """Whether the plan is the one in the dump, if it has one; says if it is not."""
+    """The exit code: 0 if the plan is the one in the dump, or the dump has none; prints which."""
     from .. import dump
 
     dumped_plan = objects.header and objects.header.plan

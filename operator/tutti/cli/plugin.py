@@ -1,6 +1,6 @@
-"""The commands that look, as ``kubectl tutti``: kubectl calls ``kubectl-tutti`` by its name.
+"""The read-only commands as ``kubectl tutti``: kubectl calls ``kubectl-tutti`` by its name.
 
-``run`` is none of them: beside the operator of a release it would be a second leader.
+``run`` is left out: beside the operator of a release it would be a second leader.
 """
 
 import sys
@@ -13,16 +13,16 @@ from . import main
 
 NAME = "kubectl tutti"
 COMMANDS = main.without("run")
-FILES, NO_FILES = 0, 4  # cobra's directives: whether the shell offers files beside these words
+FILES, NO_FILES = 0, 4  # cobra's directives: whether the shell also offers files
 
 
 def run() -> None:
-    """Run a command, under the name that it was called by."""
+    """Run a command under the name that it was called by."""
     COMMANDS(prog_name=NAME)
 
 
 def complete(words: Sequence[str] | None = None) -> None:
-    """Print what the last word may become, and a directive, as kubectl wants it."""
+    """Print the completions of the last word and a directive, in the format of kubectl."""
     *before, last = (sys.argv[1:] if words is None else words) or [""]
     completions = ShellComplete(COMMANDS, {}, NAME, "").get_completions(list(before), last)
     for item in completions:

@@ -1,4 +1,4 @@
-"""``tutti queue``: the tree of queues, what they use of their quotas, and who waits in them."""
+"""``tutti queue``: the tree of queues, their use of quotas, and the gangs that wait in them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Exit codes: 0 shown; 1 there is no such queue, or the cluster cannot be read;
 
 
 def _queue_names(context: click.Context, _option: click.Parameter, begin: str) -> list[str]:
-    """What a word may become: queues of the files that are named so far."""
+    """The queues of the files named so far that complete a word."""
     paths = context.params.get("paths")
     if not paths:
         return []
@@ -118,15 +118,15 @@ class QueueView:
     totals: Mapping[str, int]  # of all nodes, by resource
     faults: Mapping[str, Sequence[str]]  # sentences, by queue
     names: Sequence[str]  # in the order of the tree
-    chosen: str  # the queue that was asked for, or empty
+    chosen: str  # the requested queue, or empty
 
     def use(self, name: str) -> QueueUse:
-        """What the plan would say of it."""
+        """The use of a queue, as a plan has it."""
         return next(use for use in self.queued.use if use.name == name)
 
 
 def view_of(snapshot: Snapshot, chosen: str | None) -> QueueView:
-    """What is to be shown; a queue that does not exist ends the command."""
+    """The view of a queue and the queues below it; an unknown queue ends the command."""
     import difflib
 
     from ..model.queues import ROOT
@@ -154,7 +154,7 @@ def view_of(snapshot: Snapshot, chosen: str | None) -> QueueView:
 
 
 def _below(tree: QueueTree, name: str) -> Iterator[str]:
-    """A queue and all below it, parents first."""
+    """A queue and all queues below it, parents first."""
     yield name
     for child in tree.children[name]:
         yield from _below(tree, child)
@@ -203,7 +203,7 @@ def _print_gangs(view: QueueView) -> None:
 
 
 def _gangs(view: QueueView) -> Sequence[tuple[GangKey, str, int, Resources]]:
-    """The gangs of the queues that are shown, with what they are charged; those that run first."""
+    """The gangs of the queues that are shown, with their charge; running gangs come first."""
     from ..model.resources import NOTHING
 
     names, rows = {*view.names}, []
@@ -217,7 +217,7 @@ def _gangs(view: QueueView) -> Sequence[tuple[GangKey, str, int, Resources]]:
 
 
 def _lines(view: QueueView, name: str, *, is_wide: bool) -> Iterator[Sequence[str | Text]]:
-    """The rows of a queue: one for each resource of which it has a quota, or at least one."""
+    """The rows of a queue: one for each resource with a quota, and at least one."""
     from ..gang.quantities import format_amount
     from ..model.queues import ROOT
     from ..reporting import queue_status
@@ -247,7 +247,7 @@ def _lines(view: QueueView, name: str, *, is_wide: bool) -> Iterator[Sequence[st
 
 
 def _bar(view: QueueView, queue: Queue, resource: str, charged: int, covered: int) -> str:
-    """What is covered, what else is charged, and what is free, up to the limit or the cluster."""
+    """A bar of covered, other charged, and free cells, up to the limit or the cluster's total."""
     limit = dict(queue.limits).get(resource, view.totals.get(resource, 0))
     whole = max(limit, charged, 1)
 
@@ -264,7 +264,7 @@ def _bar(view: QueueView, queue: Queue, resource: str, charged: int, covered: in
 
 
 def _state(view: QueueView, name: str) -> str:
-    """In one word what keeps gangs from starting here, or what is wrong."""
+    """In one word, what keeps gangs from starting in the queue, or what is wrong with it."""
     from ..reporting import queue_status
 
     conditions = queue_status.conditions(view.tree, name, (), is_empty=False)
@@ -273,7 +273,7 @@ def _state(view: QueueView, name: str) -> str:
 
 
 def data(view: QueueView) -> Mapping[str, Any]:
-    """The same for programs: docs/plugin.md has the fields."""
+    """The queues as data for programs: docs/plugin.md has the fields."""
     from ..gang.quantities import quantity
 
     def amounts(items: Any) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""``tutti status``: the cluster at a glance, and why gangs wait."""
+"""``tutti status``: the state of the cluster on one page, and why gangs wait."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _print(view: View, output: str) -> None:
     table.show(out, table.of_rows(titles, (_cells(row, view, is_wide=is_wide) for row in listed)))
 
 
-SILENT = ("waiting", "degraded")  # states that are listed though nothing has been said of them yet
+SILENT = ("waiting", "degraded")  # states that are listed even before a reason is written
 
 
 def _cells(row: StandingRow, view: View, *, is_wide: bool) -> list[Any]:
@@ -103,7 +103,7 @@ def _room(view: View) -> list[list[str]]:
 
 
 def data(view: View) -> Mapping[str, Any]:
-    """The same for programs: docs/plugin.md has the fields."""
+    """The status as data for programs: docs/plugin.md has the fields."""
     from dataclasses import asdict
 
     from ..gang.quantities import quantity
@@ -122,7 +122,7 @@ def data(view: View) -> Mapping[str, Any]:
 
 
 def states(view: View) -> Mapping[str, int]:
-    """How many gangs of the cluster there are of each state."""
+    """The number of gangs of the cluster in each state."""
     from ..reporting import utilisation
 
     return {state.value: n for state, n in utilisation.states(view.snapshot).items()}

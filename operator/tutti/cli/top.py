@@ -67,7 +67,7 @@ def _print(view: View, output: str) -> None:
 
 
 def _resources(rows: Sequence[StandingRow], *, is_wide: bool) -> Sequence[str]:
-    """CPU, memory and devices; with ``is_wide`` all that somebody holds, but ports and pods."""
+    """CPU, memory and devices; with ``is_wide``, all held resources except ports and pods."""
     from ..model import ports
 
     names = {name for row in rows for name in row.resources.names}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NO_CLUSTER = 1
 PORT = 8026
 SECRET_BYTES = 32
-# Seconds that a thread computes before another may go on: a page does not wait for a long answer.
+# Seconds that a thread runs before another thread may: pages do not wait for a long computation.
 SWITCH_SECONDS = 0.0005
 
 EXAMPLES = """\b
@@ -129,7 +129,7 @@ def _answers(setup: object, texts: Sequence[object]) -> Answers:
 async def _following(
     settings: Settings, kubeconfig: str | None, context: str | None
 ) -> AsyncIterator[LiveCluster]:
-    """The cluster, listed once and then followed; one that cannot be reached ends the command."""
+    """The cluster, listed once and then followed; if it cannot be reached, the command ends."""
     import gc
     import logging
     import time
@@ -142,7 +142,7 @@ async def _following(
     from ..model.queues import Preemption
     from .output import live_cluster
 
-    # The page says what is missing: without a handler, Python would print it here, too.
+    # The page shows what is missing: without a handler, Python would print it here, too.
     logging.getLogger("tutti").addHandler(logging.NullHandler())
     try:
         access = await Access.load(kubeconfig, context)
@@ -165,7 +165,7 @@ async def _following(
             await cluster.is_listed.wait()
             if (trouble := cluster.trouble) is not None:
                 fail(live_cluster.what_to_do(trouble.status, str(trouble)), NO_CLUSTER)
-            gc.freeze()  # what was listed stays: the collector need not walk it again and again
+            gc.freeze()  # listed objects stay: the collector need not walk them again
             yield cluster
         finally:
             following.cancel()

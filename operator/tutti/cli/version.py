@@ -1,4 +1,4 @@
-"""``tutti version``: what runs here, for a bug report."""
+"""``tutti version``: the versions in use, for a bug report."""
 
 import platform
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import click
 
 from .. import __version__
 
-# Whose version explains a difference between two installations: the API's side, then the engines.
+# Packages whose version may explain a difference between installations: API first, then engines.
 PACKAGES = ("kopf", "kubernetes", "numpy", "pulp", "highspy", "ortools")
 
 
@@ -22,7 +22,7 @@ def command() -> None:
 
 
 def tell() -> None:
-    """Print them."""
+    """Print the versions."""
     click.echo(f"tutti {__version__}")
     click.echo(f"python {platform.python_version()} {platform.machine()}")
     for name, version in _packages():

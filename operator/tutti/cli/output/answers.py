@@ -1,4 +1,4 @@
-"""What ``status``, ``plan`` and ``explain`` answer, as data for the console, by the same code."""
+"""What ``status``, ``plan`` and ``explain`` show, as data for the console, by the same code."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _CountedPlanner(Planner):
-    """A planner that says when it has made a plan."""
+    """A planner that calls ``planned`` after each plan."""
 
     planned: Callable[[], None] = lambda: None
 
     def plan(self, snapshot: Snapshot) -> Plan:
         """See ``Planner.plan``."""
-        new_plan = Planner.plan(self, snapshot)  # super() does not know a dataclass with slots
+        new_plan = Planner.plan(self, snapshot)  # super() does not work in a dataclass with slots
         self.planned()
         return new_plan
 
@@ -43,7 +43,7 @@ class CommandAnswers:
     """See ``console.observation.Answers``."""
 
     def __init__(self, setup: dump.PlannerConfig, texts: Sequence[dump.Text] = ()) -> None:
-        """``texts`` are the files that are looked at; none for a live cluster.
+        """``texts`` are the files to show; none for a live cluster.
 
         Raises:
             StrategyError: there is no such strategy.

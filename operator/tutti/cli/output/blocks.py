@@ -1,4 +1,4 @@
-"""A Snapshot and its Plan as the cluster picture: which unit is counted, and who has how much."""
+"""A Snapshot and its Plan as the cluster picture: the counted unit, and each gang's slots."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,28 +20,28 @@ UNNAMED = "nodes"
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What is counted: so much of a resource is one slot."""
+    """The unit that is counted: this amount of the resource is one slot."""
 
     resource: str
     amount: int
 
     @property
     def name(self) -> str:
-        """As the picture's titles have it."""
+        """The unit's name in the titles of the picture."""
         if self.resource != CPU:
             device = visible(self.resource.rpartition("/")[2].upper())
             return device if self.amount == 1 else f"× {_short(self.amount)} {device}"  # noqa: RUF001 - a multiplication
         return "CPU" if self.amount == 1000 else f"× {self.amount // 1000} CPU"  # noqa: PLR2004, RUF001 - thousandths; a multiplication
 
     def slots(self, amount: int) -> int:
-        """So many slots are touched."""
+        """The number of slots that the amount uses, rounded up."""
         return -(-amount // self.amount)
 
 
 def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture:
-    """The nodes that have what the gangs compete for, with who has it once the plan is done.
+    """The nodes that have the counted resource, with their slots once the plan is carried out.
 
-    With a ``namespace``, gangs of all others are drawn as what other schedulers bound.
+    With a ``namespace``, gangs of other namespaces are drawn like pods of other schedulers.
     """
     unit = _unit(snapshot)
     names = _names([gang for gang in snapshot.gangs if namespace in ("", gang.key.namespace)])
@@ -58,7 +58,7 @@ def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture
 
 
 def _unit(snapshot: Snapshot) -> _Unit:
-    """The device that most members ask for, else CPUs, so many of them that a node is a line."""
+    """The device that most members request, or else a number of CPUs; a node fits on one line."""
     offered = {name for node in snapshot.nodes for name in node.allocatable.names if "/" in name}
     requested: Counter[str] = Counter(
         name
@@ -91,7 +91,7 @@ def _short(n: int) -> str:
 
 
 def _names(gangs: Sequence[Gang]) -> Mapping[object, str]:
-    """Names without their namespace, where they are unique."""
+    """Names of gangs, without the namespace if that is unique."""
     several = Counter(gang.key.name for gang in gangs)
     return {
         gang.key: visible(gang.key.name if several[gang.key.name] == 1 else str(gang.key))
@@ -122,7 +122,7 @@ def _reserved_blocks(
 
 
 def _block(member: Member, name: str, unit: _Unit) -> Block | None:
-    """What one member has; None of what is nothing, or is counted among what others have bound."""
+    """The slots of one member; None if it has none, or if ``_row`` counts it as foreign."""
     slots = _slots(member, unit)
     if not slots or not (name or member.node is None):
         return None
@@ -136,7 +136,7 @@ def _slots(member: Member, unit: _Unit) -> int:
 
 
 def _row(node: Node, blocks: Sequence[Block], unit: _Unit) -> NodeRow:
-    """A node's row; of a node that is overdrawn, no block is longer than the node."""
+    """A node's row; on an overcommitted node, no block is longer than the node."""
     ours = sum(block.slots for block in blocks if block.hold is Hold.BOUND)
     foreign = unit.slots(node.used[unit.resource]) - ours
     others = (Block("", foreign, Hold.FOREIGN),) if foreign > 0 else ()

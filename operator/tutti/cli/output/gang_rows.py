@@ -1,7 +1,7 @@
-"""Where each gang stands, and what it holds: the figures of ``tutti status`` and ``tutti top``.
+"""The state of each gang and the room that it holds: the figures of ``tutti status`` and ``top``.
 
-Values only. Why a gang waits is what the operator has said of it, so a pause is told, too, and can
-be told from it: nobody else knows how the operator was started.
+These are values only. The reasons come from what the operator has written. So they include a pause,
+which only the operator can know.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,23 +29,23 @@ class StandingRow:
     gang: Gang
     state: GangState
     bound: int  # members that count as bound
-    held: int  # members that are bound, or have room reserved, absent ones too
-    nodes: int  # on which they are
-    resources: Resources  # that they ask for together
-    queue: str = ""  # that it counts in; empty where there are no Queues, or it may name none
+    held: int  # bound members, and reserved ones, absent members included
+    nodes: int  # number of nodes of these members
+    resources: Resources  # sum of their requests
+    queue: str = ""  # that it counts in; empty without Queues, or if it names no valid one
     reason: str = ""  # why it waits, or what it lacks
     message: str = ""
 
     @property
     def needed(self) -> int:
-        """How many members it cannot start without."""
+        """The number of members that the gang needs to start."""
         return min_members(self.gang)
 
 
 def rows(
     snapshot: Snapshot, groups: Mapping[GangKey, GangObject], namespace: str | None
 ) -> Sequence[StandingRow]:
-    """The gangs of a namespace, or of all: the most important first, then the oldest."""
+    """The gangs of a namespace, or of all: the highest priority first, then the oldest."""
     gangs = [gang for gang in snapshot.gangs if namespace in (None, gang.key.namespace)]
     queues = queue_gangs(observe(snapshot)).queues if snapshot.queues else {}
     standing_rows = [
@@ -59,7 +59,7 @@ def rows(
 
 
 def hindrance(standing_rows: Iterable[StandingRow]) -> str:
-    """What the operator says keeps every gang from starting: that it is paused, or only watches."""
+    """What keeps every gang from starting, by the operator's messages: paused or shadow mode."""
     messages = [row.message for row in standing_rows if row.state is GangState.WAITING]
     return next(
         (
@@ -72,7 +72,7 @@ def hindrance(standing_rows: Iterable[StandingRow]) -> str:
 
 
 def largest(standing_rows: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[StandingRow]:
-    """Those that hold anything, by the largest share that they hold of any resource."""
+    """The gangs that hold room, by their largest share of any resource."""
     offered = dict(Resources.total(node.allocatable for node in snapshot.nodes).amounts)
 
     def share(row: StandingRow) -> float:
@@ -115,7 +115,7 @@ def _row(
 
 
 def _reason_and_message(gang: Gang, state: GangState, group: GangObject | None) -> tuple[str, str]:
-    """What the operator has said: of a PodGroup in its status, of a pod alone in its own."""
+    """What the operator has written: for a PodGroup in its status, for a single pod in its own."""
     kind = SPOKEN.get(state)
     if kind is None:
         return "", ""

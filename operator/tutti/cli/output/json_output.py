@@ -14,7 +14,7 @@ Record = dict[str, Any]
 def of_plan(
     snapshot: Snapshot, setup: PlannerConfig, plan: Plan, lines: Sequence[GangRow]
 ) -> Record:
-    """A whole plan; claims are there if there are any."""
+    """A whole plan; ``claims`` is present if there are any."""
     claims = {"claims": [claim_record(claim) for claim in plan.claims]} if plan.claims else {}
     return claims | {
         "takenAt": exactly(snapshot.taken_at),
@@ -28,7 +28,7 @@ def of_plan(
 
 
 def of_line(line: GangRow) -> Record:
-    """One gang; ``placement`` is what this plan adds, ``nodes`` all that it then has."""
+    """One gang; ``placement`` is what this plan adds, ``nodes`` all that the gang then has."""
     gang = line.gang
     return {
         "gang": str(gang.key),
@@ -45,7 +45,7 @@ def of_line(line: GangRow) -> Record:
 
 
 def of_changes(changes: Sequence[GangChange]) -> list[Record]:
-    """What is different between two plans."""
+    """The differences between two plans."""
     return [
         {
             "gang": str(change.gang),

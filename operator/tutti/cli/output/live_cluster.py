@@ -1,7 +1,7 @@
-"""A live cluster, looked at once: what every command does that needs no files.
+"""Lists a live cluster once, for the commands that need no files.
 
-It lists everything that the operator watches; nothing is written. What is in the way is one
-sentence that ends with what to do.
+It lists everything that the operator watches, and writes nothing. An error is one sentence that
+ends with what to do.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ...state.cluster_state import ClusterState
     from ...state.reflectors import Reflectors
 
-NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know
+NO_SUCH_KIND = 404  # the API server's status for a kind that it does not know
 FORBIDDEN, STRANGER = 403, 401
 
 
 class OutOfReach(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
-    """The cluster cannot be looked at; the sentence says why, and what to do."""
+    """The cluster cannot be listed; the message says why, and what to do."""
 
 
 async def _listed(settings: Settings, kubeconfig: str | None, context: str | None) -> ClusterState:
-    """List everything once, in the operator's order: what waits before what counts."""
+    """List everything once, in the operator's order: the demand before the supply."""
     from ...kube import list_watch
     from ...kube.access import Access
     from ...kube.client import Client
@@ -54,9 +54,9 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
 
 
 async def list_all(api: Source, feeds: Reflectors, warn: Callable[[str], None]) -> None:
-    """List everything once; gangs of an optional kind that may not be listed are left out.
+    """List everything once; optional kinds of gangs are left out if the right to list is missing.
 
-    ``warn`` gets a sentence for each of these kinds, which names the right that is missing.
+    ``warn`` gets a sentence for each of these kinds, which names the missing right.
 
     Raises:
         errors.ApiError: something else could not be listed.
@@ -79,10 +79,10 @@ async def list_all(api: Source, feeds: Reflectors, warn: Callable[[str], None]) 
 
 
 def look(settings: Settings, kubeconfig: str | None, context: str | None) -> ClusterState:
-    """The cluster as it is now, to an operator with these settings.
+    """The cluster as it is now, as an operator with these settings would see it.
 
     Raises:
-        OutOfReach: it cannot be looked at.
+        OutOfReach: the cluster cannot be listed.
     """
     from ...kube import errors
 
@@ -96,7 +96,7 @@ def look(settings: Settings, kubeconfig: str | None, context: str | None) -> Clu
 
 
 def what_to_do(status: int, sentence: str) -> str:
-    """The sentence of an API server that refused, with what to do about it."""
+    """The message of an API server that refused, with what to do about it."""
     refusal = sentence.rstrip(".")
     if status == NO_SUCH_KIND:
         return "this cluster has no Tutti: use helm install or tutti crds | kubectl apply -f -"

@@ -1,4 +1,4 @@
-"""Planning offline: how it is to be done, and what comes of it, verified as a live plan is."""
+"""Plans offline: the configuration, and the plan with its check, as in a live cycle."""
 
 import difflib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ DEFAULT_STRATEGY = "ilp"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A Snapshot with its Plan; ``broken`` is what that breaks, which is a bug of Tutti's."""
+    """A Snapshot with its Plan; ``broken`` has the promises that it breaks, which is a bug."""
 
     snapshot: Snapshot
     setup: PlannerConfig
@@ -30,14 +30,14 @@ class Planned:
 
 
 def setup_of(objects: Objects) -> PlannerConfig:
-    """How the dump among the files was planned, else Tutti's defaults; never the environment."""
+    """The configuration of the dump among the files, or else the defaults; not the environment."""
     if objects.header is not None:
         return objects.header.setup
     return PlannerConfig(objects.scheduler, DEFAULT_STRATEGY, Policy(), {})
 
 
 def changed(setup: PlannerConfig, strategy: str | None, objective: str | None) -> PlannerConfig:
-    """The same with another strategy or objective, where one is named."""
+    """The configuration with another strategy or objective, if given."""
     policy = setup.policy
     if objective is not None:
         policy = replace(policy, objective=Objective(objective))
@@ -68,14 +68,14 @@ def planner_of(setup: PlannerConfig) -> Planner:
 
 
 def checked(snapshot: Snapshot, setup: PlannerConfig, planner: Planner) -> Planned:
-    """Plan as the operator would, and verify."""
+    """Plan as the operator would, and check the plan."""
     plan = planner.plan(snapshot)
     broken = plan_checks.violations(snapshot, plan)
     return Planned(snapshot, setup, plan, lines(snapshot, plan), broken)
 
 
 def planned(snapshot: Snapshot, setup: PlannerConfig) -> Planned:
-    """The same for a command: an unknown strategy ends it, and it prints what the plan breaks."""
+    """The same for a command; an unknown strategy ends it, and it prints broken promises."""
     outcome = checked(snapshot, setup, planner_of(setup))
     for sentence in outcome.broken:
         say(f"the plan failed its check, which is a bug in Tutti: {sentence}", aside=True)

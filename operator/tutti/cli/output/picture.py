@@ -1,7 +1,8 @@
-"""A cluster as a picture in the terminal: each node a row, each slot a cell in its gang's colour.
+"""A cluster as a picture in the terminal: a row for each node, a cell for each slot.
 
-Pure: plain values in, something that rich can print out, fitted to the width it gets. Colours are
-told apart by colour-blind eyes, and every cell says its gang by a letter, so none is needed.
+This is pure: it turns plain values into something that rich can print, fitted to the width. The
+colours can be told apart by colour-blind readers, and every cell also names its gang by a letter,
+so colour is not needed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,19 +17,19 @@ from rich.text import Text
 
 # Okabe and Ito's colours without black; neighbours in the order differ most.
 PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
-QUIET = "#8A8A8A"  # what is nobody's, or not a gang's
+QUIET = "#8A8A8A"  # for slots of no gang
 _HATCH = "╱"  # noqa: RUF001 - a line, not a slash
 _TIMES = "×"  # noqa: RUF001 - a multiplication
 _DARK = 0.45  # below this luminance, letters are white
 _LETTERS = ascii_uppercase + digits
-# How a slot may look, best first; a pod's last one lacks its last column, which parts pods.
+# Forms of a slot, best first; the last slot of a pod lacks its last column, to separate pods.
 _CELLS = (" {}  ", "{} ", "{}")
 _FRAME = 4  # a panel's border and padding
 _LONGEST_NAME = 24
 
 
 class Hold(Enum):
-    """Whose a taken slot is, and how firmly."""
+    """How a slot is taken: bound, reserved, or by a pod of another scheduler."""
 
     BOUND = "bound"
     RESERVED = "reserved"
@@ -46,7 +47,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node as the picture shows it; what no block takes is free."""
+    """A node in the picture; slots without a block are free."""
 
     name: str
     kind: str
@@ -55,7 +56,7 @@ class NodeRow:
 
     @property
     def free(self) -> int:
-        """How many slots nobody has."""
+        """The number of free slots."""
         return max(0, self.slots - sum(block.slots for block in self.blocks))
 
 
@@ -69,14 +70,14 @@ def by_kind(nodes: Iterable[NodeRow]) -> Sequence[tuple[str, Sequence[NodeRow]]]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How a gang looks: a letter and a colour."""
+    """The letter and the colour of a gang."""
 
     letter: str
     colour: str
 
     @property
     def ink(self) -> str:
-        """What is readable on the colour."""
+        """The colour of letters on this colour."""
         return ink_on(self.colour)
 
 
@@ -87,7 +88,7 @@ def ink_on(colour: str) -> str:
 
 
 def marks(gangs: Iterable[str]) -> Mapping[str, Mark]:
-    """A mark for each gang in this order; its initial is the letter where that is still free."""
+    """A mark for each gang in this order; its letter is from its name if one is unused."""
     chosen: dict[str, Mark] = {}
     letters_in_use: set[str] = set()
     for number, gang in enumerate(dict.fromkeys(gangs)):
@@ -103,10 +104,10 @@ def marks(gangs: Iterable[str]) -> Mapping[str, Mark]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPicture:
-    """The picture; rich prints it in whatever width there is.
+    """The picture; rich prints it in the available width.
 
-    ``gangs`` gives the order of colours and legend; ``rows`` is how many nodes of a kind are
-    shown before the others are summed up in one line.
+    ``gangs`` gives the order of colours and legend. ``rows`` is how many nodes of a kind are shown
+    before the others are summed up in one line.
     """
 
     nodes: Sequence[NodeRow]
@@ -123,7 +124,8 @@ class ClusterPicture:
         kinds = by_kind(self.nodes)
         width = options.max_width
         cell = next((c for c in _CELLS if sum(self._widths(kinds, c)) <= width), "")
-        # Not all side by side in any size: then below each other, as large as the widest allows.
+        # If they do not fit side by side in any size, they go below one another, as large as
+        # possible.
         cell = cell or next((c for c in _CELLS if max(self._widths(kinds, c)) <= width), _CELLS[-1])
         look = _Look(marks(self._all_gangs()), cell, has_colour=has_colour)
         line: list[Panel] = []
@@ -146,7 +148,7 @@ class ClusterPicture:
         widths = []
         for kind, nodes in kinds:
             row = _name_width(nodes) + 1 + len(cell.format(0)) * max(node.slots for node in nodes)
-            # One more than the words: rich puts a space on both sides of them.
+            # One more than the text: rich puts a space on both sides of it.
             words = max(len(self._title(kind, nodes)), len(_room(nodes))) + 1
             widths.append(max(row, words) + _FRAME)
         return widths
@@ -176,7 +178,7 @@ class ClusterPicture:
         )
 
     def _legend(self, look: "_Look", width: int) -> Text:
-        """Count slots per gang; an entry is never broken over two lines."""
+        """The slots of each gang; an entry is never broken over two lines."""
         legend, used = Text(), 0
         for entry in self._entries(look):
             if used and used + len(entry) > width:
@@ -212,7 +214,7 @@ class _Look:
     has_colour: bool
 
     def cells(self, node: NodeRow) -> Text:
-        """A node's slots, one pod beside the other, then what is free."""
+        """A node's slots, pod by pod, then the free slots."""
         text = Text()
         for block in sorted(node.blocks, key=self._order):
             text.append_text(self._block(block))
@@ -220,7 +222,7 @@ class _Look:
         return text
 
     def swatch(self, mark: Mark, hold: Hold) -> Text:
-        """A cell as the legend shows it."""
+        """A cell for the legend."""
         if hold is Hold.RESERVED:
             return Text(f"{_HATCH}{mark.letter}{_HATCH}", style=f"bold {mark.colour}")
         return Text(f" {mark.letter} ", style=f"bold {mark.ink} on {mark.colour}")
@@ -231,7 +233,7 @@ class _Look:
         return (place, block.hold.value, -block.slots)
 
     def _block(self, block: Block) -> Text:
-        """A pod's slots as one bar; what separates it from the next has no colour."""
+        """A pod's slots as one bar; the gap to the next bar has no colour."""
         if block.hold is Hold.FOREIGN:
             return self._bar("▒", "▒", block.slots, QUIET)
         mark = self.marks[block.gang]
@@ -256,7 +258,7 @@ def _side_by_side(panels: Sequence[Panel]) -> Table:
 
 
 def _room(nodes: Sequence[NodeRow]) -> str:
-    """How much of some nodes is free."""
+    """How many slots of these nodes are free."""
     return f"{sum(node.free for node in nodes)} of {sum(node.slots for node in nodes)} free"
 
 
@@ -265,7 +267,7 @@ def _name_width(nodes: Sequence[NodeRow]) -> int:
 
 
 def _clipped(name: str, width: int) -> str:
-    """The name, its middle left out where it is too long: ends tell nodes apart."""
+    """The name, shortened in the middle if it is too long: the ends tell nodes apart."""
     if len(name) <= width:
         return name
     head = (width - 1) // 3

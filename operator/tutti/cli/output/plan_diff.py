@@ -1,6 +1,6 @@
-"""What a Plan comes to, gang by gang, and what one plan comes to that another does not.
+"""The result of a Plan for each gang, and the differences between the results of two plans.
 
-Values only: how they are shown is the business of ``table``, ``json_output`` and ``blocks``.
+These are values only; ``table``, ``json_output`` and ``blocks`` show them.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from ...model.keys import GangKey, NodeName
 
 
 class GangAnswer(StrEnum):
-    """What the plan says to a gang."""
+    """The result of a plan for a gang."""
 
     STARTS = "starts"
     GROWS = "grows"  # it has started, and more of its members get a node
@@ -32,13 +32,13 @@ HAS_ROOM = (GangAnswer.STARTS, GangAnswer.GROWS, GangAnswer.RESERVED, GangAnswer
 
 @dataclass(frozen=True, slots=True)
 class GangRow:
-    """One gang: what it asked for, and what it gets or why not."""
+    """One gang, with its placement or its rejection."""
 
     gang: Gang
     answer: GangAnswer
     placement: Placement | None = None  # by this plan
     rejection: Rejection | None = None
-    nodes: Mapping[NodeName, int] = field(default_factory=dict)  # members on each, in all
+    nodes: Mapping[NodeName, int] = field(default_factory=dict)  # members on each node
 
     @property
     def needed(self) -> int:
@@ -47,17 +47,17 @@ class GangRow:
 
     @property
     def reason(self) -> str:
-        """Why it waits, in one word; empty where it does not."""
+        """Why the gang waits, in one word; empty if it does not."""
         return "" if self.rejection is None else self.rejection.reason.value
 
     @property
     def sentence(self) -> str:
-        """Why it waits, in one sentence; empty where it does not."""
+        """Why the gang waits, in one sentence; empty if it does not."""
         return "" if self.rejection is None else finding_text.sentence(self.rejection)
 
 
 def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:
-    """Every gang, the most important first, then as kubectl would list them."""
+    """A row for every gang, the highest priority first, then in kubectl's order."""
     placed = {placement.gang: placement for placement in plan.placements}
     rejected = {rejection.gang: rejection for rejection in plan.rejections}
     evicted = {eviction.gang for eviction in plan.evictions}
@@ -92,7 +92,7 @@ def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:
 
 
 class ChangeKind(StrEnum):
-    """How a gang fares otherwise in the second plan."""
+    """How the result for a gang differs in the second plan."""
 
     STARTED = "starts now"
     STOPPED = "no longer starts"
@@ -105,7 +105,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GangChange:
-    """One gang that fares otherwise; None where a plan does not know it."""
+    """One gang with another result; a row is None if the plan does not have the gang."""
 
     gang: GangKey
     kind: ChangeKind
@@ -114,7 +114,7 @@ class GangChange:
 
 
 def changes(before: Sequence[GangRow], after: Sequence[GangRow]) -> Sequence[GangChange]:
-    """What is different for whom, in the order of the second plan; who is gone comes last."""
+    """The gangs with another result, in the order of the second plan; gangs that are gone last."""
     return list(_changes({row.gang.key: row for row in before}, after))
 
 

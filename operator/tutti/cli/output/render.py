@@ -1,6 +1,6 @@
-"""How ``tutti plan`` shows a plan, or what is different between two: lines, data or the picture.
+"""Shows a plan, or the difference between two plans, for ``tutti plan``: lines, data or a picture.
 
-Gangs of one namespace may be shown alone; the plan is of the whole cluster all the same.
+The output may be limited to the gangs of one namespace; the plan is always of the whole cluster.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from . import blocks, json_output, plan_diff, table, watch
 from .offline import Planned
 from .plan_diff import GangChange, GangRow
 
-PICTURE_WIDTH = 120  # columns; a wider one is not easier to read
+PICTURE_WIDTH = 120  # columns; a wider picture is not easier to read
 
 
 def show(
     output: str, after: Planned, before: Planned | None = None, *, namespace: str = ""
 ) -> None:
-    """Print a plan, or beside it the one ``before`` and the difference."""
+    """Print a plan; with ``before``, print the difference instead of its lines."""
     comparison = _Comparison(after, before, namespace)
     if output in ("json", "yaml"):
         watch.print_data(comparison.record(), output)
@@ -33,33 +33,33 @@ def show(
 
 
 def data(after: Planned, before: Planned | None = None) -> Mapping[str, object]:
-    """What ``show`` prints of all namespaces as JSON: docs/plugin.md has the fields."""
+    """What ``show`` prints for all namespaces, as data: docs/plugin.md has the fields."""
     return _Comparison(after, before, "").record()
 
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """A plan and perhaps the one before, and whose gangs are shown; empty is all namespaces'."""
+    """A plan, perhaps an earlier plan, and the namespace whose gangs are shown (empty: all)."""
 
     after: Planned
     before: Planned | None
     namespace: str
 
     def changes(self, before: Planned) -> Sequence[GangChange]:
-        """Who fares otherwise."""
+        """The gangs with another result than in ``before``."""
         all_changes = plan_diff.changes(before.lines, self.after.lines)
         return [change for change in all_changes if self.is_shown(change.gang.namespace)]
 
     def is_shown(self, namespace: str) -> bool:
-        """Whether gangs of a namespace are."""
+        """Whether gangs of the namespace are shown."""
         return self.namespace in ("", namespace)
 
     def lines(self, of: Planned) -> Sequence[GangRow]:
-        """What a plan says to the gangs that are shown."""
+        """The rows of a plan for the gangs that are shown."""
         return [line for line in of.lines if self.is_shown(line.gang.key.namespace)]
 
     def record(self) -> Mapping[str, object]:
-        """The same for programs."""
+        """The comparison as data for programs."""
         if self.before is None:
             return self._record(self.after)
         return {
@@ -81,7 +81,7 @@ def _print_gangs(comparison: _Comparison) -> None:
 
 
 def _print_summary(comparison: _Comparison) -> None:
-    """What the plan of all comes to; of two, the difference too."""
+    """Print a summary of the whole plan; with two plans, also the difference."""
     out, after, before = table.console(), comparison.after, comparison.before
     everywhere = "in all namespaces, " * bool(comparison.namespace)
     summary = f"{everywhere}{table.summary(after.lines, after.plan)}"

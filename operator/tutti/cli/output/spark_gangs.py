@@ -1,6 +1,6 @@
-"""Spark applications that were not submitted yet: properties files to the manifests of a gang.
+"""Spark applications that are not submitted yet: from properties files to manifests of a gang.
 
-Separate from ``inputs``, since a properties file is no API object: it says what Spark would make.
+A properties file is no API object: it says what Spark would create.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9A-Za-z.-]*)?")
 
 
 class SparkOptions(NamedTuple):
-    """How the files are to be read: Spark's version, what is set over them, and where."""
+    """How to read the files: Spark's version, properties that override the files, the namespace."""
 
     version: str  # empty: the newest
     settings: Sequence[str]  # NAME=VALUE
-    namespace: str  # empty: the one that each names
+    namespace: str  # empty: the namespace that each file names
 
 
 def texts(
     paths: Sequence[str], options: SparkOptions, snapshot: Snapshot, scheduler: str
 ) -> Sequence[Text]:
-    """The applications as manifests, beside what is there; a bad file ends the command."""
+    """The applications as manifests, with unused names; a bad file ends the command."""
     from ... import spark
     from ...dump import Text
 
@@ -96,7 +96,7 @@ def _settings(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _notes(
     app: spark.SparkApplication, properties: Mapping[str, str], scheduler: str
 ) -> Iterator[str]:
-    """What the answer rests on, as far as the properties leave it open."""
+    """The assumptions behind the answer, where the properties leave something open."""
     parts = [("executors", app.executor)]
     if app.is_client:
         yield "spark.submit.deployMode=client: only its executors are planned"

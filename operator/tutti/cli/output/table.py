@@ -15,9 +15,9 @@ from ...model.keys import NodeName
 from ...model.terminal import visible
 from .plan_diff import ChangeKind, GangAnswer, GangChange, GangRow
 
-MOST_NODES = 6  # named in one line
-PIPE_WIDTH = 10_000  # a line is a line for grep, however long
-LEAST_FOLDED = 20  # columns of a terminal for what folds
+MOST_NODES = 6  # nodes named in one line
+PIPE_WIDTH = 10_000  # in a pipe, a row is one line, however long
+LEAST_FOLDED = 20  # columns that a folding column needs on a terminal
 GAP = 2  # between two columns
 FILLING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 STYLES: Mapping[GangAnswer, str] = {
@@ -38,7 +38,7 @@ KINDS: Mapping[ChangeKind, str] = {
 
 
 def console() -> Console:
-    """Standard output, as wide as it is."""
+    """Standard output in its own width; a pipe is very wide and has no colour."""
     out = Console(highlight=False, markup=False)
     if out.is_terminal:
         return out
@@ -46,7 +46,7 @@ def console() -> Console:
 
 
 def show(out: Console, what: RenderableType) -> None:
-    """Print; in a pipe, and where a terminal is too narrow for a table, a line is a line."""
+    """Print; in a pipe, and on a terminal that is too narrow for a table, rows are not folded."""
     is_cut = isinstance(what, Table) and _is_too_narrow(out, what)
     if out.is_terminal and not is_cut:
         out.print(what)
@@ -55,12 +55,12 @@ def show(out: Console, what: RenderableType) -> None:
     with out.capture() as printed:
         out.print(what)
     out.width = width
-    # Without the blanks that fill up columns, also those that a style encloses.
+    # Without the blanks that fill up columns, even those within a style.
     click.echo("\n".join(FILLING.sub(r"\1", line) for line in printed.get().splitlines()))
 
 
 def _is_too_narrow(out: Console, table: Table) -> bool:
-    """Whether columns would be cut, or what folds be a strip: then the terminal folds lines."""
+    """Whether columns would be cut or folded too narrowly; then the terminal folds the lines."""
     widths = {
         index: max(
             Measurement.get(out, out.options, cell).maximum
@@ -87,7 +87,7 @@ def of_lines(lines: Iterable[GangRow]) -> Table:
 
 
 def of_rows(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """A table as kubectl prints it; only the last column folds where it must."""
+    """A table in the style of kubectl; only the last column folds, if necessary."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(_cell(column), no_wrap=column != columns[-1], overflow="fold")
@@ -97,7 +97,7 @@ def of_rows(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Tab
 
 
 def of_changes(changes: Iterable[GangChange]) -> Table:
-    """One row per gang that fares otherwise."""
+    """One row per gang with another result."""
     table = _table("GANG", "CHANGE", "BEFORE", "AFTER")
     for change in changes:
         kind = Text(change.kind.value, style=KINDS.get(change.kind, ""))
@@ -107,7 +107,7 @@ def of_changes(changes: Iterable[GangChange]) -> Table:
 
 
 def summary(lines: Sequence[GangRow], plan: Plan) -> str:
-    """The plan in one sentence, and how far it is the best there is."""
+    """The plan in one sentence, and whether it is proved to be the best."""
     starts = sum(line.answer is GangAnswer.STARTS for line in lines)
     waits = sum(line.answer is GangAnswer.WAITS for line in lines)
     counts = f"{count(starts, 'gang')} would start, {waits} would wait"
@@ -117,7 +117,7 @@ def summary(lines: Sequence[GangRow], plan: Plan) -> str:
 
 
 def _gap(plan: Plan) -> str:
-    """How far the plan may be from the best, at the first priority without a proof."""
+    """How far the plan may be from the best, at the highest priority without a proof."""
     short = "" if plan.gap is None else f"at most {plan.gap:.2%} below the best"
     if plan.open_level is None or len(plan.levels) == 1:
         return f"; {short}" if short else ""
@@ -126,7 +126,7 @@ def _gap(plan: Plan) -> str:
 
 
 def difference(changes: Sequence[GangChange]) -> str:
-    """How many fare otherwise, in one sentence."""
+    """The number of gangs with another result, in one sentence."""
     if not changes:
         return "no gang changes"
     counted = [
@@ -138,7 +138,7 @@ def difference(changes: Sequence[GangChange]) -> str:
 
 
 def _cell(content: str | Text) -> Text:
-    """What stands in a cell, character by character: names and messages are no markup."""
+    """The content of a cell, printed literally: names and messages are not markup."""
     return content if isinstance(content, Text) else Text(visible(content))
 
 

@@ -1,4 +1,4 @@
-"""What ``tutti status`` and ``tutti top`` share: their options, and the look at the cluster."""
+"""What ``tutti status`` and ``tutti top`` share: their options, and how they read the cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_CLUSTER = 1
 WATCH_SECONDS = 2.0
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 UNITS: Mapping[str, int] = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "y": YEAR}
-# What is younger is said in this unit, and the rest in that one, if any.
+# An age below the first number is shown in the first unit, with the rest in the second, if any.
 AGES = (
     (2 * MINUTE, "s", ""),
     (10 * MINUTE, "m", "s"),
@@ -40,15 +40,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class View(NamedTuple):
-    """The cluster, and the gangs that are asked about."""
+    """The cluster, and the gangs to show."""
 
     snapshot: Snapshot
     rows: Sequence[StandingRow]
-    namespace: str | None  # None: all of them
+    namespace: str | None  # None: all namespaces
 
 
 def options(command: Command) -> Command:
-    """The options of both commands."""
+    """Add the options of both commands to a command."""
     for option in reversed(
         [
             click.option(
@@ -86,9 +86,9 @@ def show(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Look and print, once or until somebody has seen enough.
+    """Read the cluster and print it, once or until Ctrl-C.
 
-    Where the cluster cannot be seen at first, one line ends the command.
+    If the first read fails, the command ends with one line.
     """
     from ...kube.access import namespace_of
 
@@ -105,7 +105,7 @@ def show(
 def again(
     look_again: Callable[[], View], print_it: Callable[[View], None], wait: Callable[[float], None]
 ) -> None:
-    """Look again and again until Ctrl-C; why a look failed is said once, and it is tried again."""
+    """Read and print again until Ctrl-C; each new problem is printed once, and reads go on."""
     name = click.get_current_context().command_path
     last_problem = ""
     with contextlib.suppress(KeyboardInterrupt):
@@ -119,7 +119,7 @@ def again(
                     say(f"{name}: {last_problem} (tried again every two seconds)", aside=True)
             else:
                 last_problem = ""
-                click.clear()  # at a terminal alone
+                click.clear()  # only on a terminal
                 print_it(view)
 
 
@@ -127,7 +127,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     """The cluster as it is now; a wrong setting ends the command with one line.
 
     Raises:
-        live.OutOfReach: it cannot be seen.
+        live_cluster.OutOfReach: the cluster cannot be read.
     """
     from ...operator.settings import Settings, SettingsError
     from .gang_rows import rows
@@ -143,20 +143,20 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
 
 
 def print_data(data: Mapping[str, Any], output: str) -> None:
-    """The same as data."""
+    """Print data as JSON or YAML."""
     if output == "json":
         click.echo(json.dumps(data, indent=2))
         return
     import yaml
 
-    plain = json.loads(json.dumps(data))  # enums as words, nothing twice by reference
+    plain = json.loads(json.dumps(data))  # enums as words, and no YAML references
     click.echo(yaml.safe_dump(plain, sort_keys=False), nl=False)
 
 
 def age(since: float, now: float) -> str:
-    """How long something has been there, as kubectl says it.
+    """The time since ``since`` in kubectl's format; both arguments are in seconds.
 
-    By the bounds of HumanDuration in k8s.io/apimachinery's pkg/util/duration.
+    The bounds are those of HumanDuration in k8s.io/apimachinery's pkg/util/duration.
     """
     seconds = max(0, int(now - since))
     unit, part = next(((unit, part) for most, unit, part in AGES if seconds < most), ("y", ""))
