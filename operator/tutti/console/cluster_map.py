@@ -1,6 +1,6 @@
-"""The map: of each node, who has how much of the resource that people count there.
+"""The map: for each node, how much each gang has of the resource that is counted there.
 
-On a node with devices that is the device that most members ask for, elsewhere it is CPU.
+On a node with devices this is the device that most members request, on other nodes it is CPU.
 """
 
 from collections import Counter, defaultdict
@@ -42,7 +42,7 @@ def _is_level(label: str) -> bool:
 
 
 def group_labels(nodes: Sequence[Node]) -> Sequence[str]:
-    """The labels by which the map can group nodes: those of topology, the usual ones first."""
+    """The labels by which the map can group nodes: labels of topology, the usual ones first."""
     values: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         for label, value in node.labels:
@@ -54,12 +54,12 @@ def group_labels(nodes: Sequence[Node]) -> Sequence[str]:
 
 
 def gang_name(key: GangKey) -> str:
-    """A gang in addresses and in data: ``namespace/name``, with the kind if it is no PodGroup."""
+    """The name of a gang in URLs and data: ``namespace/name``, with the kind if no PodGroup."""
     return str(key) if key.kind.kind == "PodGroup" else f"{key}/{key.kind.kind}"
 
 
 class Place(NamedTuple):
-    """Where a member is, or has room promised."""
+    """The node of a member, bound or promised."""
 
     node: NodeName
     status: str
@@ -67,18 +67,18 @@ class Place(NamedTuple):
 
 
 class _Gang(NamedTuple):
-    """A gang, what promises room to it, and where its members are."""
+    """A gang, the promises of room to it, and the places of its members."""
 
     gang: Gang
     promises: tuple[Promise, ...]
     places: Sequence[Place]
-    demand: Counter[str]  # how many members ask for each device
+    demand: Counter[str]  # how many members request each device
 
 
 class Holdings:
-    """Which gangs have how much of each node: of a newer snapshot, only the changes are computed.
+    """The amounts that gangs have on each node; a newer Snapshot costs only its changes.
 
-    A snapshot shares the objects that did not change with the snapshot before it.
+    A Snapshot shares unchanged objects with the Snapshot before it.
     """
 
     def __init__(self) -> None:
@@ -86,10 +86,10 @@ class Holdings:
         self._nodes: dict[NodeName, Node] = {}
         self._places: dict[NodeName, dict[GangKey, list[Place]]] = defaultdict(dict)
         self._demand: Counter[str] = Counter()
-        self._devices: Sequence[str] = ()  # the one that most members ask for first
+        self._devices: Sequence[str] = ()  # the device that most members request comes first
 
     def take(self, snapshot: Snapshot, plan: Plan | None = None) -> set[NodeName]:
-        """Take in a newer snapshot, and what a plan would start; answers the nodes that changed."""
+        """Take a newer Snapshot and a plan's placements; return the nodes whose rows changed."""
         promises = _promises(snapshot, plan)
         gangs = {gang.key: gang for gang in snapshot.gangs}
         changed = {node.name for node in snapshot.nodes if self._nodes.get(node.name) is not node}
@@ -128,7 +128,7 @@ class Holdings:
         return {place.node for place in places}
 
     def row(self, name: NodeName, labels: Sequence[str]) -> Row:
-        """The row of a node: kind, labels, flags, unit, capacity, use of others, and its gangs."""
+        """The row of a node: kind, labels, flags, unit, capacity, other pods' use, and gangs."""
         node = self._nodes[name]
         unit = unit_of(node, self._demand)
         labels_of_node = dict(node.labels)
@@ -170,7 +170,7 @@ def _promises(snapshot: Snapshot, plan: Plan | None) -> Mapping[GangKey, tuple[P
 
 
 def _places(gang: Gang, promises: Iterable[Promise]) -> Iterator[Place]:
-    """Where the members of a gang are, or have room promised, absent members too."""
+    """The places of a gang's members, bound or promised, including absent members."""
     nodes: dict[str, tuple[NodeName, str]] = {}
     absent: Sequence[SlotReservation] = ()
     absent_status = RESERVED
@@ -193,7 +193,7 @@ def _places(gang: Gang, promises: Iterable[Promise]) -> Iterator[Place]:
 
 
 class MapHistory:
-    """The newest rows of the map: a reader asks for what changed since a version."""
+    """The newest rows of the map; a reader gets the rows that changed since a version."""
 
     def __init__(self) -> None:
         self._holdings = Holdings()
@@ -202,11 +202,11 @@ class MapHistory:
 
     @property
     def version(self) -> int:
-        """That of the newest snapshot."""
+        """The version of the newest Snapshot."""
         return self._history.version
 
     def take(self, version: int, snapshot: Snapshot) -> None:
-        """Take in a newer snapshot."""
+        """Take in a newer Snapshot."""
         if version <= self.version:
             return
         names = [node.name for node in snapshot.nodes]
@@ -219,7 +219,7 @@ class MapHistory:
         self._history.take(version, new_rows, names)
 
     def since(self, version: int) -> Mapping[str, Any]:
-        """What a reader lacks who has seen this version; everything if it has seen none."""
+        """The rows that changed after this version; all rows for version 0."""
         return {**self._history.since(version), "labels": self._labels}
 
 
@@ -260,6 +260,6 @@ def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:
 
 
 def requests_of(gang: Gang) -> Sequence[Mapping[str, Any]]:
-    """What the members of a gang ask for: how many ask for the same."""
+    """The requests of a gang's members, each with the number of members."""
     shapes = Counter(member.shape.requests for member in gang.members)
     return [{"members": n, "requests": dict(listed(requests))} for requests, n in shapes.items()]

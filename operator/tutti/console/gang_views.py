@@ -1,4 +1,4 @@
-"""The gangs that wait, in line, and everything about one gang."""
+"""The waiting gangs in their order, and everything about one gang."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,16 +17,16 @@ CONDITION_FIELDS = ("type", "status", "reason", "message", "lastTransitionTime")
 
 
 def find(snapshot: Snapshot, name: str) -> Gang | None:
-    """The gang that ``gang_name`` names."""
+    """The gang of this ``gang_name``; None if there is none."""
     return next((gang for gang in snapshot.gangs if gang_name(gang.key) == name), None)
 
 
 def waiting(
     observation: Observation, status_rows: Mapping[GangKey, Record]
 ) -> Mapping[str, Record]:
-    """The gangs that wait, with their places in line, and those that lack members, by name.
+    """The waiting gangs with their place in the order, and gangs that lack members, by name.
 
-    ``status_rows`` are the gangs of ``tutti status``: why a gang waits is what the operator wrote.
+    ``status_rows`` are the gangs of ``tutti status``; their reasons are what the operator wrote.
     """
     snapshot = observation.snapshot
     in_line = [
@@ -57,7 +57,7 @@ def waiting(
 
 
 def since(gang: Gang) -> float:
-    """Since when a gang waits, in seconds since 1970."""
+    """The time since when a gang waits, in seconds since the epoch."""
     members = order.by_age(member for member in gang.members if member.node is None)
     return order.waiting_since(gang, members)
 
@@ -67,7 +67,7 @@ def _is(state: str, row: Record | None) -> bool:
 
 
 def gang_record(observation: Observation, gang: Gang) -> Record:
-    """Everything about one gang that the cluster tells."""
+    """Everything that the cluster shows about one gang."""
     snapshot = observation.snapshot
     state = state_of(gang, snapshot)
     own_reservation = next(

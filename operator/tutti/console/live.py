@@ -1,6 +1,6 @@
-"""A live cluster: listed once in the operator's order, then watched; what may not be seen is named.
+"""A live cluster: listed once in the operator's order, then watched, with its missing rights.
 
-A kind that may not be read in the whole cluster is read in one namespace.
+A kind that the user may not read in the whole cluster is read in one namespace.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from .observation import MissingKind, Observation, Record, WrongQuestion
 
 FORBIDDEN, NOT_FOUND = 403, 404
 MOST_EVENTS = 100
-STORAGE_SECONDS = 1.0  # how soon a first pod with claims is noticed
+STORAGE_SECONDS = 1.0  # seconds between two checks for a first pod with claims
 
 
 class Api(Source, operator_figures.Reader, Protocol):
@@ -31,7 +31,7 @@ class Api(Source, operator_figures.Reader, Protocol):
 
 
 class LiveCluster:
-    """What the user may see of a cluster, as it changes."""
+    """The part of a cluster that the user may read, as it changes."""
 
     is_live = True
 
@@ -81,7 +81,7 @@ class LiveCluster:
             tasks.create_task(self._follow_storage())
 
     async def _list(self, feed: Reflector) -> tuple[Reflector, str]:
-        """List once; answers the feed to watch, of one namespace if need be, and from where."""
+        """List once; return the feed to watch, perhaps of one namespace, and its version."""
         with suppress(errors.ApiError):
             return feed, await list_watch.relist(self._api, feed)
         missing = self._api.missing.get(feed.stream.name)
@@ -118,7 +118,7 @@ class LiveCluster:
 
     @property
     def trouble(self) -> errors.ApiError | None:
-        """Why there is nothing to see, where that is no lack of rights; else None."""
+        """Why nothing can be shown, unless rights are missing; else None."""
         problems = [*self._api.problems.values()]
         unknown = next((problem for problem in problems if problem.status == NOT_FOUND), None)
         if unknown is not None or len(problems) < len(self._feeds):
@@ -126,7 +126,7 @@ class LiveCluster:
         return next((problem for problem in problems if problem.status != FORBIDDEN), None)
 
     def observe(self) -> Observation:
-        """See ``Cluster.observe``: the same value until something changes."""
+        """See ``Cluster.observe``; returns the same value until something changes."""
         if self._observed is None:
             self._observed = Observation(
                 self._version,
@@ -182,14 +182,14 @@ def _event(item: Any) -> dict[str, Any]:
 
 
 class _Noting:
-    """A source that notes which kinds cannot be had, and since when they can again."""
+    """A source that notes the kinds that cannot be read, and drops the note when they can."""
 
     def __init__(self, api: Api, wake: Callable[[], None], optional: Collection[str] = ()) -> None:
         """A cluster need not have the kinds of the ``optional`` streams."""
         self.api = api
         self._wake = wake
         self._optional = optional
-        self.problems: dict[str, errors.ApiError] = {}  # by stream, as ``missing``
+        self.problems: dict[str, errors.ApiError] = {}  # by stream, like ``missing``
         self.missing: dict[str, MissingKind] = {}
         self.narrowed: dict[str, MissingKind] = {}
 
@@ -204,7 +204,7 @@ class _Noting:
         return body
 
     async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
-        """See ``Source.watch``; after a lost connection, a list says whether it is there again."""
+        """See ``Source.watch``; after a failed watch, a list shows whether the kind can be read."""
         try:
             async for line in self.api.watch(stream, version):
                 yield line

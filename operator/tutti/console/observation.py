@@ -1,4 +1,4 @@
-"""What the console looks at, and what it asks the commands' own code."""
+"""The data that the console shows, and the questions that it puts to the commands' code."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,21 +13,21 @@ Record = Mapping[str, Any]
 
 
 class WrongQuestion(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
-    """What was asked cannot be answered; the sentence says why."""
+    """The question cannot be answered; the message says why."""
 
 
 class MissingKind(NamedTuple):
-    """Objects that cannot be seen now: of which kind, the right that they need, and why."""
+    """A kind of objects that cannot be read now: the right that is missing, and the reason."""
 
     kind: str
-    right: str  # as RBAC writes it: list nodes
+    right: str  # in the words of RBAC: list nodes
     sentence: str
     is_forbidden: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The cluster as it is seen at one moment; a higher version is a later one."""
+    """The cluster as it is seen at one moment; a higher version is later."""
 
     version: int
     snapshot: Snapshot
@@ -37,17 +37,17 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What is supposed to be different."""
+    """The changes of a what-if question."""
 
-    add_nodes: Sequence[tuple[int, str]] = ()  # so many nodes like this one
+    add_nodes: Sequence[tuple[int, str]] = ()  # how many nodes, and the node that they are like
     remove_nodes: Sequence[str] = ()
     priorities: Sequence[tuple[str, int]] = ()  # of gangs, by name
     manifest: str = ""  # objects to add, in YAML or JSON
-    queues: Sequence[str] = ()  # as ``tutti plan --set-queue`` spells changes
+    queues: Sequence[str] = ()  # in the format of ``tutti plan --set-queue``
 
 
 class PlanAnswer(NamedTuple):
-    """What ``tutti plan -o json`` prints, and the pictures and plans that it is about."""
+    """What ``tutti plan -o json`` prints, and the Snapshots and plans behind it."""
 
     record: Record
     plans: Sequence[tuple[Snapshot, Plan]]  # one, or before and after
@@ -75,7 +75,7 @@ class Answers(Protocol):
 
 
 class Cluster(Protocol):
-    """What the server serves: a live cluster, or files."""
+    """What the server shows: a live cluster, or files."""
 
     title: str  # the API server, or the names of the files
     is_live: bool
@@ -84,7 +84,7 @@ class Cluster(Protocol):
         """The cluster as it is seen now."""
 
     async def changed(self, version: int) -> None:
-        """Wait until there is something newer than this version."""
+        """Wait until something is newer than this version."""
 
     async def events(self, gang: GangKey) -> Sequence[Record]:
         """The Events about a gang, the newest first. May raise ``WrongQuestion``."""
@@ -110,9 +110,9 @@ class Files:
         """See ``Cluster.changed``: ``observe`` never has anything newer."""
 
     async def events(self, gang: GangKey) -> Sequence[Record]:  # noqa: ARG002 - of no gang
-        """See ``Cluster.events``: files hold none that a decision uses."""
+        """See ``Cluster.events``; files have no Events that a decision uses."""
         return ()
 
     async def operators(self) -> Sequence[Record]:
-        """See ``Cluster.operators``: a file has none."""
+        """See ``Cluster.operators``; files have none."""
         return ()

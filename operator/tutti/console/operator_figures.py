@@ -1,6 +1,6 @@
 """The operator's own figures, from the metrics of its pods: cycles, their stages, plans and proofs.
 
-The API server leads to a pod's metrics (``pods/proxy``), so the user's rights are enough.
+The API server proxies the metrics of a pod (``pods/proxy``), so the user's rights are enough.
 """
 
 import json
@@ -21,14 +21,14 @@ MOST_PODS = 5
 FORBIDDEN = 403
 LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-MOST_OF_THEM = 0.95  # of the times of a stage
+MOST_OF_THEM = 0.95  # share of the times of a stage
 
 
 class Reader(Protocol):
-    """Single reads of any path."""
+    """Reads any path of the API server."""
 
     async def get(self, right: Right, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """The body of the answer; raises ``errors.ApiError``."""
+        """The body of the response; raises ``errors.ApiError``."""
 
 
 class Sample(NamedTuple):
@@ -40,7 +40,7 @@ class Sample(NamedTuple):
 
 
 async def read(api: Reader, namespace: str) -> Sequence[Record]:
-    """The figures of every replica, in the whole cluster or else in this namespace.
+    """The figures of every replica, of the whole cluster or else of this namespace.
 
     Raises:
         WrongQuestion: the pods cannot be listed.
@@ -65,7 +65,7 @@ async def _pods(api: Reader, namespace: str) -> Sequence[Any]:
 
 
 async def _replica(api: Reader, pod: Any) -> Record:
-    """The figures of a pod; in their place, why there are none, and the right that is missing."""
+    """The figures of a pod; or why there are none, and the right that is missing."""
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
     ports = [
         port["containerPort"]
@@ -87,7 +87,7 @@ async def _replica(api: Reader, pod: Any) -> Record:
 
 
 def figures(text: str) -> Record:
-    """What the metrics of a replica say of its cycles and plans."""
+    """The figures of cycles and plans in the metrics of a replica."""
     samples: dict[str, list[Sample]] = defaultdict(list)
     for sample in _samples(text):
         samples[sample.name].append(sample)
@@ -120,7 +120,7 @@ def figures(text: str) -> Record:
 
 
 def _within(buckets: Sequence[Sample], stage: str) -> float | None:
-    """The smallest bound within which 95 % of a stage's times are; None without such a bound."""
+    """The smallest bucket bound with 95 % of a stage's times; None if there is none."""
     own = [sample for sample in buckets if sample.labels.get("stage") == stage]
     counts = sorted((float(sample.labels["le"]), sample.value) for sample in own)
     total = counts[-1][1] if counts else 0

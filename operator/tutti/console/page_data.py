@@ -1,4 +1,4 @@
-"""What the server tells its page of an observation and of plans, and what the page supposes."""
+"""Converts observations and plans to data for the page, and what-if questions from the page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from .observation import Observation, PlanAnswer, Record, WhatIf, WrongQuestion
 
 
 def news(observation: Observation) -> Record:
-    """What every page wants to know whenever it changes."""
+    """The data that every page needs after each change."""
     return {
         "version": observation.version,
         "takenAt": observation.snapshot.taken_at,
@@ -20,13 +20,13 @@ def news(observation: Observation) -> Record:
 
 
 def offered(snapshot: Snapshot) -> Record:
-    """What all nodes have of each resource."""
+    """The sum of all nodes' allocatable amounts, by resource."""
     total = Resources.total(node.allocatable for node in snapshot.nodes)
     return {name: quantity(name, n) for name, n in total.amounts}
 
 
 def what_if(body: Mapping[str, Any]) -> WhatIf:
-    """What a page supposes.
+    """The what-if question that a page has sent.
 
     Raises:
         WrongQuestion: it cannot be read.
@@ -44,7 +44,7 @@ def what_if(body: Mapping[str, Any]) -> WhatIf:
 
 
 def maps(answer: PlanAnswer) -> Sequence[Record]:
-    """The map of each plan: who has what, and what would start where."""
+    """The map of each plan: what gangs have, and what would start where."""
     return [
         {
             "labels": cluster_map.group_labels(snapshot.nodes),

@@ -1,4 +1,4 @@
-"""Plans on demand, one at a time and in a thread: the newest is kept until the cluster changes."""
+"""Plans on demand, one at a time and in a thread; the newest plan is kept."""
 
 import asyncio
 from collections import Counter, deque
@@ -8,37 +8,37 @@ from typing import Any, NamedTuple
 from ..model.keys import GangKey
 from .observation import Answers, Observation, PlanAnswer, Record, WhatIf
 
-MOST_PLANS = 20  # that are remembered
+MOST_PLANS = 20  # plans whose summaries are kept
 
 
 class Cancelled(Exception):  # noqa: N818 - named for the situation
-    """The reader has left: the rest of the answer is not worked out."""
+    """The reader has left: the rest of the answer is not computed."""
 
 
 class TimedPlan(NamedTuple):
-    """A plan, of which version of the cluster it is, and the seconds that it took."""
+    """A plan, its version of the cluster, and the seconds that it took."""
 
     version: int
     answer: PlanAnswer
     seconds: float
-    taken_at: float  # of the snapshot
+    taken_at: float  # time of the Snapshot
 
 
 class PlanningJobs:
-    """The questions that take the planner's time."""
+    """The questions that run the planner, one at a time."""
 
     def __init__(self, answers: Answers, monotonic: Callable[[], float]) -> None:
         self._answers = answers
         self._monotonic = monotonic
         self._turn = asyncio.Lock()
         self._newest: TimedPlan | None = None
-        self.last: deque[Record] = deque(maxlen=MOST_PLANS)  # what came of plans, the newest first
+        self.last: deque[Record] = deque(maxlen=MOST_PLANS)  # summaries of plans, the newest first
 
     async def plan(self, observation: Observation, *, is_fresh: bool) -> TimedPlan:
-        """The plan of a cluster; the last one made, unless a fresh one is asked for.
+        """The plan of a cluster: the newest one made, or with ``is_fresh`` one of this version.
 
         Raises:
-            WrongQuestion: nothing can be planned so.
+            WrongQuestion: there is nothing to plan.
         """
         async with self._turn:
             newest = self._newest
@@ -55,7 +55,7 @@ class PlanningJobs:
         """The plans before and after changes.
 
         Raises:
-            WrongQuestion: a change names something that is not there.
+            WrongQuestion: a change names something that does not exist.
         """
         async with self._turn:
             return await asyncio.to_thread(self._answers.what_if, observation, changes)
@@ -63,7 +63,7 @@ class PlanningJobs:
     async def explain(
         self, observation: Observation, gang: GangKey, planned: Callable[[int], None]
     ) -> Record:
-        """Why a gang waits; ``planned`` is told, in this thread, how many plans were made so far.
+        """Why a gang waits; ``planned`` is called, in this thread, with the number of plans so far.
 
         Raises:
             WrongQuestion: there is no such gang.
@@ -95,7 +95,7 @@ class PlanningJobs:
 
 
 def _summary(plan: TimedPlan) -> Record:
-    """What came of a plan: its gap is that of the first priority without a proof."""
+    """The summary of a plan; its gap is that of the first priority without a proof."""
     record = plan.answer.record
     answers = Counter(row["answer"] for row in record["gangs"])
     levels = record["levels"]

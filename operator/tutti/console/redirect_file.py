@@ -1,7 +1,7 @@
-"""The file that opens the console: a page that leads to it with the token, for its owner alone.
+"""The file that opens the console: a page that redirects to it with the token.
 
-A command line can be read by all users of a machine; a file of mode 0600 cannot. The token stands
-behind a # of the address, which browsers send to nobody.
+All users of a machine can read command lines, but only the owner can read a file of mode 0600. The
+token comes after the # of the URL, which browsers do not send.
 """
 
 import os
@@ -20,13 +20,13 @@ PAGE = """<!DOCTYPE html>
 
 
 def address_of(port: int, token: str) -> str:
-    """The address that opens the console once."""
+    """The URL that opens the console once."""
     return f"http://127.0.0.1:{port}/#token={token}"
 
 
 @contextmanager
 def redirect_file(port: int, token: str) -> Iterator[Path]:
-    """The file, for as long as the context is open."""
+    """The file, which exists as long as the context is open."""
     with TemporaryDirectory(prefix="tutti-ui-") as folder:
         path = Path(folder) / "console.html"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)

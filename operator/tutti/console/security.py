@@ -1,8 +1,8 @@
-"""Who may ask the console: one browser of the user who started it, and no other page in it.
+"""Admits one browser of the user that started the console, and no other page in that browser.
 
-The token is good once. It buys two secrets: a cookie, which scripts cannot read, and a key, which
-the page keeps and sends as a header. Browsers send a cookie of 127.0.0.1 to every port of it, so a
-server of another local user may see the cookie; it never sees the key.
+The token is valid once. It is exchanged for two secrets: a cookie, which scripts cannot read, and a
+key, which the page keeps and sends as a header. Browsers send a cookie of 127.0.0.1 to every port,
+so a server of another local user may see the cookie; it never sees the key.
 """
 
 import hmac
@@ -25,9 +25,10 @@ SAFE_METHODS = ("GET", "HEAD")
 
 
 def refusal(method: str, headers: Mapping[str, str], port: int) -> str:
-    """Why a request may not be answered, whoever sends it; empty where it may.
+    """Why a request must not be answered, whichever client sends it; empty if it may be.
 
-    A page of another site that had its own name lead here (DNS rebinding) sends that name as Host.
+    With DNS rebinding, a page of another site has its own name resolve to this host. It then sends
+    that name as Host.
     """
     own = [f"127.0.0.1:{port}", f"localhost:{port}"]
     host = headers.get("Host", "")
@@ -42,7 +43,7 @@ def refusal(method: str, headers: Mapping[str, str], port: int) -> str:
 
 
 def refusal_of_data(headers: Mapping[str, str]) -> str:
-    """Why a request for data may not be answered: it is not from a script of the console's page."""
+    """Why a request for data must not be answered: a page of another site sent it; else empty."""
     if headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return "only the console's own page may ask for data"
     return ""
@@ -52,7 +53,7 @@ def refusal_of_data(headers: Mapping[str, str]) -> str:
 class Session:
     """The token that opens the console, and the secrets of the browser that used it."""
 
-    secret: Callable[[], str]  # makes a new secret that nobody can guess
+    secret: Callable[[], str]  # makes a new secret that cannot be guessed
     token: str = field(init=False, repr=False)
     _cookie: str = field(default="", repr=False)
     _key: str = field(default="", repr=False)
@@ -61,20 +62,20 @@ class Session:
         self.token = self.secret()
 
     def open(self, token: str) -> tuple[str, str] | None:
-        """The cookie and the key, once, for the token; else nothing."""
+        """The cookie and the key, once, for the right token; else None."""
         if not self.token or not _is_same(token, self.token):
             return None
         self.token, self._cookie, self._key = "", self.secret(), self.secret()
         return self._cookie, self._key
 
     def is_open_to(self, cookie: str, key: str) -> bool:
-        """Whether these are the secrets that the token bought."""
+        """Whether these are the secrets that the token was exchanged for."""
         is_cookie, is_key = _is_same(cookie, self._cookie), _is_same(key, self._key)
         return bool(self._cookie) and is_cookie and is_key
 
 
 def cookie_name(port: int) -> str:
-    """The name of the cookie: consoles on two ports share the browser's cookies."""
+    """The name of the cookie; it has the port, since consoles share the browser's cookies."""
     return f"tutti-console-{port}"
 
 

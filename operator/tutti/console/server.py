@@ -1,4 +1,4 @@
-"""The console's web server: its page, its data as JSON, and a stream of what changes."""
+"""The console's web server: its page, its data as JSON, and a stream of changes."""
 
 import asyncio
 import json
@@ -17,16 +17,16 @@ from .planning_jobs import PlanningJobs
 
 LOOPBACK = "127.0.0.1"
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-LARGEST_BODY = 4 << 20  # bytes: a manifest with many pods
+LARGEST_BODY = 4 << 20  # bytes; enough for a manifest with many pods
 SHORTEST_TURN = 1.0  # seconds between two messages to a page
-SILENCE = 10.0  # seconds after which a page is told that the console is still there
+SILENCE = 10.0  # seconds without a change, after which a page gets a sign of life
 REQUESTED_WITH = "application/json"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def page_files() -> Mapping[str, bytes]:
-    """What the page consists of, by path below ``static``."""
+    """The files of the page, by path below ``static``."""
     root = resources.files(__package__) / "static"
     folders = [("", root), ("vendor/", root / "vendor")]
     return {
@@ -38,7 +38,7 @@ def page_files() -> Mapping[str, bytes]:
 
 
 class Console:
-    """The handlers of one console, and whom they answer."""
+    """The handlers of one console, and the session that they answer."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Console:
         *,
         monotonic: Callable[[], float],
     ) -> None:
-        self.port = 0  # known once the server listens
+        self.port = 0  # set once the server listens
         self._cluster = cluster
         self._session = session
         self._jobs = PlanningJobs(answers, monotonic)
@@ -60,7 +60,7 @@ class Console:
         self._queues = Latest(lambda observation: _queues(observation, answers))
 
     def application(self) -> web.Application:
-        """The application that answers."""
+        """The aiohttp application of the console."""
         app = web.Application(middlewares=[self._guard], client_max_size=LARGEST_BODY)
         app.on_response_prepare.append(_harden)
         app.add_routes(
@@ -86,7 +86,7 @@ class Console:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer nobody but this console's own page, in the browser that used the token."""
+        """Answer only this console's own page, in the browser that used the token."""
         if why := security.refusal(request.method, request.headers, self.port):
             return web.Response(status=403, text=why)
         if request.path.startswith("/api/"):
@@ -198,7 +198,7 @@ class Console:
         return {"plan": answer.record, "maps": page_data.maps(answer)}
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
-        """One JSON line for each plan that is made, then one with the answer."""
+        """Send one JSON line for each plan that is made, then one with the answer."""
         observation = self._cluster.observe()
         try:
             gang = _gang(observation, request.query.get("gang"))
@@ -224,7 +224,7 @@ class Console:
             job.cancel()
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events: the version, and what cannot be seen, whenever either changes."""
+        """Send server-sent events: the version and the missing kinds, whenever either changes."""
         response = await _stream(request, "text/event-stream")
         version = -1
         try:
@@ -247,13 +247,13 @@ class Console:
 
 
 def _waiting(observation: Observation, answers: Answers) -> tuple[Record, Mapping[str, Record]]:
-    """How many gangs there are of each state, and those that wait, by name."""
+    """The number of gangs in each state, and the waiting gangs by name."""
     states, status_rows = answers.gangs(observation)
     return states, gang_views.waiting(observation, status_rows)
 
 
 def _queues(observation: Observation, answers: Answers) -> Record:
-    """The queues, and what a bar without a limit ends at."""
+    """The queues, and the amounts at which a bar without a limit ends."""
     answer = answers.queues(observation)
     offered = page_data.offered(observation.snapshot) if answer["queues"] else {}
     return {"answer": answer, "offered": offered}
@@ -267,7 +267,7 @@ def _gang(observation: Observation, name: str | None) -> Gang:
 
 
 def _version_seen(request: web.Request) -> int:
-    """The version that a page has seen; 0 if it has seen none."""
+    """The version that a page has seen; 0 if none."""
     since = request.query.get("since", "")
     return int(since) if since.isdecimal() else 0
 
@@ -315,7 +315,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
 
 @asynccontextmanager
 async def serving(console: Console, port: int) -> AsyncIterator[int]:
-    """Serve while the context is open; yields the port, a free one for 0.
+    """Serve while the context is open; yields the port, which is a free one for 0.
 
     Raises:
         OSError: the port is in use.
