@@ -54,7 +54,7 @@ def places_of(gang: Gang, reservation: Reservation | None) -> Sequence[tuple[str
         entries = [entry for entry in reservation.entries if entry.uid in roles]
         places += [(roles[entry.uid], entry.node) for entry in entries]
         places += [(slot.role, slot.node) for slot in reservation.slots]
-    return [(role, node) for role, node in places if node is not None]
+    return places
 
 
 def preference_note(

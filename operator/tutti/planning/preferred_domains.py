@@ -123,7 +123,7 @@ class _Packing:
     def _is_over(self) -> bool:
         return self._left <= 0 or self._progress.is_late
 
-    def _cost(self) -> Sequence[Cost]:
+    def _cost(self) -> list[Cost]:
         """The sums over the gangs of each priority, the top one first."""
         sums: dict[int, Cost] = {}
         for gang in self._gangs:

@@ -140,7 +140,9 @@ def _modes(snapshot: Snapshot, policy: Policy) -> Mapping[str, Preemption]:
 
 def _young(charged: ChargedGangs | None, now: float) -> Iterator[tuple[QueuedGang, float]]:
     """The gangs that have not run for as long as their queue lets them, and until when."""
-    for gang in charged.running if charged is not None else ():
+    if charged is None:
+        return
+    for gang in charged.running:
         queue = charged.tree.queues[gang.queue]
         if now < (until := gang.started + queue.min_run_seconds):
             yield gang, until
