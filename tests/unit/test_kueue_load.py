@@ -14,7 +14,7 @@ from rich.console import Console
 from tutti.queues.tree import QueueTree, findings
 from tutti.strategies.best_fit import BestFit
 
-from ..bench.planner import cases, kueue_load, tables
+from ..bench.planner import cases, kueue_itself, kueue_load, tables
 from ..bench.planner.course import Agenda
 from ..bench.planner.kueue_load import BASELINE, LARGE_SCALE, Load
 from ..bench.planner.kueue_run import Simulation
@@ -91,7 +91,7 @@ def test_all_workloads_start_within_the_quota_and_end(load: Load) -> None:
     assert tally.planning == pytest.approx(tally.cycles * CYCLE)
     assert min(min(waits) for waits in tally.waits.values()) > 0.99 * CYCLE
     figures = tally.figures(load)
-    assert figures["end"] >= figures["least end"]
+    assert figures["end"] >= kueue_load.least_seconds(load)
     assert 0.0 < figures["quota in use"] <= 1.0
     assert figures["started per second"] == pytest.approx(load.workloads / tally.planning)
 
@@ -99,6 +99,44 @@ def test_all_workloads_start_within_the_quota_and_end(load: Load) -> None:
 def test_workloads_that_no_node_holds_never_start() -> None:
     simulation = Simulation(TINY, [], BestFit())
     assert asyncio.run(simulation.run()) == f"{TINY.workloads} workloads never start"
+
+
+def test_kueue_itself_gets_the_same_numbers() -> None:
+    (cohorts,) = kueue_itself.generator(BASELINE)["cohorts"]
+    (queues,) = cohorts["queuesSets"]
+    assert (cohorts["count"], queues["count"]) == (5, 6)
+    assert (queues["nominalQuota"], queues["borrowingLimit"]) == ("20", "100")
+    assert [
+        (own["count"], own["creationIntervalMs"], *own["workloads"][0].values())
+        for own in queues["workloadsSets"]
+    ] == [
+        (350, 100, "small", 200, 50, "1"),
+        (100, 500, "medium", 500, 100, "5"),
+        (50, 1_200, "large", 1_000, 200, "20"),
+    ]
+
+
+def test_what_kueue_counts_of_itself_is_taken_as_it_is() -> None:
+    classes = {
+        "small": {"averageTimeToAdmissionMs": 9_500, "count": 30, "totalEvictions": 2},
+        "large": {"averageTimeToAdmissionMs": 500, "count": 10, "totalEvictions": 1},
+    }
+    usage = {"cq": {"cpuAverageUsage": 60_000, "nominalQuota": 120_000}}
+    summary = {"clusterQueueClasses": usage, "workloadClasses": classes}
+    figures = kueue_itself.figures(summary, {"wallMs": 20_000, "maxrss": 1})
+    assert (figures.seconds, figures.gangs) == (20.0, 40)
+    assert figures.load == {
+        "started per second": 2.0,
+        "quota in use": 0.5,
+        "end": 20.0,
+        "evicted": 3,
+        "until small": 9.5,
+        "until large": 0.5,
+    }
+    output = io.StringIO()
+    results = Results([Measured(_case("ilp"), Figures()), Measured(_case("Kueue"), figures)])
+    Console(file=output, width=240).print(tables.kueue(results))
+    assert "all of Kueue, with an API server; 3 evictions" in output.getvalue()
 
 
 def _case(strategy: str, scene: Scene = kueue_loads(0.01)[0]) -> Case:  # noqa: B008 - frozen
@@ -112,7 +150,7 @@ def test_a_load_is_measured_and_printed_beside_the_figures_that_kueue_publishes(
     results = Results(Measured(case, figures) for case, figures in found)
     Console(file=output, width=240).print(tables.kueue(results))
     lines = [line.split() for line in output.getvalue().splitlines()]
-    assert [line[1] for line in lines if line[:1] == ["kueue"]] == ["bestfit", "ilp", "Kueue"]
+    assert [line[1] for line in lines if line[:1] == ["kueue"]] == ["bestfit", "ilp", "Kueue,"]
     assert "published, from other machines" in output.getvalue()
     assert "15,000" in output.getvalue()
     (row,) = [row for row in verdicts(results) if row.text.startswith("end of Kueue's load")]
@@ -136,7 +174,12 @@ def test_whole_loads_are_measured_only_if_they_are_named() -> None:
     assert names("kueue*") == ["kueue", "kueue/15000", "kueue/50000"]
     assert names("kueue/50000") == ["kueue/50000"]
     assert names("racks") == []
-    waiting = {case.scene.name: case.scene.gangs for case in cases.of_kueue(1.0, ("ilp",), ("*",))}
+    agenda = Agenda.of(100, 1.0, ("ilp",), ("kueue",), runs_kueue=True)
+    assert [case.strategy for case in agenda.survey] == ["ilp", "Kueue"]
+    waiting = {
+        case.scene.name: case.scene.gangs
+        for case in cases.of_kueue(1.0, ("ilp",), ("*",), runs_kueue=False)
+    }
     assert waiting == {"kueue": 3_000, "kueue/15000": 15_000, "kueue/50000": 50_000}
 
 

@@ -85,6 +85,12 @@ _File = click.Path(exists=True, dir_okay=False, path_type=Path, resolve_path=Tru
     show_default=True,
     help="Seconds that one measurement may take, its preparation included.",
 )
+@click.option(
+    "--kueue",
+    "runs_kueue",
+    is_flag=True,
+    help="Build Kueue's own benchmark and run it on the same loads; needs the control plane.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--against",
@@ -117,6 +123,7 @@ def main(
     strategies: tuple[str, ...],
     rounds: int,
     patience: float,
+    runs_kueue: bool,
     seed: int,
     commit: str,
     output: str,
@@ -132,7 +139,7 @@ def main(
         listed = len(traces.read(nodes, pods, seed).machines)
     except traces.TraceError as error:
         raise click.UsageError(str(error)) from error
-    agenda = Agenda.of(listed, scale, strategies, patterns)
+    agenda = Agenda.of(listed, scale, strategies, patterns, runs_kueue=runs_kueue)
     if not agenda.names:
         everything = Agenda.of(listed, scale, strategies, ()).names
         raise click.BadParameter(f"nothing is called so; there are {', '.join(everything)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tutti.model.decisions import Objective
 
-from .contenders import BESTFIT, ILP
+from .contenders import BESTFIT, ILP, KUEUE
 from .scenes import crowded, grid, hard, kueue_loads, networked, queued, ruled, unlike
 from .trials import Case, Kind
 
@@ -66,16 +66,19 @@ def survey(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[Cas
     ]
 
 
-def of_kueue(scale: float, strategies: Sequence[str], patterns: Collection[str]) -> Sequence[Case]:
+def of_kueue(
+    scale: float, strategies: Sequence[str], patterns: Collection[str], *, runs_kueue: bool
+) -> Sequence[Case]:
     """Kueue's load; all of it takes long, and is measured only if a pattern chooses it."""
+    planners = [name for name in strategies if name in (BESTFIT, ILP)]
+    planners += [KUEUE] if runs_kueue else []
     first, *whole = kueue_loads(scale)
     scenes = [first, *(scene for scene in whole if patterns)]
     return [
         Case(Kind.KUEUE, scene, strategy)
         for scene in scenes
         if is_chosen(scene.name, patterns)
-        for strategy in strategies
-        if strategy in (BESTFIT, ILP)
+        for strategy in planners
     ]
 
 

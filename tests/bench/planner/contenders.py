@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tutti.strategies.problem import Strategy
 
 BESTFIT, ILP, ILP_HIGHS = "bestfit", "ilp", "ilp-highs"
+KUEUE = "Kueue"  # itself, on its own load alone
 DEFAULT = (BESTFIT, ILP, ILP_HIGHS)
 
 

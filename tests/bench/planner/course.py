@@ -32,13 +32,19 @@ class Agenda:
 
     @classmethod
     def of(
-        cls, listed: int, scale: float, strategies: Sequence[str], patterns: Collection[str]
+        cls,
+        listed: int,
+        scale: float,
+        strategies: Sequence[str],
+        patterns: Collection[str],
+        *,
+        runs_kueue: bool = False,
     ) -> Agenda:
-        """All that the patterns match."""
+        """All that the patterns match; Kueue itself is measured only if ``runs_kueue``."""
         climbs = ILP in strategies and cases.is_chosen(Kind.PLAIN, patterns)
         decisive = cases.chosen(cases.decisive(listed, scale, strategies), patterns)
         survey = cases.chosen(cases.survey(listed, scale, strategies), patterns)
-        of_kueue = cases.of_kueue(scale, strategies, patterns)
+        of_kueue = cases.of_kueue(scale, strategies, patterns, runs_kueue=runs_kueue)
         return cls(tuple(decisive), (*survey, *of_kueue), climbs)
 
     @property
@@ -115,7 +121,7 @@ def _line(one: Measured) -> str:
     if not figures.unfinished and case.kind is Kind.PLAN:
         told += f", {figures.gangs} gangs, {figures.gpus} GPUs, {figures.peak_megabytes:.0f} MB"
     elif not figures.unfinished and case.kind is Kind.KUEUE:
-        told += f" of planning for {figures.gangs} gangs"
+        told += f" for {figures.gangs} gangs"
     elif not figures.unfinished:
         told += f" beside {figures.other_seconds:.3f} s"
     return f"{what} {case.objective:9} {told}"

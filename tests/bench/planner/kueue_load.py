@@ -19,6 +19,8 @@ from tutti.model.resources import Resources
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from .scenes import Scene
+
 NODES = 640  # tas/generator.yaml: 10 racks of 64
 NODE = Resources.of({"cpu": 96_000, "memory": 256 * 2**30, "pods": 110})
 CORE = 1_000  # of the resource cpu, which counts thousandths
@@ -114,6 +116,11 @@ LARGE_SCALE = Load(
     published=Published(1_179.4, 0.3864, (700.4, 256.4, 105.6)),
 )
 LOADS = {load.name: load for load in (BASELINE, LARGE_SCALE)}
+
+
+def of(scene: Scene) -> Load:
+    """The load of a scene."""
+    return LOADS[scene.load].scaled(scene.scale)
 
 
 def queues(load: Load) -> Iterator[Queue]:

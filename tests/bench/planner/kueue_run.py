@@ -7,6 +7,7 @@ as the plan is checked.
 
 from __future__ import annotations
 
+import gc
 import heapq
 import math
 import statistics
@@ -22,6 +23,7 @@ from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.operator.cycle import Cycle
+from tutti.operator.main import GC_THRESHOLD
 from tutti.operator.runner import SETTLE_SECONDS
 from tutti.state.cluster_state import ClusterState
 from tutti.strategies.best_fit import BestFit
@@ -76,7 +78,6 @@ class Tally:
             "slowest cycle": self.slowest,
             "quota in use": self.used / (self.waiting * load.cores) if self.waiting else 1.0,
             "end": self.ended,
-            "least end": kueue_load.least_seconds(load),
             **waits,
         }
 
@@ -130,6 +131,16 @@ class Simulation:
 
     async def run(self) -> str:
         """Play the load to its end; answers that workloads never start, if that is so."""
+        thresholds = gc.get_threshold()
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD)  # as the operator does when it begins
+        try:
+            return await self._play()
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()
+
+    async def _play(self) -> str:
         while self._arrivals or self._waiting:
             if not await self._run_cycle() and not self._wait_for_event():
                 return f"{len(self._waiting)} workloads never start"

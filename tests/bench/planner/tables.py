@@ -135,7 +135,7 @@ def kueue(results: Results) -> Table:
         following = [other for other in keys if other.scene == key.scene]
         if key == following[-1]:
             load = kueue_load.LOADS[case.scene.load]
-            table.add_row(key.scene, "Kueue", *_published(load))
+            table.add_row(key.scene, "Kueue, published", *_published(load))
     return table
 
 
@@ -143,6 +143,8 @@ _OF_LOAD = ("gangs", "gangs/s", "cycles", "slowest s", "quota in use", "end s", 
 
 
 def _of_load(results: Results, key: Key, classes: Sequence[str]) -> Sequence[str]:
+    load = kueue_load.of(results.cases(Kind.KUEUE)[key].scene)
+
     def of(name: str) -> float:
         return results.median(key, lambda one: one.load.get(name, math.nan))
 
@@ -153,10 +155,17 @@ def _of_load(results: Results, key: Key, classes: Sequence[str]) -> Sequence[str
         seconds(of("slowest cycle")),
         percent(of("quota in use")),
         seconds(of("end")),
-        ratio(of("least end") / of("end")),
+        ratio(kueue_load.least_seconds(load) / of("end")),
         *(seconds(of(f"until {name}")) for name in classes),
-        results.trouble(key),
+        results.trouble(key) or _of_kueue(of("evicted")),
     ]
+
+
+def _of_kueue(evicted: float) -> str:
+    """What is different about a run of Kueue itself; nothing of others, which evict nobody."""
+    if math.isnan(evicted):
+        return ""
+    return f"all of Kueue, with an API server; {count(evicted)} evictions"
 
 
 def _published(load: Load) -> Sequence[str]:

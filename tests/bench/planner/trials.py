@@ -93,6 +93,10 @@ class Figures:
 
 def measured(case: Case, trace: Trace, seed: int) -> Figures:
     """Measure one case, once what it needs is loaded."""
+    if case.strategy == contenders.KUEUE:
+        from . import kueue_itself  # noqa: PLC0415 - only here it is needed
+
+        return kueue_itself.measured(kueue_load.of(case.scene))
     _planned(snapshot(small(WARM_UP_NODES), trace, seed), contenders.made(case.strategy), case)
     if case.kind is Kind.KUEUE:
         return asyncio.run(_kueue(case))
@@ -289,7 +293,7 @@ async def _kueue(case: Case) -> Figures:
     """What becomes of Kueue's load, and the seconds that all cycles take."""
     from . import kueue_run  # noqa: PLC0415 - it loads what a planner's memory is free of
 
-    load = kueue_load.LOADS[case.scene.load].scaled(case.scene.scale)
+    load = kueue_load.of(case.scene)
     nodes = tuple(kueue_load.nodes(case.scene.nodes))
     simulation = kueue_run.Simulation(load, nodes, contenders.made(case.strategy))
     _forget_the_peak()

@@ -18,7 +18,7 @@ from .errors import BuildError
 from .pins import chosen_k8s, pins_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from .pins import Pin, Tool
 
@@ -33,8 +33,13 @@ def say(text: str) -> None:
 
 def binaries(names: Collection[str] | None = None, *, k8s: str | None = None) -> Mapping[str, Path]:
     """The path of each named binary (all by default), built if it has to be."""
+    return binaries_of(pins_for(chosen_k8s(k8s)), names)
+
+
+def binaries_of(pins: Iterable[Pin], names: Collection[str] | None = None) -> Mapping[str, Path]:
+    """The same of these pins."""
     paths: dict[str, Path] = {}
-    for pin in pins_for(chosen_k8s(k8s)):
+    for pin in pins:
         tools = [tool for tool in pin.tools if names is None or tool.name in names]
         missing = []
         for tool in tools:

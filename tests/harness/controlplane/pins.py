@@ -186,6 +186,18 @@ _CONTROLLERS = (
 )
 
 
+_KUEUE_PERFORMANCE = "sigs.k8s.io/kueue/test/performance/scheduler"
+# Kueue's own benchmark, which only ours runs: no control plane needs it.
+KUEUE_PERFORMANCE = Pin(
+    "kueue-performance",
+    "sigs.k8s.io/kueue",
+    (
+        Tool("minimalkueue", f"{_KUEUE_PERFORMANCE}/minimalkueue", 150),
+        Tool("kueue-runner", f"{_KUEUE_PERFORMANCE}/runner", 60),
+    ),
+)
+
+
 def chosen_k8s(k8s: str | None = None) -> str:
     """The minor that was asked for, by argument or else by the variable K8S, or the default."""
     chosen = k8s or os.environ.get("K8S") or DEFAULT_K8S
@@ -202,7 +214,8 @@ def pins_for(k8s: str) -> tuple[Pin, ...]:
 
 def all_pins() -> tuple[Pin, ...]:
     """Every pin, of every minor."""
-    return (*(_kubernetes(minor) for minor in KNOWN_K8S), *_SHARED, *_CONTROLLERS)
+    kubernetes = (_kubernetes(minor) for minor in KNOWN_K8S)
+    return (*kubernetes, *_SHARED, *_CONTROLLERS, KUEUE_PERFORMANCE)
 
 
 def pin_called(name: str) -> Pin:

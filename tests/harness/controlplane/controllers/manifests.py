@@ -77,13 +77,13 @@ def _certified(plane: Access, wiring: Wiring, recipe: Recipe) -> str:
 
 def _objects(recipe: Recipe, kubectl: Path) -> Iterator[dict[str, Any]]:
     for name, *paths in recipe.manifests:
-        root = _module_directory(pin_called(name))
+        root = module_directory(pin_called(name))
         for path in paths:
             text = _text(root / path, kubectl)
             yield from (item for item in yaml.load_all(text, yaml.CSafeLoader) if item)
 
 
-def _module_directory(pin: Pin) -> Path:
+def module_directory(pin: Pin) -> Path:
     """Where Go keeps the files of a pinned module; downloaded if they are gone."""
     go = toolchain.go_for(pin.go_version)
     command = [str(go), "mod", "download", "-json", pin.module]
