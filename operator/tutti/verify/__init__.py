@@ -1,1 +1,1 @@
-"""Plans and Reservations checked by code that shares nothing with what makes them."""
+"""Checks of plans and Reservations, by code that shares nothing with the code that makes them."""

@@ -1,7 +1,7 @@
 """Whether a plan keeps limits on the use of several gangs, counted gang by gang in plain Python.
 
-Where use is above a limit before the plan, only a plan that adds use is wrong: no running pod is
-ended for a limit.
+If use is above a limit before the plan, only a plan that adds use is wrong: no running pod is ended
+because of a limit.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from ..model.keys import GangKey
 from ..model.shapes import Shape
 from . import lookup
 
-# What a gang uses: with its Reservation, and as a Placement would have it.
+# What a gang uses with its Reservation, and with a Placement of a plan.
 UseOf = Callable[[Gang, lookup.SnapshotLookup, Reservation | None, Placement | None], Counter[str]]
 
 
@@ -51,7 +51,7 @@ def within(
     caps: Sequence[GangCap],
     use_of: UseOf | None = None,
 ) -> list[Placement]:
-    """The placements that exceed no cap, counted together, the first ones first."""
+    """The placements that exceed no cap, counted together; earlier placements come first."""
     index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
     reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
     usage = {
@@ -93,7 +93,7 @@ def use(
 
 
 def needs_of(members: Iterable[Member]) -> Counter[str]:
-    """What these members take of nodes together; equal ones are counted first."""
+    """The resources that these members take of nodes together; members of one shape count once."""
     numbers = dict[int, int]()
     shapes = dict[int, Shape]()
     for member in members:
@@ -135,7 +135,7 @@ def slots_by_role(reservation: Reservation | None, placement: Placement | None) 
 
 
 def _total(use: Mapping[GangKey, Counter[str]], gangs: Iterable[GangKey]) -> Counter[str]:
-    """What these gangs use together."""
+    """The sum of the use of these gangs."""
     total = Counter[str]()
     for key in gangs:
         if amounts := use.get(key):  # nothing of a gang that waits

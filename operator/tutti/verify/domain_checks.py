@@ -21,7 +21,7 @@ def faults(
     """One sentence for each domain rule of the gang that the new members of a placement break.
 
     The new members must be in one domain. If members of the rule have nodes already, it must be a
-    domain of theirs. ``reservation``: the standing Reservation of the gang.
+    domain of theirs. ``reservation`` is the standing Reservation of the gang.
     """
     for rule in gang.same_domain:
         labels = domain_rules.labels_of(rule.level, topologies)

@@ -1,8 +1,9 @@
-"""Rules between pods, counted again: may a pod have its node if it came last?
+"""Rules between pods, counted a second time: may a pod have its node if it came last?
 
-A part of ``plan_checks``. With the code that plans by the same rules it shares only whether a
+This is a part of ``plan_checks``. With the code that plans by these rules it shares only whether a
 selector matches, and which nodes a shape may run on. Pods are counted when a rule first needs the
 count; removing a pod updates the counts.
+
 Sources: InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
 """
 
@@ -27,7 +28,7 @@ Domains = Mapping[NodeName, str]  # the domain of each node that counts
 
 
 class InterPodChecker:
-    """Pods on their nodes, and whether the rules of each allow all others."""
+    """Pods on their nodes, and whether their rules hold."""
 
     def __init__(self, snapshot: Snapshot, members: Iterable[PlacedMember]) -> None:
         """Count the placed pods and these members; nodes that do not exist are in no domain."""
@@ -63,7 +64,7 @@ class InterPodChecker:
         self._counts: dict[object, _Count] = {}
 
     def faults(self, member: Member, node: NodeName) -> Iterator[str]:
-        """The rules that forbid a member its node if it came last; the member is counted."""
+        """The rules that forbid a counted member its node, if it came last."""
         if node not in self._nodes:
             return
         traits, rules = _traits(member, self._keys), member.shape.rules
@@ -82,7 +83,7 @@ class InterPodChecker:
                 yield f"{where} its spread over {spread.topology}"
 
     def remove(self, member: Member, node: NodeName) -> None:
-        """Take a counted member off the counts."""
+        """Remove a counted member from the counts."""
         traits, terms = _traits(member, self._keys), member.shape.rules.anti_affinity
         self._pods[traits][False][node] -= 1
         for term in terms:
@@ -98,7 +99,7 @@ class InterPodChecker:
         self._pods[traits][terminating][node] += 1
 
     def _match_terms(self, index: "_SelectorIndex") -> Mapping[Traits, Sequence[AffinityTerm]]:
-        """The anti-affinity terms of any pod that match each of the new members."""
+        """By traits of new members, the anti-affinity terms of any pod that match them."""
         terms_by_traits: dict[Traits, list[AffinityTerm]] = {}
         for term in self._pods_by_term:
             for traits in index.traits_of((term.peers,)):
@@ -222,11 +223,11 @@ class _Count:
                 if (domain := domains.get(node)) is not None:
                     self._by_domain[domain] += n
         self.total = sum(self._by_domain.values())
-        self._lowest: Sequence[int] = ()  # the two smallest, when they are known
+        self._lowest: Sequence[int] = ()  # the two smallest counts; empty if not known
 
     @cached_property
     def domains(self) -> frozenset[str]:
-        """All domains, empty ones too."""
+        """All domains, including empty ones."""
         return frozenset(self._domain_of.values())
 
     def in_domain_of(self, node: NodeName) -> int | None:
@@ -272,7 +273,7 @@ class _SelectorIndex:
         return self._known[group]
 
     def _candidates(self, group: Group) -> Iterable[Traits]:
-        """The traits with a label that a selector requires; all, if no selector requires any."""
+        """The traits with a label that a selector requires; all traits if none requires any."""
         for requirement in (
             requirement for selector in group for requirement in selector.selector or ()
         ):

@@ -1,4 +1,4 @@
-"""A Snapshot by name, and what standing Reservations hold in it.
+"""A Snapshot by name, and the room that standing Reservations hold.
 
 The checks of plans and of Reservations both use it. It shares nothing with the planner.
 """
@@ -38,7 +38,7 @@ class SnapshotLookup:
         return self._members[key]
 
     def member(self, uid: Uid, expected_in: GangKey) -> Member | None:
-        """A member, wherever it is now: a pod's label may have changed, or its PodGroup gone."""
+        """A member, in whichever gang: a pod's label may have changed, or its PodGroup be gone."""
         return self.members(expected_in).get(uid) or self._anywhere().get(uid)
 
     def _anywhere(self) -> Mapping[Uid, Member]:
@@ -59,12 +59,12 @@ def may_have_rules(snapshot: Snapshot) -> bool:
 
 
 def needs(shape: Shape) -> Amounts:
-    """What one member of this shape takes of a node."""
+    """The resources that one member of this shape takes of a node."""
     return {**dict(shape.requests.amounts), "pods": 1}
 
 
 def needs_of_slot(gang: Gang | None, role: str) -> Amounts:
-    """What a slot holds: what its role declares, else the maximum of its siblings' requests."""
+    """The room of one slot: its role's template, or else the maximum of its siblings' requests."""
     if gang is None:
         return {}
     if (declared := slots.declared(gang, role)) is not None:
@@ -104,7 +104,7 @@ def absent_members(reservation: Reservation, index: SnapshotLookup) -> Sequence[
 def held_room(
     reservation: Reservation, index: SnapshotLookup
 ) -> Iterator[tuple[NodeName, Amounts]]:
-    """The room that a Reservation holds and no node counts as used."""
+    """The room that a Reservation holds and that ``used`` of no node includes."""
     gang = index.gangs.get(reservation.gang)
     siblings = gang.members if gang is not None else ()
     for entry in reservation.entries:

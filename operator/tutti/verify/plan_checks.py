@@ -1,7 +1,8 @@
 """The plan checked against the promises, by code that shares nothing with the planner.
 
 The node rules come from ``node_rules``. Room, complete gangs and Reservations are counted here in
-plain Python, rules between pods in ``inter_pod``. A violation is a bug of Tutti, or of a solver.
+plain Python; rules between pods are counted in ``inter_pod``. A violation is a bug of Tutti, or of
+a solver.
 """
 
 from collections import Counter
@@ -50,9 +51,9 @@ def upheld(
 ) -> tuple[Placement, ...]:
     """The placements that are valid together in this Snapshot; earlier ones take precedence.
 
-    The cluster may have changed since they were planned. Rules between pods count a reserved pod
-    if its uid is in ``counted_uids``, and absent members if the uid of their Reservation is. None
-    counts all.
+    The cluster may have changed since they were planned. Rules between pods count a reserved pod if
+    its uid is in ``counted_uids``, and absent members if the uid of their Reservation is. None
+    counts all of them.
     """
     if not placements:
         return ()
@@ -99,7 +100,7 @@ def _without_rule_breakers(
     index: lookup.SnapshotLookup,
     counted_uids: Collection[Uid] | None,
 ) -> Sequence[Placement]:
-    """The placements that rules between pods allow together; the last that breaks a rule goes."""
+    """The placements that rules between pods allow together; the last rule breaker goes first."""
     standing = {
         reservation.gang: reservation for reservation in snapshot.reservations if reservation.slots
     }
@@ -130,7 +131,7 @@ def _plan_faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterato
         return
     index = lookup.SnapshotLookup(snapshot)
     commitments = _Commitments.of(snapshot, index)
-    # A placement may take room that a later one gives back, so all give theirs back first.
+    # A placement may take room that a later one gives back, so first all give their room back.
     changes = [_exchange(placement, index, commitments) for placement in placements]
     for placement, new_slots in zip(placements, changes, strict=True):
         yield from _placement_faults(placement, index, commitments, new_slots)
@@ -149,11 +150,11 @@ class _Commitments:
     ledger: room_ledger.Ledger
     pods: set[Uid]
     gangs: set[GangKey]
-    open: Mapping[GangKey, Reservation]  # standing ones with room for absent members
+    open: Mapping[GangKey, Reservation]  # standing Reservations with room for absent members
 
     @classmethod
     def of(cls, snapshot: Snapshot, index: lookup.SnapshotLookup) -> "_Commitments":
-        """The use of nodes, and what standing Reservations hold."""
+        """The use of nodes, and the room that standing Reservations hold."""
         commitments = cls(
             room_ledger.Ledger(index.nodes),
             {entry.uid for reservation in snapshot.reservations for entry in reservation.entries},
@@ -179,7 +180,7 @@ class _Commitments:
 
 
 def _is_open(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:
-    """Whether a placement may change it: it has slots, and is of this gang, not of a namesake."""
+    """Whether a placement may change it: it has slots, and its gang exists with the same uid."""
     gang = index.gangs.get(reservation.gang)
     return bool(reservation.slots) and gang is not None and gang.uid == reservation.uid
 
@@ -187,7 +188,7 @@ def _is_open(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:
 def _exchange(
     placement: Placement, index: lookup.SnapshotLookup, commitments: _Commitments
 ) -> Places:
-    """Give back the gang's standing slots, and take those that stay; returns the new slots."""
+    """Give back the gang's standing slots, and take the slots that stay; return the new slots."""
     gang = index.gangs.get(placement.gang)
     if gang is None or gang.uid != placement.uid:
         return Counter()
@@ -280,7 +281,7 @@ def _inter_pod_checker(
     index: lookup.SnapshotLookup,
     counted_uids: Collection[Uid] | None = None,
 ) -> inter_pod.InterPodChecker | None:
-    """The pods once all are placed; None where no rule between pods can be in force."""
+    """The pods once all are placed; None if no rule between pods can be in force."""
     gangs = [
         index.gangs[placement.gang] for placement in placements if placement.gang in index.gangs
     ]
@@ -321,7 +322,7 @@ def _without_released_slots(reservation: Reservation, placement: Placement | Non
 def _new_members(
     placement: Placement, index: lookup.SnapshotLookup, reservation: Reservation | None
 ) -> Iterator[inter_pod.PlacedMember]:
-    """The members, absent ones too, that a placement adds to the standing Reservation."""
+    """The members, including absent ones, that a placement adds to the standing Reservation."""
     for assignment in placement.assignments:
         if (member := index.members(placement.gang).get(assignment.uid)) is not None:
             yield member, assignment.node

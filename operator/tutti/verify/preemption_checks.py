@@ -1,6 +1,6 @@
-"""Claims held against ``docs/preemption.md``, with code of its own: it shares none with the plan.
+"""Claims checked against ``docs/preemption.md``, by code that shares nothing with the planner.
 
-Claims are judged one by one, each as if the victims of those before it had gone and their
+Claims are judged one by one. Each is judged as if the victims of earlier claims had gone and their
 claimants ran.
 """
 
@@ -26,7 +26,7 @@ Modes = Mapping[str, Preemption]
 
 @dataclass(frozen=True, slots=True)
 class ItemGang:
-    """A gang that runs, or is claimed for: what its minimum and each extra are charged."""
+    """A gang that runs, or claims: the charge of its minimum and of each extra."""
 
     key: GangKey
     queue: str
@@ -39,14 +39,15 @@ class ItemGang:
 
     @property
     def charge(self) -> Amounts:
-        """All of it."""
+        """The charge of the minimum and all extras."""
         return sum(self.extras.values(), self.minimum)
 
 
 def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ...]:
     """What is wrong with the claims of a plan, once its placements are carried out.
 
-    The ``setting`` holds for queues that say nothing; if it is off, nobody has a claim.
+    The ``setting`` holds for queues without a declaration of their own. If it is off, no gang may
+    claim.
     """
     if not plan.claims:
         return ()
@@ -191,10 +192,10 @@ def violations(
     *,
     later: Collection[GangKey] = (),
 ) -> tuple[str, ...]:
-    """A sentence for each way in which the claims are unlawful or have no room.
+    """A sentence for each claim that is not allowed or has no room.
 
-    ``modes`` are by queue; one that is missing is off. Gangs that start ``later`` are counted after
-    the claims by guarantee; their room is taken before.
+    ``modes`` are by queue; a queue that is missing is off. Gangs that start ``later`` are counted
+    after the claims by guarantee, but their room is taken before.
     """
     judge = _Judge.of(snapshot, modes, protected)
     before = judge.measure()
@@ -209,7 +210,7 @@ def violations(
 
 @dataclass(eq=False)
 class _Judge:
-    """The gangs that run by now, and the room that is left by now."""
+    """The gangs that run, and the room that is left, after the claims judged so far."""
 
     gangs: Mapping[GangKey, Gang]
     queues: QueueChains
@@ -224,7 +225,7 @@ class _Judge:
 
     @classmethod
     def of(cls, snapshot: Snapshot, modes: Modes, protected: Collection[GangKey]) -> "_Judge":
-        """What runs before the first claim; what terminates has gone."""
+        """The state before the first claim; terminating pods count as gone."""
         seen, queues = lookup.SnapshotLookup(snapshot), QueueChains.of(snapshot)
         ledger = room_ledger.Ledger(seen.nodes)
         for reservation in snapshot.reservations:
@@ -262,12 +263,12 @@ class _Judge:
         return judge
 
     def measure(self) -> tuple[Sequence[int], Sequence[int]]:
-        """What rises with every plan that ends something."""
+        """A measure that rises with every plan that ends gangs."""
         priorities = sorted({gang.priority for gang in self.gangs.values()}, reverse=True)
         return _measure(self.queues, [*self.running.values()], priorities)
 
     def judged(self, claim: Claim) -> Iterator[str]:
-        """What is wrong with one claim; it is carried out afterwards."""
+        """What is wrong with one claim; the claim is carried out afterwards."""
         gang = self.gangs.get(claim.gang)
         if gang is None or gang.uid != claim.uid or claim.gang in self.claimed:
             yield f"{claim.gang} claims room, and there is no such gang that waits"
@@ -292,7 +293,7 @@ class _Judge:
         self.running[claim.gang] = counted
 
     def _placement(self, claim: Claim, gang: Gang) -> Iterator[str]:
-        """Whether enough members that wait are placed, each once, where they may run."""
+        """Whether the claim places enough waiting members, each once, where they may run."""
         waiting = {member.uid: member for member in gang.members if member.is_waiting}
         uids = [assignment.uid for assignment in claim.assignments]
         if len({*uids}) < len(uids) or not waiting.keys() >= {*uids}:
@@ -308,7 +309,7 @@ class _Judge:
                 yield f"{assignment.pod} may not run on {assignment.node}"
 
     def _rights(self, claim: Claim, counted: ItemGang) -> Iterator[str]:
-        """Whether the gang has the claim at all."""
+        """Whether the gang has the right to claim."""
         before = _covered(self.queues, [*self.running.values()])
         after = _covered(self.queues, [*self.running.values(), counted])
         mode = self.modes.get(counted.queue, Preemption.OFF)
@@ -328,7 +329,7 @@ class _Judge:
                 yield f"gang {other.key} of its queue would lose its cover"
 
     def _victims(self, claim: Claim, counted: ItemGang) -> Iterator[str]:
-        """Whether the gang may end its victims, and whether none of them is left as half a gang."""
+        """Whether the gang may end its victims, and whether no victim is left as half a gang."""
         after = _covered(self.queues, [*self.running.values(), counted])
         for victim in claim.victims:
             gang = self.running.get(victim.gang)
@@ -370,7 +371,7 @@ class _Judge:
             yield f"its victim {other.key} is of another queue"
 
     def _room(self, claim: Claim, gang: Gang) -> Iterator[str]:
-        """Whether each node has what the claimant is placed on, once the victims have gone."""
+        """Whether the nodes have room for the claimant's members after the victims have gone."""
         shapes = {member.uid: member.shape for member in gang.members}
         for assignment in claim.assignments:
             asked = lookup.needs(shapes[assignment.uid]) if assignment.uid in shapes else {}
@@ -379,7 +380,7 @@ class _Judge:
             self.ledger.take(assignment.node, asked)
 
     def _limits(self, claimant: ItemGang) -> Iterator[str]:
-        """Whether limits hold, once the victims have gone."""
+        """Whether limits hold after the victims have gone."""
         for queue in self.queues.chain(claimant.queue):
             for resource, limit in queue.limits if queue.mode is QueueMode.ACTIVE else ():
                 used = sum(
@@ -402,7 +403,7 @@ class _Judge:
         return ItemGang(gang.key, queue, gang.priority, inf, minimum, {}, len(placed), is_protected)
 
     def _members(self, victim: Victim) -> Sequence[Member]:
-        """The members that end, as the Snapshot has them."""
+        """The members of the victim that still run, as the Snapshot has them."""
         uids = {member.uid for member in victim.members}
         return [member for member in self._staying(victim.gang) if member.uid in uids]
 
@@ -437,20 +438,20 @@ def _holders(gang: Gang) -> Sequence[Member]:
 
 
 def _started_at(gang: Gang) -> float:
-    """When a gang without a record started: its first member got a node, or else was created."""
+    """When a gang without a record started: its first binding, or else its creation."""
     moments = [m.bound_at for m in gang.members if m.node is not None and m.bound_at is not None]
     return min(moments, default=gang.created)
 
 
 def _extras(gang: Gang) -> Mapping[str, Amounts]:
-    """What each member is charged that the gang does not need."""
+    """By pod, the charge of each member that the gang does not need."""
     members = {member.uid: member for member in _holders(gang)}
     uids = queue_checks.extras_of(gang, [*members.values()], queue_checks.done_by_role(gang))
     return {members[uid].key.name: Counter(lookup.needs(members[uid].shape)) for uid in uids}
 
 
 def _covered(queues: QueueChains, gangs: Sequence[ItemGang]) -> Mapping[Item, str]:
-    """The queue that covers each item; what borrows is absent."""
+    """The queue that covers each item; items that borrow are absent."""
     covers: dict[Item, str] = {}
     sizes = {(gang.key, ""): gang.minimum for gang in gangs}
     sizes |= {(gang.key, pod): amounts for gang in gangs for pod, amounts in gang.extras.items()}
@@ -477,9 +478,10 @@ def _covered(queues: QueueChains, gangs: Sequence[ItemGang]) -> Mapping[Item, st
 def _measure(
     queues: QueueChains, gangs: Sequence[ItemGang], priorities: Sequence[int]
 ) -> tuple[Sequence[int], Sequence[int]]:
-    """What rises with every plan that ends something; ``priorities`` are all that there are.
+    """A measure that rises with every plan that ends gangs.
 
-    How much is covered, by depth, kind and priority, then how many members run.
+    It has the number of covered items, by depth, kind and priority, and then the number of members
+    that run. ``priorities`` has all priorities that exist.
     """
     covers, by_key = _covered(queues, gangs), {gang.key: gang for gang in gangs}
     counts = []
@@ -500,12 +502,12 @@ def _measure(
 
 
 def _depth(queues: QueueChains, queue: str) -> int:
-    """How far below the root."""
+    """The number of levels below the root."""
     return len(_names(queues, queue))
 
 
 def _kind(gang: ItemGang, item: Item, queue: str) -> tuple[int, int]:
-    """The kind of a covered item, and its priority where that counts."""
+    """The kind of a covered item, and its priority if that counts."""
     if item[1]:
         return 2, gang.priority
     return (0, 0) if gang.is_protected and gang.queue == queue else (1, gang.priority)
@@ -526,7 +528,7 @@ def _declared(queues: QueueChains, name: str) -> Mapping[str, int]:
 
 
 def _guarantee(queues: QueueChains, name: str, line: str) -> int:
-    """What a queue guarantees: declared, or what its children do together."""
+    """The guarantee of a queue: its own declaration, or else the sum over its children."""
     declared = _declared(queues, name)
     if line in declared:
         return declared[line]

@@ -1,7 +1,7 @@
-"""What a plan starts, held against the Queues with code of its own: it shares none with the plan.
+"""What a plan starts, checked against the Queues by code that shares nothing with the planner.
 
-Each queue with limits is one cap over the gangs whose chain of parents meets it. The chain of a
-queue that is its own ancestor, or whose parent does not exist, is that queue alone.
+Each queue with limits is one cap over the gangs that have the queue in their chain of parents. If a
+queue is its own ancestor, or if its parent does not exist, its chain is the queue alone.
 """
 
 from collections import Counter, defaultdict
@@ -41,7 +41,7 @@ def caps(snapshot: Snapshot) -> Sequence[GangCap]:
 def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
     """A sentence for each gang that starts in a queue where it may not start.
 
-    The Snapshot is one ``with_charged_pods``.
+    The Snapshot comes from ``with_charged_pods``.
     """
     if not snapshot.queues:
         return {}
@@ -72,8 +72,9 @@ def _runs(member: Member) -> bool:
 def with_charged_pods(snapshot: Snapshot) -> Snapshot:
     """The Snapshot in which each pod with room is a member of the gang that it is charged to.
 
-    Pods that are there by a record alone are members as if they terminated. A gang whose PodGroup
-    is gone has what its record says; a pod that is charged by itself is a gang of its own.
+    Pods that are in a gang only by a record are members as if they terminated. A gang whose
+    PodGroup is gone gets the data of its record. A pod that is charged by itself is a gang of its
+    own.
     """
     if not snapshot.queues:
         return snapshot
@@ -105,12 +106,12 @@ def with_charged_pods(snapshot: Snapshot) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _ChargedTo:
-    """What says which gang a pod is charged to."""
+    """The data that decides which gang a pod is charged to."""
 
     gangs: Mapping[Uid, GangKey]  # by pod, from records
-    named: Collection[GangKey]  # gangs of which records name pods
+    named: Collection[GangKey]  # gangs whose records name pods
     reserved: Collection[Uid]  # pods with room in a Reservation
-    first_queue: float  # when it was created
+    first_queue: float  # creation of the first queue
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_ChargedTo":
@@ -126,7 +127,7 @@ class _ChargedTo:
         return not pod.is_over and (pod.node is not None or pod.uid in self.reserved)
 
     def key(self, pod: Member, label: GangKey) -> GangKey:
-        """The gang of the record that names it, or else that of its label, or itself."""
+        """The gang whose record names the pod, or else the gang of its label, or the pod itself."""
         if (pod.node is None and pod.uid not in self.reserved) or pod.is_over:
             return label
         if pod.uid in self.gangs or pod.node is None:
@@ -137,7 +138,7 @@ class _ChargedTo:
 
 
 def _by_start(snapshot: Snapshot) -> Sequence[Reservation]:
-    """The Reservations with a record, the last start last."""
+    """The Reservations with a record, the latest start last."""
     starts = ((record.started, held.uid, held) for held, record in snapshot.recorded)
     return [held for _, _, held in sorted(starts, key=lambda start: start[:2])]
 
@@ -162,7 +163,7 @@ def _alone(pod: Member) -> Gang:
 
 
 def _as_started(gang: Gang, record: QueueRecord | None) -> Gang:
-    """The gang with no larger minimum than it started with."""
+    """The gang, with a minimum no larger than the one that it started with."""
     if record is None:
         return gang
     started = Counter({start.role: start.members for start in record.minimum})
@@ -176,7 +177,7 @@ def _with_leaving(gang: Gang, pods: Sequence[Member]) -> Gang:
 
 
 def charging(snapshot: Snapshot) -> cap_checks.UseOf:
-    """What gangs are charged in this Snapshot, as ``cap_checks`` asks for it."""
+    """The charges of gangs in this Snapshot, in the form that ``cap_checks`` needs."""
     return partial(charge_of, snapshot.records)
 
 
@@ -189,7 +190,7 @@ def charge_of(
 ) -> Counter[str]:
     """What a gang is charged: what it uses, and what its lost members requested at the start.
 
-    A record counts for nothing if nobody holds room before the placement.
+    A record counts only if some member held room before the placement.
     """
     record = records.get(gang.uid)
     if record is None:
@@ -210,14 +211,14 @@ def charge_of(
 
 
 def done_by_role(gang: Gang) -> Counter[str]:
-    """How many members of each role have succeeded in this run."""
+    """The number of members of each role that have succeeded in this run."""
     done = Counter(member.role for member in gang.members if member.phase is Phase.SUCCEEDED)
     done.update(gang.finished)
     return done
 
 
 def extras_of(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Collection[Uid]:
-    """The members that stay and that the gang does not need, beside those that are there."""
+    """The members that stay and that the gang does not need, beside ``there`` members by role."""
     staying = sorted(
         (member for member in members if not member.terminating),
         key=lambda member: (member.created, member.key),
@@ -236,7 +237,7 @@ def extras_of(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Col
 
 
 def _at_start(record: QueueRecord, gang: Gang, done: Counter[str]) -> Counter[str]:
-    """What the gang started with, without the part of those who are done."""
+    """What the gang started with, without the part of members that are done."""
     amounts = Counter[str]()
     for start in record.minimum:
         ended = done[start.role] if gang.roles else done.total()
@@ -247,16 +248,16 @@ def _at_start(record: QueueRecord, gang: Gang, done: Counter[str]) -> Counter[st
 
 @dataclass(frozen=True, slots=True)
 class QueueChains:
-    """The Queues by name, the names of those with children, and the labels of namespaces."""
+    """The Queues by name, the names of queues with children, and the labels of namespaces."""
 
     queues: Mapping[str, Queue]
     parents: Collection[str]
     labels: Mapping[str, Labels]
-    chains: dict[str, Sequence[Queue]] = field(default_factory=dict)  # once they are known
+    chains: dict[str, Sequence[Queue]] = field(default_factory=dict)  # filled by ``chain``
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "QueueChains":
-        """Sort the Queues of a Snapshot; none is named as the root."""
+        """Index the Queues of a Snapshot; a Queue with the name of the root does not count."""
         queues = {queue.name: queue for queue in snapshot.queues if queue.name != ROOT}
         labels = {namespace.name: dict(namespace.labels) for namespace in snapshot.namespaces}
         tree = cls(queues, (), labels)
@@ -264,7 +265,7 @@ class QueueChains:
         return cls(queues, parents, labels)
 
     def of_gang(self, gang: Gang) -> str:
-        """The queue in which the gang starts; empty if there is none, or no single one."""
+        """The queue in which the gang starts; empty if there is none, or more than one."""
         labels = self.labels.get(gang.key.namespace)
         if labels is None:
             return ""
@@ -279,7 +280,7 @@ class QueueChains:
         return ""
 
     def _defaults(self, labels: Labels) -> Sequence[Queue]:
-        """The defaults of a namespace; those of all namespaces if there are no others."""
+        """The defaults of a namespace; defaults for all namespaces count only without others."""
         defaults = [
             queue
             for queue in self.queues.values()
@@ -316,7 +317,7 @@ class QueueChains:
         return queue.name if queue is not None and queue.uid == record.queue_uid else ROOT
 
     def chain(self, name: str) -> Sequence[Queue]:
-        """The queue and the queues above it; none for the root."""
+        """The queue and the queues above it; empty for the root."""
         if name not in self.chains:
             self.chains[name] = tuple(self._chain(name))
         return self.chains[name]
@@ -327,7 +328,7 @@ class QueueChains:
             name = "" if self.is_astray(queue) else queue.parent
 
     def is_astray(self, queue: Queue) -> bool:
-        """Whether its parent does not exist, or it is its own ancestor."""
+        """Whether the parent of the queue does not exist, or the queue is its own ancestor."""
         if queue.parent not in ("", ROOT) and queue.parent not in self.queues:
             return True
         met, name = set[str](), queue.parent

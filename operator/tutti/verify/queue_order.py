@@ -1,10 +1,10 @@
 """The order of queues: whether a gang starts in the place of a gang that comes before it.
 
 Only plans that claim to be proved are judged, and only gangs whose oldest members have room in the
-place of a gang that starts. So each sentence is a breach for certain, but not each breach has a
-sentence. The check does not repeat the planner's walk over the queues. A gang that fits its own
-queue's guarantee beside all gangs there is covered; a gang that exceeds every guarantee above it is
-not.
+place of a gang that starts. So each sentence is a certain breach, but not each breach has a
+sentence. The check does not repeat the planner's walk over the queues. A gang is certainly covered
+if it fits its own queue's guarantee beside all gangs there. A gang certainly borrows if it exceeds
+every guarantee above it.
 """
 
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ Amounts = Counter[str]
 def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """A sentence for each gang that borrows in the place of a gang that certainly comes first.
 
-    The Snapshot is one ``with_charged_pods``.
+    The Snapshot comes from ``with_charged_pods``.
     """
     if not (snapshot.queues and plan.proved) or _is_held(plan) or lookup.may_have_rules(snapshot):
         return
@@ -62,13 +62,13 @@ def _is_held(plan: Plan) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """The queues with what is charged to them before and after a plan, and the room it leaves."""
+    """The queues with their charges before and after a plan, and the room that the plan leaves."""
 
     gangs: Mapping[GangKey, Gang]
     starts: Sequence[Placement]  # of gangs that had not started, without slots
     queues: QueueChains
     chains: Mapping[GangKey, tuple[str, ...]]  # the queues of each gang, its own first
-    before: Mapping[str, Amounts]  # charged to each queue and those below
+    before: Mapping[str, Amounts]  # charged to each queue and the queues below it
     after: Mapping[str, Amounts]
     starting: Mapping[GangKey, Amounts]
     totals: Amounts
@@ -77,11 +77,11 @@ class _Judge:
     children: Mapping[str, Sequence[str]]
     used_below: Mapping[str, Collection[str]]  # the queues of gangs, by the child of the root
     height: int
-    steps: dict[tuple[tuple[str, ...], bool], tuple[int, ...]]  # once they are counted
+    steps: dict[tuple[tuple[str, ...], bool], tuple[int, ...]]  # filled by ``_steps``
 
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan) -> "_Judge":
-        """Count everything once."""
+        """Count all charges, chains and room once."""
         queues, index = QueueChains.of(snapshot), lookup.SnapshotLookup(snapshot)
         by_queue = {name: tuple(_names(queues, name)) for name in queues.queues}
         placements = {placement.gang: placement for placement in plan.placements}
@@ -119,7 +119,7 @@ class _Judge:
         )
 
     def chain(self, start: Gang | Placement) -> tuple[str, ...]:
-        """The queues of a gang, its own first; none for the root."""
+        """The queues of a gang, its own first; empty for the root."""
         return self.chains[start.key if isinstance(start, Gang) else start.gang]
 
     def waiting(self, plan: Plan) -> Iterator[Gang]:
@@ -141,7 +141,7 @@ class _Judge:
         return cap_checks.needs_of(_oldest(gang))
 
     def guarantee(self, name: str, line: str) -> int:
-        """What a queue guarantees: its own declaration, or else the sum over its children."""
+        """The guarantee of a queue: its own declaration, or else the sum over its children."""
         queue = self.queues.queues[name]
         declared = dict(queue.guaranteed) if queue.mode is QueueMode.ACTIVE else {}
         if line in declared:
@@ -163,8 +163,8 @@ class _Judge:
     def fits_guarantee(self, gang: Gang) -> bool:
         """Whether its own queue's guarantee has room for it beside all gangs of the queue.
 
-        So must every queue under the same child of the root have for its own gangs: then no gang
-        there depends on the guarantee of a parent.
+        Every queue under the same child of the root must also have room for its own gangs in its
+        guarantee. Then no gang there depends on the guarantee of a parent.
         """
         chain, needs = self.chain(gang), self.needs(gang)
         if not chain:
@@ -186,7 +186,7 @@ class _Judge:
         return mine < self._steps(self.chain(start), is_after=False)
 
     def _steps(self, chain: tuple[str, ...], *, is_after: bool) -> tuple[int, ...]:
-        """The steps of a queue and of its ancestors, from the top; the last is repeated."""
+        """The steps of a queue and of its ancestors, from the top; the last step is repeated."""
         if (chain, is_after) not in self.steps:
             charged = self.after if is_after else self.before
             steps = [self._step(name, charged[name]) for name in chain[::-1] or (ROOT,)]
@@ -207,7 +207,7 @@ class _Judge:
         return int(max([*parts, Fraction(0)]) * STEPS / weight)
 
     def fits(self, gang: Gang, start: Placement) -> bool:
-        """Whether the gang has room, and keeps limits, in the place of one that starts."""
+        """Whether the gang has room, and keeps limits, in the place of a gang that starts."""
         needs, start_charge = self.needs(gang), self.starting[start.gang]
         freed_queues = {*self.chain(start)}
         for name in self.chain(gang):
@@ -222,9 +222,9 @@ class _Judge:
 
 
 def _oldest(gang: Gang) -> Sequence[Member]:
-    """The oldest members with which a gang can start; none where it cannot.
+    """The oldest members with which a gang can start; empty if it cannot start.
 
-    None also where a role has a maximum, or its members may be absent.
+    Also empty if a role has a maximum, or if its members may be absent.
     """
     if any(role.max_member is not None or role.template is not None for role in gang.roles):
         return ()
@@ -275,7 +275,7 @@ def _charges(
 def _by_queue(
     chains: Mapping[GangKey, tuple[str, ...]], charges: Mapping[GangKey, Amounts]
 ) -> Mapping[str, Amounts]:
-    """The charge of each queue and those below it; of the root only the gangs without a queue."""
+    """The charge of each queue and the queues below it; the root has only gangs without a queue."""
     charge_by_queue = defaultdict[str, Amounts](Counter)
     for key, charge in charges.items():
         for name in chains[key] or (ROOT,):

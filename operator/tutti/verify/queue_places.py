@@ -1,6 +1,6 @@
-"""Whether a gang that waits has room in the place of a gang that starts; a yes is certain.
+"""Whether a waiting gang has room in the place of a gang that starts; a yes is certain.
 
-It knows nodes and pods, and nothing of queues.
+This module knows nodes and pods, and nothing of queues.
 """
 
 from collections import Counter, defaultdict
@@ -23,11 +23,11 @@ Amounts = Counter[str]
 
 @dataclass(frozen=True, eq=False)
 class FreeRoom:
-    """The room that a plan leaves, and for how many pods of each shape; shapes on demand."""
+    """The room that a plan leaves, and the number of pods of each shape that fit into it."""
 
     gangs: Mapping[GangKey, Gang]
     ledger: room_ledger.Ledger
-    counts: dict[Shape, Mapping[NodeName, int]]  # for how many pods each node has room
+    counts: dict[Shape, Mapping[NodeName, int]]  # pods that fit on each node, by shape
 
     @classmethod
     def after(cls, snapshot: Snapshot, index: SnapshotLookup, plan: Plan) -> "FreeRoom":
@@ -47,10 +47,10 @@ class FreeRoom:
         return cls(index.gangs, ledger, {})
 
     def fits(self, members: Sequence[Member], start: Placement) -> bool:
-        """Whether these members have room once those of the start have none.
+        """Whether these members have room if the members of the start have no nodes.
 
-        Equal pods are counted. Unequal pods are placed shape by shape, the largest first: they may
-        have room where this finds none.
+        Equal pods are counted. Unequal pods are placed shape by shape, the largest first; they may
+        have room even if this finds none.
         """
         freed = self._freed(start)
         shapes = Counter(member.shape for member in members)
@@ -59,7 +59,7 @@ class FreeRoom:
         return len(shapes) == 1 or self._are_placed(shapes, freed)
 
     def _freed(self, start: Placement) -> Mapping[NodeName, Amounts]:
-        """What the members of a start take of each node."""
+        """The resources that the members of a start take of each node."""
         shapes = {member.uid: member.shape for member in self.gangs[start.gang].members}
         freed = defaultdict[NodeName, Amounts](Counter)
         for assignment in start.assignments:
@@ -67,7 +67,7 @@ class FreeRoom:
         return freed
 
     def _counts(self, shape: Shape) -> Mapping[NodeName, int]:
-        """For how many such pods each node has room after the plan, without nodes that are full."""
+        """The number of such pods that fit on each node after the plan, without full nodes."""
         if shape not in self.counts:
             needs = lookup.needs(shape)
             counts = {
@@ -79,7 +79,7 @@ class FreeRoom:
         return self.counts[shape]
 
     def _count(self, shape: Shape, freed: Mapping[NodeName, Amounts]) -> int:
-        """For how many such pods there is room without the start."""
+        """The number of such pods that fit without the start."""
         counts, needs = self._counts(shape), lookup.needs(shape)
         gain = 0
         for name in freed:
@@ -110,5 +110,5 @@ class FreeRoom:
 
 
 def _count(room: Mapping[str, int], needs: Mapping[str, int]) -> int:
-    """The number of pods that have room."""
+    """The number of pods that fit into the room."""
     return max(min((room.get(name, 0) // n for name, n in needs.items() if n), default=0), 0)

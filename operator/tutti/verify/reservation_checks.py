@@ -24,7 +24,7 @@ class Unkeepable:
     slots: Places = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        """Whether there is an entry or a slot."""
+        """Whether any entry or slot is lost."""
         return bool(self.entries or self.slots)
 
     def __add__(self, other: "Unkeepable") -> "Unkeepable":
@@ -34,16 +34,19 @@ class Unkeepable:
 def lost(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
     """The parts of Reservations that can no longer be carried out, by the uid of the gang.
 
-    Where a node has too little room, the oldest Reservations keep theirs. Where rules between pods
-    forbid some, the Reservations of gangs that have a bound member come first. A part that depends
-    on a lost part is lost, too.
+    If a node has too little room, the oldest Reservations keep theirs. If rules between pods forbid
+    some, the Reservations of gangs with a bound member come first. A part that depends on a lost
+    part is lost, too.
     """
     unkeepable, _ = _separate(snapshot, lookup.SnapshotLookup(snapshot))
     return {uid: parts for uid, parts in unkeepable.items() if parts}
 
 
 def lost_for_good(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
-    """The same once all victims of standing claims have gone, and all that terminate in time."""
+    """The lost parts after all victims of standing claims, and pods that terminate, have gone.
+
+    Pods that should have gone by now count as staying.
+    """
     now, leaving = snapshot.taken_at, dict[NodeName | None, Resources]()
     victims = {
         pod
@@ -67,7 +70,7 @@ def lost_for_good(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
 def _separate(
     snapshot: Snapshot, index: lookup.SnapshotLookup
 ) -> tuple[Mapping[Uid, Unkeepable], Sequence[Reservation]]:
-    """Separate the lost parts, by the uid of the gang, from the Reservations that stay."""
+    """The lost parts, by the uid of the gang, and the Reservations that stay without them."""
     ordered = sorted(
         snapshot.reservations, key=lambda reservation: (reservation.reserved_at, reservation.gang)
     )
@@ -94,8 +97,8 @@ def _separate(
         violations = _rule_violations(snapshot, remaining, index)
         if not violations:
             break
-        # Without the last ones, the first may break no rule. Half of them go at once, so that a
-        # few passes are enough.
+        # Once the last violations are removed, the first may be none. Half of them are removed at a
+        # time, so that a few passes are enough.
         for uid, parts in violations[len(violations) // 2 :]:
             forbidden[uid] = forbidden.get(uid, Unkeepable()) + parts
         unkeepable, remaining = separate()
@@ -129,7 +132,7 @@ def _unkeepable(
     index: lookup.SnapshotLookup,
     forbidden: Mapping[Uid, Unkeepable],
 ) -> Mapping[Uid, Unkeepable]:
-    """The parts without room and the forbidden ones, by the uid of the gang; in this order."""
+    """The parts without room and the forbidden parts, by the uid of the gang, in this order."""
     ledger = room_ledger.Ledger(index.nodes)
     unkeepable: dict[Uid, Unkeepable] = {}
     for reservation in ordered:

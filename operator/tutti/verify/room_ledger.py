@@ -1,6 +1,6 @@
-"""The free room of each node, counted promise by promise, in plain Python.
+"""The free room of each node, reduced promise by promise, in plain Python.
 
-A part of ``plan_checks`` that knows only nodes and amounts.
+This is a part of ``plan_checks`` that knows only nodes and amounts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The free room of each node, counted promise by promise."""
+    """The free room of each node, reduced promise by promise."""
 
     nodes: Mapping[NodeName, Node]
     free: dict[NodeName, dict[str, int]] = field(
@@ -23,7 +23,7 @@ class Ledger:
     )  # filled node by node, by ``room``
 
     def room(self, name: NodeName) -> dict[str, int] | None:
-        """What is allocatable and not used on a node; None if there is no such node."""
+        """The free amounts of a node, by resource; None if there is no such node."""
         room = self.free.get(name)
         if room is None and (node := self.nodes.get(name)) is not None:
             self.free[name] = room = dict(node.allocatable.amounts)
@@ -37,14 +37,14 @@ class Ledger:
         return [name for name, n in amounts.items() if n > max(_free(room, name), 0)]
 
     def take(self, node: NodeName, amounts: Amounts) -> None:
-        """Count a promise, whether there is room for it or not."""
+        """Count a promise, whether or not there is room for it."""
         room = self.room(node)
         if room is not None:
             for name, n in amounts.items():
                 room[name] = _free(room, name) - n
 
     def copy(self, names: Iterable[NodeName]) -> "Ledger":
-        """A ledger of these nodes alone; what the copy takes does not change this ledger."""
+        """A ledger of these nodes alone; changes of the copy do not change this ledger."""
         rooms = {name: self.room(name) for name in names}
         return Ledger(
             self.nodes, {name: dict(room) for name, room in rooms.items() if room is not None}
@@ -52,6 +52,6 @@ class Ledger:
 
 
 def _free(room: Amounts, resource: str) -> int:
-    """The free amount of a resource; all of a host port that no promise names."""
+    """The free amount of a resource; a host port that no promise has used is free."""
     known = room.get(resource)
     return ports.offered(resource) if known is None else known

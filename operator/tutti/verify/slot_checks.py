@@ -1,6 +1,6 @@
 """Room for absent members, in the checks of plans and of standing Reservations.
 
-It counts again, in plain Python, what planning computes in its own way.
+It counts a second time, in plain Python, what planning computes in its own way.
 """
 
 from collections import Counter
@@ -26,10 +26,10 @@ def take(places: Places, gang: Gang | None, ledger: room_ledger.Ledger, times: i
 def exchange(
     placement: Placement, gang: Gang, reservation: Reservation | None, ledger: room_ledger.Ledger
 ) -> Places:
-    """Give back the gang's standing slots, and take those that stay; returns the new slots.
+    """Give back the gang's standing slots, and take the slots that stay; return the new slots.
 
-    On a node that other promises have overdrawn, a slot that stays takes nothing that the gang's
-    new members need there.
+    On a node that other promises have overcommitted, a slot that stays takes nothing that the
+    gang's new members need there.
     """
     before = slots.places(() if reservation is None else reservation.slots)
     after = slots.places(placement.slots)
@@ -75,9 +75,9 @@ def unkeepable_slots(
     ledger: room_ledger.Ledger,
     forbidden: Places,
 ) -> Places:
-    """The slots that cannot stay on their node; takes the room of the rest.
+    """The slots that cannot stay on their node; takes the room of the other slots.
 
-    ``forbidden``: the slots that rules between pods do not allow.
+    ``forbidden`` has the slots that rules between pods do not allow.
     """
     unkeepable: Places = Counter()
     for slot in reservation.slots:
