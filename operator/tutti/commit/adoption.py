@@ -42,7 +42,7 @@ class Adoption:
 
     @property
     def inherited(self) -> Collection[Uid | None]:
-        """The inherited objects by uid, signed or not; none of them is a stranger's."""
+        """The uids of inherited Reservations, signed or not; none of these is discarded."""
         return frozenset(self._inherited)
 
     def is_signed(self, reservation: Reservation) -> bool:
@@ -114,7 +114,7 @@ class Adoption:
         return [reservation for uid, reservation in self._inherited.items() if uid not in standing]
 
     def _forget_deleted(self) -> None:
-        """Forget Reservations that we deleted or emptied: a leader that fills one is a stranger."""
+        """Forget Reservations that we deleted or emptied: one that is filled again is discarded."""
         self.forget(self._writer.deleted)
         self._writer.deleted.clear()
 

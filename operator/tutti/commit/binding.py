@@ -20,7 +20,7 @@ from ..verify import plan_checks
 logger = logging.getLogger(__name__)
 
 LATE_SECONDS = 0.5  # seconds by which the watch may lag behind the answers of bindings
-WAIT_SECONDS, MOST_WAITS = 0.05, 20  # wait in steps, at most so many; then in the next cycle
+WAIT_SECONDS, MOST_WAITS = 0.05, 20  # one wait for the watch, and how many in a cycle
 SENTENCE_LIMIT = 500  # characters of a reason in the condition of a pod
 
 

@@ -47,7 +47,7 @@ class Release:
 class Finish:
     """Delete the Reservation: all of it that can be bound is bound, and it awaits no member.
 
-    A ``sentence`` is an Event about room that is given back.
+    The ``sentence`` reports room that is given back; it is empty if there is nothing to report.
     """
 
     sentence: str = ""
@@ -109,11 +109,11 @@ def next_steps(
 ) -> Steps:
     """The next step for every standing Reservation, the oldest first.
 
-    If Tutti does not ``preempts``, a claim without a bound member is given up: no gang ends for it.
+    Without ``preempts``, a claim that has no bound member is given up: no gang ends for it.
     ``inherited`` has the objects, by uid, that stood when ``term`` began. An inherited Reservation
     without the signature of ``term`` keeps its room and is left alone. Any other Reservation of
-    another term is a stranger's: it was made by a leader that had lost the Lease by then, and that
-    noticed so before its first binding.
+    another term is discarded: the leader that made it had lost the Lease by then, and noticed that
+    before its first binding.
     """
     others = [reservation for reservation in snapshot.reservations if reservation.term != term]
     strangers = [reservation for reservation in others if reservation.self_uid not in inherited]
@@ -195,7 +195,7 @@ def _is_plain(
 ) -> bool:
     """Whether all that the Reservation names is bound and alive, and is enough for the gang.
 
-    Its deletion then needs no report. A Reservation whose deletion was refused needs one.
+    Nothing then depends on its deletion. If its deletion was refused, that has to be reported.
     """
     if (
         reservation.slots

@@ -47,8 +47,7 @@ class Commit:
     ) -> None:
         """``scheduler`` is the name in our Reservations; ``in_flight`` limits concurrent calls.
 
-        ``predecessor_resigned`` is as of ``Recovery``. If Tutti does not ``preempts``, it gives up
-        claims.
+        ``predecessor_resigned`` is as of ``Recovery``. Without ``preempts``, claims are given up.
         """
         self._state = state
         self._api = api

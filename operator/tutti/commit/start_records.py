@@ -1,4 +1,4 @@
-"""Writes missing records of starts: of gangs that ran before there were Queues, or deleted ones.
+"""Writes start records that are missing: never written, or deleted by another client.
 
 A plan obeys the records, so they are written before it. Each record is one object that is created
 once. After a crash, the next cycle writes the records that are still missing.

@@ -38,7 +38,7 @@ def bindings(steps: Steps) -> Sequence[tuple[GangKey, Assignment]]:
 
 
 def relied_on(steps: Steps) -> Mapping[GangKey, Member]:
-    """By gang whose members are to be replaced or added, the bound member that this relies on."""
+    """By gang with members to replace or add, the bound member that this relies on."""
     return {
         reservation.gang: step.relies_on
         for reservation, step in steps

@@ -1,4 +1,4 @@
-"""A live cluster: listed once in the operator's order, then watched, with its missing rights.
+"""A live cluster: listed once in the operator's order, then watched; names unreadable kinds.
 
 A kind that the user may not read in the whole cluster is read in one namespace.
 """
@@ -118,7 +118,7 @@ class LiveCluster:
 
     @property
     def trouble(self) -> errors.ApiError | None:
-        """Why nothing can be shown, unless rights are missing; else None."""
+        """Why nothing can be shown, if missing rights are not the reason; else None."""
         problems = [*self._api.problems.values()]
         unknown = next((problem for problem in problems if problem.status == NOT_FOUND), None)
         if unknown is not None or len(problems) < len(self._feeds):

@@ -19,7 +19,7 @@ from . import dry_run
 
 logger = logging.getLogger(__name__)
 
-LOGGED_VIOLATIONS = 10  # of one plan; the dump has all of it
+LOGGED_VIOLATIONS = 10  # of one plan; the dump has the whole plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class CheckedPlan:
 
     @property
     def decisions(self) -> Sequence[Placement | Eviction | Claim]:
-        """All that is written down before anything is carried out."""
+        """All decisions, which are written down before any is carried out."""
         return [*self.placements, *self.evictions, *self.claims]
 
 

@@ -32,7 +32,7 @@ ENQUEUED_SECONDS = 10.0  # seconds for which an enqueued job counts as if it had
 UNREAD_SECONDS = 60.0  # seconds until a job that is gone or could not be read is read again
 MOST_JOBS = 100  # in one plan; later plans include the others
 MOST_REMEMBERED = 1_000  # jobs whose templates are kept
-MOST_PODS_UNFIT = 1_000  # a larger job that has no room never has its pods made
+MOST_PODS_UNFIT = 1_000  # a larger job without room never gets its pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Enqueuer:
         self._foreign: set[Uid] = set()  # gangs of jobs that name another scheduler
         self._tried: dict[Uid, float] = {}  # when a job was last tried
         self._put_off: dict[Uid, float] = {}  # the time until which a job is left alone
-        self._enqueued: dict[Uid, tuple[WaitingJob, float]] = {}  # with the end of its time
+        self._enqueued: dict[Uid, tuple[WaitingJob, float]] = {}  # and until when it counts
         self._look_at = 0.0  # when the next plan may include jobs
         self._next: float | None = None
 

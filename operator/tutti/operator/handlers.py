@@ -50,7 +50,7 @@ class Backoffs(Iterable[float]):
     """Seconds between kopf's tries, without end: Tutti waits for an API server that is away."""
 
     def __iter__(self) -> Iterator[float]:
-        """Waits that grow to five seconds and stay there."""
+        """Yield waits that grow to five seconds and stay there."""
         yield from (0.2, 0.5, 1.0, 2.0)
         while True:
             yield 5.0

@@ -126,7 +126,7 @@ class KopfLists:
             await asyncio.sleep(CHECK_SECONDS)
 
     async def _clear_if_absent(self, path: str) -> bool:
-        """Forget the objects of an optional kind if the cluster does not have it; return whether.
+        """Forget the objects of an optional kind that the cluster lacks; return whether it does.
 
         ``begin`` may have listed some, and kopf will not watch that kind.
         """

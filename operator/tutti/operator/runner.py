@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT = 0.2  # seconds after a cycle that failed
 LONGEST_WAIT = 5.0  # seconds; an API server that comes back is noticed within this time
 SETTLE_SECONDS = 0.02  # changes come in bursts: the pods of a gang are created together
-LONGEST_SETTLE = 0.2  # but no change waits longer for the end of its burst, cycles included
+LONGEST_SETTLE = 0.2  # no change waits longer for its burst to end, cycles included
 
 
 class WakeSignal:

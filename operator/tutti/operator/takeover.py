@@ -36,7 +36,7 @@ class Takeover:
         self._adopted: LeaderTerm = ""
 
     async def adopt(self, term: LeaderTerm) -> None:
-        """List the Reservations and sign them; lists of pods from before may lack later bindings.
+        """List the Reservations and sign them; pods that were listed before may lack bindings.
 
         Raises:
             errors.ApiError: not all could be adopted; begin again.

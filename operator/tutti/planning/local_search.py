@@ -43,7 +43,7 @@ class MemberPlace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MoveContext:
-    """The plan's numbers before and after it was made, on which moves are judged."""
+    """The numbers before and after the plan, by which moves are judged."""
 
     snapshot: Snapshot
     placed_pods: Sequence[PlacedPod]  # standing Reservations included

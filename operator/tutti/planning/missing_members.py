@@ -1,6 +1,6 @@
 """Why a gang waits for its own members: how many exist, and what would bring the others.
 
-These findings need the gang alone, not the room of the cluster.
+These findings need the gang alone, not the room of the cluster, so no nodes are added for them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

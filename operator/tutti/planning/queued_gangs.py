@@ -321,7 +321,7 @@ def _refusal(gang: Gang, membership: Membership) -> tuple[Reason, Finding]:
 
 
 def _without(observed: ObservedDemand, rejections: Mapping[GangKey, Rejection]) -> ObservedDemand:
-    """The demand without the rejected gangs; gangs that have not started in time say so."""
+    """The demand without the rejected gangs; their rejections mention a time limit that passed."""
     now = observed.snapshot.taken_at
     gangs = [members for members in observed.gangs if members.gang.key in rejections]
     timed = timeouts.with_time_limits(rejections.values(), gangs, now)

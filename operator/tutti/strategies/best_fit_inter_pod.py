@@ -1,4 +1,4 @@
-"""Best fit under rules: gang by gang, and a gang only if all rules hold with it.
+"""Best fit under rules: gang by gang; a gang starts only if all rules hold with it.
 
 This runs only if there are rules. Best fit places the members without rules; other members go where
 anti-affinity and spread hold. Members of a gang with affinity to one another are tried in one
@@ -23,7 +23,7 @@ LOOKS_PER_SECOND = 5_000_000  # checks of a node for one member; machines do thr
 
 
 class WorkBudget:
-    """How many checks of nodes may still be made: counted, so that every machine ends equally."""
+    """How many checks of nodes may still be made; a count ends alike on every machine."""
 
     def __init__(self, looks: float) -> None:
         self.looks = looks

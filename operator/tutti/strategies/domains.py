@@ -240,7 +240,7 @@ class _Builder:
         self._demands: list[Demand] = []
         self._regions: list[Region] = []
         self._gangs: list[tuple[int, ...]] = []
-        self._choices: list[tuple[frozenset[int], int]] = []  # alternatives, members
+        self._choices: list[tuple[frozenset[int], int]] = []  # alternatives, most members
 
     def add(self, indices: Sequence[int], own_regions: Sequence[Region], fits: Fits) -> None:
         """Add equal gangs: for each of these regions, as many alternatives as have room there."""

@@ -1,4 +1,4 @@
-"""How much may be computed beside an engine's runs: counted, so that every machine ends equally.
+"""How much may be computed beside an engine's runs; a count ends alike on every machine.
 
 The clock is a safety net.
 """

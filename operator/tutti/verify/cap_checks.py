@@ -93,7 +93,7 @@ def use(
 
 
 def needs_of(members: Iterable[Member]) -> Counter[str]:
-    """The resources that these members take of nodes together; members of one shape count once."""
+    """The sum of the resources that these members take of nodes."""
     numbers = dict[int, int]()
     shapes = dict[int, Shape]()
     for member in members:

@@ -100,7 +100,7 @@ def _without_rule_breakers(
     index: lookup.SnapshotLookup,
     counted_uids: Collection[Uid] | None,
 ) -> Sequence[Placement]:
-    """The placements that rules between pods allow together; the last rule breaker goes first."""
+    """The placements that rules between pods allow together; the last rule breakers are dropped."""
     standing = {
         reservation.gang: reservation for reservation in snapshot.reservations if reservation.slots
     }

@@ -97,8 +97,8 @@ def _separate(
         violations = _rule_violations(snapshot, remaining, index)
         if not violations:
             break
-        # Once the last violations are removed, the first may be none. Half of them are removed at a
-        # time, so that a few passes are enough.
+        # Once the last parts are removed, the first may break no rule. Half of the parts are
+        # removed at a time, so that a few passes are enough.
         for uid, parts in violations[len(violations) // 2 :]:
             forbidden[uid] = forbidden.get(uid, Unkeepable()) + parts
         unkeepable, remaining = separate()

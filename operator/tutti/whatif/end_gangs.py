@@ -98,7 +98,7 @@ def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
 
 
 def _held_by_gang(baseline: Baseline) -> Mapping[GangKey, ByNode]:
-    """The room of bound members of other gangs, without gangs that have a Reservation."""
+    """The room of bound members of other gangs; a gang with a Reservation still starts."""
     reserved = {reservation.gang for reservation in baseline.snapshot.reservations}
     rooms = {
         gang.key: summed(

@@ -114,7 +114,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Why a gang waits, and what would help; the ``alike`` gangs wait for the same reason."""
+    """Why a gang waits, and what would help; the same holds for the ``alike`` gangs."""
 
     gang: GangKey
     needed: int  # members that it requests room for

@@ -18,7 +18,7 @@ PICTURE_WIDTH = 120  # columns; a wider picture is not easier to read
 def show(
     output: str, after: Planned, before: Planned | None = None, *, namespace: str = ""
 ) -> None:
-    """Print a plan; with ``before``, print the difference instead of its lines."""
+    """Print a plan; with ``before``, print what is different between the two."""
     comparison = _Comparison(after, before, namespace)
     if output in ("json", "yaml"):
         watch.print_data(comparison.record(), output)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-K = TypeVar("K", bound=Hashable)  # kind of a candidate; one kind fits the same places
+K = TypeVar("K", bound=Hashable)  # candidates of one kind fit the same places
 P = TypeVar("P", bound=Hashable)
 
 

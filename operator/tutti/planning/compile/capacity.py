@@ -87,8 +87,8 @@ class FitByShape:
 class ShapeShortage:
     """The members of one shape, the room for them alone, and how many of them must start.
 
-    ``forced`` members must start, because there is not enough room, or not enough members, of other
-    shapes.
+    ``forced`` members must start, because the other shapes have room, or members, for no more than
+    the rest.
     """
 
     members: tuple[Member, ...]

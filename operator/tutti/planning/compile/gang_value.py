@@ -24,7 +24,7 @@ SHARE_SCALE = 2**56  # value of a gang that requests the whole cluster, per step
 # Values that share no larger unit are rounded to a unit of at most 1 / PRECISION of the cluster: an
 # engine cannot tell finer sums apart.
 PRECISION = 2**28
-SHOWN_SCALE = 10_000_000  # the same as SHARE_SCALE, in a Plan
+SHOWN_SCALE = 10_000_000  # value of a gang that requests the whole cluster, in a Plan
 AGE_STEPS = 4  # steps per ``age_seconds`` of waiting: gangs with equal steps have equal weight
 MOST_WEIGHT = 16  # limits the weight of age, so that an old gang does not outweigh all other gangs
 

@@ -103,8 +103,8 @@ class _ReservationCheck:
             violations = self._rule_violations(rules, remaining)
             if not violations:
                 break
-            # Once the last violations are removed, the first may be none. Half of them are removed
-            # at a time, so that a few passes are enough.
+            # Once the last parts are removed, the first may break no rule. Half of the parts are
+            # removed at a time, so that a few passes are enough.
             for uid, parts in violations[len(violations) // 2 :]:
                 forbidden[uid] = forbidden.get(uid, LostParts()) + parts
             lost_by_gang, remaining = self._separate(forbidden)

@@ -42,7 +42,7 @@ class SearchLimits:
     progress: Progress = NO_PROGRESS
 
     def ask(self, problem: Problem) -> Solution:
-        """The strategy's answer, or FAILED; the fallback's answer once the plan is late."""
+        """The strategy's answer, perhaps FAILED; the fallback's answer once the plan is late."""
         self.progress.step()
         if not self.is_late:
             return self.strategy.solve(problem, self.budget)

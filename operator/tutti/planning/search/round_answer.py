@@ -120,7 +120,7 @@ def with_joint(
 
 
 def with_joined(plan: PartialPlan, wants: Sequence[PlacementRequest]) -> PartialPlan:
-    """The plan that remembers which of these single-member requests have a node."""
+    """The plan, with a note of the single-member requests that have a node."""
     placed = [want for want in wants if plan.has_placed(want)]
     above = replace(plan.above, joined=(*plan.above.joined, *placed))
     return replace(plan, above=above)

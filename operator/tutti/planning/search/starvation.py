@@ -1,4 +1,4 @@
-"""Gangs that have waited too long: they go first, and one of them gets room held as it frees up.
+"""Starved gangs: they go first, and room is held for one of them as it frees up.
 
 All of this follows from the Snapshot, so nothing is remembered between cycles. Held room is given
 to no other gang of the same or a lower priority. So the room that is missing never grows.

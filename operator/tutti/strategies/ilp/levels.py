@@ -86,7 +86,7 @@ class LevelSearch:
         return result
 
     def find(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """The same as ``settle``, without a row that keeps the value of this level."""
+        """Find the best answer of one level, as ``settle`` does, but do not keep its value yet."""
         unit = self._program.aim(level)
         everything = self._program.everything(level)
         result = LevelResult(level, Outcome.PROVED, everything)
