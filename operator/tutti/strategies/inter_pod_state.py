@@ -107,9 +107,10 @@ class InterPodState:
         return all(self._holds(rule) for rule in own_rules)
 
     def open_to(self, shape: int) -> Flags:
-        """[node]: where one more member breaks no rule that later members cannot repair.
+        """[node]: where one more member would break no anti-affinity and no spread now.
 
-        Affinity matters only in the end: see ``affinity_now``.
+        Affinity matters only in the end: see ``affinity_now``. But while a member with affinity
+        is the only one, the next member must be in its domains.
         """
         mask = self._standable[shape].copy()
         for rule in self._concerning[shape]:
