@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -366,7 +367,7 @@ async def test_a_gang_ends_whole_within_its_budget() -> None:
     assert cluster.budgets["keep"].value.allowed == 0
 
 
-def limited(cluster: FakeCluster, clock: Clock, **limits: int) -> Life:
+def limited(cluster: FakeCluster, clock: Clock, **limits: Any) -> Life:
     return Life(cluster, clock, preemption=FULL, restraint=RolloutLimits(**limits))
 
 

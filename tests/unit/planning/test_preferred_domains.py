@@ -346,7 +346,7 @@ def test_a_rack_is_cleared_for_a_gang_where_not_all_gangs_can_be_placed_anew() -
     parts += rack("r3", 5, cpu=2)[4:]
     pooled = gang("t").of(1, cpu=3).of(3, cpu=2).shaped(node_selector=(("pool", "x"),))
     gangs = [gang("a").of(1, cpu=2), gang("b").of(1, cpu=2), pooled]
-    given = {
+    given: dict[int, list[tuple[Share, ...]]] = {
         1: [(Share(0, 4, 1),), (Share(0, 9, 1),)],
         4: [(Share(0, 11, 1), Share(1, 11, 1), Share(1, 12, 2))],
         5: [tuple(Share(0, place, 1) for place in (0, 1, 2, 3, 5))],
@@ -417,7 +417,7 @@ def domain_of(name: str, labels: dict[str, str], level: int) -> tuple[str, ...]:
 
 def cost(seen: Snapshot, names: Collection[str], level: int) -> tuple[int, int]:
     """Domains beyond one, and levels up to one domain of all; by labels alone."""
-    labels = {one.name: dict(one.labels) for one in seen.nodes}
+    labels = {str(node.name): dict(node.labels) for node in seen.nodes}
     counts = [
         len({domain_of(name, labels[name], wide) for name in names})
         for wide in range(level, -1, -1)

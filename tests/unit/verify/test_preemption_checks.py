@@ -436,7 +436,9 @@ def test_of_gangs_that_start_together_the_later_one_borrows() -> None:
     above = runs(gang("above").of(4, gpu=1).priority(9), "a")
     seen = scene(A, B, first, second, *above)
     assert borrows(seen, starts(seen, "x", "y")) == {}
-    held = replace(above[1], record=replace(above[1].record, is_protected=True))
+    record = above[1].record
+    assert record is not None
+    held = replace(above[1], record=replace(record, is_protected=True))
     seen = scene(A, B, first, second, above[0], held)
     assert list(borrows(seen, starts(seen, "x", "y"))) == ["x", "y"]
     small = scene(queue("a", 2), B, first, second)
