@@ -44,6 +44,7 @@ from .observed_demand import ObservedDemand
 from .queued_gangs import QueuedGangs
 from .queueing import claim_rounds, stages
 from .queueing.claim_rounds import ClaimRound
+from .queueing.ledger import Entitlements, QueueLedger
 from .search import bounds, late_joins, repairs, round_order, round_runner, starvation
 from .search.limits import NO_PROGRESS, Progress, SearchLimits
 from .search.partial_plan import PartialPlan
@@ -110,7 +111,7 @@ class BegunPlan:
 class StarvedGangs:
     """The gangs that go first in their priority, and whether the search may have missed one.
 
-    While there are Queues, ``gangs`` are candidates, the first of each queue.
+    While there are Queues, ``gangs`` are candidates, at most two of each queue.
     """
 
     candidates: Sequence[PlacementRequest]  # gangs for which room may be held
@@ -141,8 +142,9 @@ def begin(snapshot: Snapshot, limits: SearchLimits) -> BegunPlan:
     quotas = Quotas.of(queued.limits, queued.credit_of)
     compiled = compiled_demand.compile_demand(queued.observed, quotas)
     repaired = repair_gangs(compiled, limits)
-    starved = find_starved(compiled, queued, limits)
-    order = order_rounds(compiled, queued, starved, limits.policy)
+    entitlements = find_entitlements(compiled, queued)
+    starved = find_starved(compiled, queued, entitlements, limits)
+    order = order_rounds(compiled, entitlements, starved, limits.policy)
     return BegunPlan(observed, queued, compiled, repaired, starved, order)
 
 
@@ -213,8 +215,18 @@ def repair_gangs(compiled: CompiledDemand, limits: SearchLimits) -> PartialPlan:
     return replace(repairs.repair(compiled.blank, compiled.gangs, share), tally={})
 
 
+def find_entitlements(compiled: CompiledDemand, queued: QueuedGangs) -> Entitlements | None:
+    """Which gangs a guarantee would cover, if there are Queues; each is walked on demand."""
+    if queued.charged is None:
+        return None
+    return Entitlements(QueueLedger.of(queued, queued.charged, compiled.tried))
+
+
 def find_starved(
-    compiled: CompiledDemand, queued: QueuedGangs, limits: SearchLimits
+    compiled: CompiledDemand,
+    queued: QueuedGangs,
+    entitlements: Entitlements | None,
+    limits: SearchLimits,
 ) -> StarvedGangs:
     """The gangs that have waited too long, and fit the empty cluster and the limits without use.
 
@@ -237,23 +249,21 @@ def find_starved(
         candidates,
         limits.policy,
         trials,
-        level_of=starvation.priority_of if queued.charged is None else queued.queue_of,
+        level_of=starvation.priority_of if entitlements is None else entitlements.candidacy,
     )
     return StarvedGangs(candidates, gangs, trials.shortfall)
 
 
 def order_rounds(
-    compiled: CompiledDemand, queued: QueuedGangs, starved: StarvedGangs, policy: Policy
+    compiled: CompiledDemand,
+    entitlements: Entitlements | None,
+    starved: StarvedGangs,
+    policy: Policy,
 ) -> SearchOrder:
     """The order of the rounds: by priority, or by the stages of queues."""
-    if queued.charged is not None:
+    if entitlements is not None:
         return stages.order(
-            queued,
-            queued.charged,
-            compiled.tried,
-            compiled.requests,
-            candidates=starved.gangs,
-            policy=policy,
+            entitlements, compiled.requests, candidates=starved.gangs, policy=policy
         )
     return PriorityOrder(round_order.rounds(compiled.tried, compiled.requests, starved.gangs))
 

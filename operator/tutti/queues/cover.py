@@ -70,16 +70,22 @@ def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
 
 
 def would_be_covered(
-    tree: QueueTree, running: Sequence[QueuedGang], starts: Sequence[QueuedGang]
+    tree: QueueTree,
+    running: Sequence[QueuedGang],
+    starts: Sequence[QueuedGang],
+    tier: float = inf,
 ) -> bool:
     """Whether the walk covers each of the starts once all of them run, and they strip nobody.
 
-    A start strips a gang of its own queue with the same or a higher priority if that gang is
-    covered without such starts, and no longer with them. A protected start has to be covered by its
-    own queue, and may not take that from another protected gang.
+    Only queues up to this ``tier`` may cover a start. A start strips a gang of its own queue with
+    the same or a higher priority if that gang is covered without such starts, and no longer with
+    them. A protected start has to be covered by its own queue, and may not take that from another
+    protected gang.
     """
     cover = walk(tree, (*running, *starts))
     if not all(_is_covered(gang, cover) for gang in starts):
+        return False
+    if any(tree.tiers[cover.gangs[gang.key]] > tier for gang in starts):
         return False
     protected = [gang for gang in running if gang.is_protected and not _is_covered(gang, cover)]
     if protected and any(start.is_protected for start in starts):

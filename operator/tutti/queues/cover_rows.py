@@ -6,13 +6,13 @@ more of any line are covered there or below. And what a queue covers now stays c
 starts, if no start comes before it and none is covered below.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
 from ..model.keys import GangKey
-from ..model.resources import NOTHING, Resources
+from ..model.resources import Resources
 from .cover import QueuedGang, on_lines, walk
 from .tree import QueueTree
 
@@ -36,34 +36,43 @@ class CoverRows:
 
 
 def cover_rows(
-    tree: QueueTree, running: Sequence[QueuedGang], starts: Sequence[QueuedGang]
+    tree: QueueTree,
+    running: Sequence[QueuedGang],
+    starts: Sequence[QueuedGang],
+    tier: float = inf,
+    together: Collection[GangKey] = (),
 ) -> CoverRows:
-    """The rows for starts beside the gangs that run."""
-    scan = _Scan.of(tree, running)
+    """The rows for starts beside the gangs that run.
+
+    Only queues up to this ``tier`` may cover the starts, and those that started ``together`` with
+    them.
+    """
+    scan = _Scan.of(tree, running, tier, together)
     while True:
         feasible, stays = scan.feasible(starts)
         left = tuple(start for start in starts if feasible[start.key])
         if len(left) == len(starts):
-            return CoverRows(left, tuple(_rows(tree, left, feasible, stays)))
+            return CoverRows(left, tuple(_rows(scan, left, feasible, stays)))
         starts = left
 
 
 def _rows(
-    tree: QueueTree,
+    scan: "_Scan",
     starts: Sequence[QueuedGang],
     feasible: Mapping[GangKey, Sequence[str]],
-    stays: Mapping[str, Resources],
+    stays: Mapping[str, Collection[GangKey]],
 ) -> Iterable[CoverRow]:
     """One row for each queue and line: over the starts that only it or queues below may cover."""
-    bounds = _bounds(tree)
+    tree, bounds = scan.tree, _bounds(scan.tree)
     below: dict[str, set[GangKey]] = {}
     for start in starts:
-        path = tree.path(start.queue)
-        for queue in path[path.index(feasible[start.key][-1]) : -1]:
+        path = scan.path(start)
+        for queue in path[path.index(feasible[start.key][-1]) :]:
             below.setdefault(queue, set()).add(start.key)
     for queue, gangs in sorted(below.items()):
+        used = scan.total(stays[queue])
         for line in tree.lines:
-            room = max(bounds[queue][line] - stays.get(queue, NOTHING)[line], 0)
+            room = max(bounds[queue][line] - used[line], 0)
             yield CoverRow(queue, line, room, frozenset(gangs))
 
 
@@ -89,31 +98,56 @@ class _Scan:
     """The gangs that run, by the queue that covers them, and by kind at and below each queue."""
 
     tree: QueueTree
+    tier: float  # of the queues that may cover a start, at most
     covered: Mapping[str, Sequence[QueuedGang]]  # by queue
-    kinds: Mapping[str, Mapping[_Kind, int]]  # at and below each queue, how many run
-    lines: dict[GangKey, Resources] = field(default_factory=dict)
-    protected: Mapping[str, Sequence[Resources]] = field(default_factory=dict)  # by their queue
+    together: Mapping[str, Collection[GangKey]]  # by the topmost queue that may cover them
+    # How many run at and below each queue, and whether they start by the plan: names break ties.
+    kinds: Mapping[str, Mapping[tuple[_Kind, bool], int]]
+    lines: Mapping[GangKey, Resources]
+    protected: Mapping[str, Sequence[QueuedGang]]  # by their queue
 
     @classmethod
-    def of(cls, tree: QueueTree, running: Sequence[QueuedGang]) -> "_Scan":
+    def of(
+        cls,
+        tree: QueueTree,
+        running: Sequence[QueuedGang],
+        tier: float,
+        together: Collection[GangKey],
+    ) -> "_Scan":
+        """Sort the gangs once."""
         cover = walk(tree, running)
         covered: dict[str, list[QueuedGang]] = {}
-        kinds: dict[str, dict[_Kind, int]] = {queue: {} for queue in tree.queues}
+        topmost: dict[str, set[GangKey]] = {}
+        kinds: dict[str, dict[tuple[_Kind, bool], int]] = {queue: {} for queue in tree.queues}
         lines = {gang.key: on_lines(tree, gang.minimum) for gang in running}
-        protected: dict[str, list[Resources]] = {}
+        protected: dict[str, list[QueuedGang]] = {}
         for gang in running:
             if gang.key in cover.gangs:
                 covered.setdefault(cover.gangs[gang.key], []).append(gang)
             if gang.is_protected:
-                protected.setdefault(gang.queue, []).append(lines[gang.key])
-            kind = gang.priority, lines[gang.key]
+                protected.setdefault(gang.queue, []).append(gang)
+            kind = (gang.priority, lines[gang.key]), gang.started == inf
             for queue in tree.path(gang.queue):
                 kinds[queue][kind] = kinds[queue].get(kind, 0) + 1
-        return cls(tree, covered, kinds, lines, protected)
+        scan = cls(tree, tier, covered, topmost, kinds, lines, protected)
+        for gang in running:
+            if gang.key in together:
+                last = gang.queue if gang.is_protected else scan.path(gang)[-1]
+                topmost.setdefault(last, set()).add(gang.key)
+        return scan
+
+    def path(self, gang: QueuedGang) -> Sequence[str]:
+        """The queues that may cover the gang if it starts, by their tier, its own first."""
+        tiers, path = self.tree.tiers, self.tree.path(gang.queue)
+        return [queue for queue in path[:-1] if tiers[queue] <= self.tier]
+
+    def total(self, gangs: Iterable[GangKey]) -> Resources:
+        """What the minimums of these request of lines."""
+        return Resources.total(self.lines[gang] for gang in gangs)
 
     def feasible(
         self, starts: Sequence[QueuedGang]
-    ) -> tuple[Mapping[GangKey, Sequence[str]], Mapping[str, Resources]]:
+    ) -> tuple[Mapping[GangKey, Sequence[str]], Mapping[str, Collection[GangKey]]]:
         """The queues that may cover each start, the deepest first; what stays covered by queue.
 
         What stays covered counts the queue and those below it.
@@ -124,23 +158,24 @@ class _Scan:
             for queue in tree.path(start.queue):
                 inside[queue].append(start)
         feasible: dict[GangKey, list[str]] = {start.key: [] for start in starts}
-        stays: dict[str, Resources] = {}
-        for queue in tree.from_the_leaves[:-1]:
+        stays: dict[str, set[GangKey]] = {}
+        for queue in (q for q in tree.from_the_leaves[:-1] if tree.tiers[q] <= self.tier):
             staying = self._staying(queue, inside[queue], feasible)
-            below = (stays[child] for child in tree.children[queue])
-            stays[queue] = Resources.total((*(self.lines[gang.key] for gang in staying), *below))
+            stays[queue] = {gang.key for gang in staying}.union(
+                self.together.get(queue, ()), *(stays[child] for child in tree.children[queue])
+            )
             if not any(tree.guarantees[queue].values()):
                 continue
+            used = self.total(stays[queue])
             known: dict[_StartKind, bool] = {}
             for start in inside[queue]:
                 if start.is_protected and start.queue != queue:
                     continue  # only its own queue may cover it
                 requests = on_lines(tree, start.minimum)
-                is_last = start.started == inf
-                kind = _StartKind(start.priority, requests, is_last, start.is_protected)
+                kind = _StartKind(start.priority, requests, start.started, start.is_protected)
                 if kind not in known:
                     before = self._before(queue, kind)
-                    known[kind] = self._may_cover(queue, requests, stays[queue], before)
+                    known[kind] = self._may_cover(queue, requests, used, before)
                 if known[kind]:
                     feasible[start.key].append(queue)
         return feasible, stays
@@ -175,12 +210,17 @@ class _Scan:
     def _before(self, queue: str, kind: "_StartKind") -> Sequence[Resources]:
         """What gangs request that come before such a start and request no more of any line."""
         if kind.is_protected:
-            sizes = [(requests, 1) for requests in self.protected.get(queue, ())]
+            sizes = [
+                (self.lines[gang.key], 1)
+                for gang in self.protected.get(queue, ())
+                if gang.started < kind.started
+            ]
         else:
+            is_last = kind.started == inf
             sizes = [
                 (requests, number)
-                for (other, requests), number in self.kinds[queue].items()
-                if other > kind.priority or (kind.is_last and other == kind.priority)
+                for ((other, requests), is_tied), number in self.kinds[queue].items()
+                if other > kind.priority or (is_last and other == kind.priority and not is_tied)
             ]
         return [
             requests.scaled(number)
@@ -194,5 +234,5 @@ class _StartKind(NamedTuple):
 
     priority: int
     requests: Resources  # of lines
-    is_last: bool  # after all that run with its priority
+    started: float  # infinite if it comes after all that run with its priority
     is_protected: bool

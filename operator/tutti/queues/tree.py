@@ -49,6 +49,8 @@ class QueueTree:
     children: Mapping[str, Sequence[str]] = field(default_factory=dict)  # sorted by name
     depths: Mapping[str, int] = field(default_factory=dict)  # below the root
     from_the_leaves: tuple[str, ...] = ()  # all queues, each after those below it
+    # 0 for a leaf; that of an only child; else one more than the highest of the children.
+    tiers: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, queues: Iterable[Queue]) -> "QueueTree":
@@ -74,7 +76,7 @@ class QueueTree:
             _measure(name, parents, depths)
         order = tuple(sorted(known, key=lambda name: (-depths[name], name)))
         tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children, depths, order)
-        return replace(tree, guarantees=_guarantees(tree))
+        return replace(tree, guarantees=_guarantees(tree), tiers=_tiers(tree))
 
     def path(self, name: str) -> tuple[str, ...]:
         """The queue and its ancestors, from the queue up to the root."""
@@ -87,6 +89,12 @@ class QueueTree:
     def height(self) -> int:
         """The depth of the deepest queue."""
         return self.depths[self.from_the_leaves[0]]
+
+    @property
+    def covering_tiers(self) -> Sequence[int]:
+        """The tiers of the queues that guarantee anything, the lowest first."""
+        covering = (queue for queue, lines in self.guarantees.items() if any(lines.values()))
+        return sorted({self.tiers[queue] for queue in covering})
 
     def is_leaf(self, name: str) -> bool:
         """Whether gangs may belong to the queue: those with children take none."""
@@ -178,6 +186,14 @@ def _measure(name: str, parents: Mapping[str, str], depths: dict[str, int]) -> i
     if name not in depths:
         depths[name] = 1 + _measure(parents[name], parents, depths)
     return depths[name]
+
+
+def _tiers(tree: QueueTree) -> Mapping[str, int]:
+    tiers: dict[str, int] = {}
+    for queue in tree.from_the_leaves:
+        children = tree.children[queue]
+        tiers[queue] = max((tiers[child] for child in children), default=0) + (len(children) > 1)
+    return tiers
 
 
 def _guarantees(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:

@@ -4,11 +4,12 @@ Only plans that claim to be proved are judged, and only gangs whose oldest membe
 place of a gang that starts. So each sentence is a certain breach, but not each breach has a
 sentence. The check does not repeat the planner's walk over the queues. A gang is certainly covered
 if it fits its own queue's guarantee beside all gangs there. A gang certainly borrows if it exceeds
-every guarantee above it.
+every guarantee above it. Of gangs that together exceed their leaf's guarantee, the leaf does not
+cover all.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -36,7 +37,13 @@ def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         return
     judge = _Judge.of(snapshot, plan)
     borrowers = [start for start in judge.starts if judge.exceeds_guarantees(start)]
-    for gang in judge.waiting(plan) if borrowers else ():
+    groups = [*judge.exceeding({start.gang for start in borrowers})]
+    for gang in judge.waiting(plan) if borrowers or groups else ():
+        # The entitled starved gang starts before all others, and there is only one.
+        behind = [group for group in groups if judge.comes_before(gang, group)]
+        if len(behind) > 1 or any(judge.exceeds_leaf(group, without_one=True) for group in behind):
+            why = f"its queue guarantees it, and gang {behind[0][0].gang} starts in its place"
+            yield f"gang {gang.key} waits although {why} beyond the guarantee of its own"
         if judge.fits_guarantee(gang):
             for start in borrowers:
                 if judge.chain(start) != judge.chain(gang) and judge.fits(gang, start):
@@ -149,13 +156,71 @@ class _Judge:
         return sum(self.guarantee(child, line) for child in self.children[name])
 
     def exceeds_guarantees(self, start: Placement) -> bool:
-        """Whether no guarantee above the gang is large enough for it."""
+        """Whether no guarantee above the gang is large enough for it, and it starts no extras."""
         needs = self.starting[start.gang]
-        return not any(
+        return self._starts_least(start) and not any(
             self._guarantees_any(name)
             and all(needs[line] <= self.guarantee(name, line) for line in self.lines)
             for name in self.chain(start)
         )
+
+    def _starts_least(self, start: Placement) -> bool:
+        """Whether no member starts beyond those that the gang needs, which may borrow."""
+        gang = self.gangs[start.gang]
+        least = max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
+        return len(start.assignments) <= least
+
+    def exceeding(self, others: Collection[GangKey]) -> Iterator[Sequence[Placement]]:
+        """The starts of the lowest priority in each queue, if its leaf cannot cover all of them.
+
+        The ``others`` are left out, and gangs that start extras.
+        """
+        groups = defaultdict[str, list[Placement]](list)
+        for start in self.starts:
+            if start.gang not in others and self._starts_least(start):
+                groups[self.chain(start)[0]].append(start)
+        for starts in groups.values():
+            lowest = min(self.gangs[start.gang].priority for start in starts)
+            group = [start for start in starts if self.gangs[start.gang].priority == lowest]
+            if self.exceeds_leaf(group):
+                yield group
+
+    def exceeds_leaf(self, group: Sequence[Placement], *, without_one: bool = False) -> bool:
+        """Whether a leaf cannot cover these gangs of it, perhaps without any one of them.
+
+        A queue with one child is as good as a leaf.
+        """
+        chain = self.chain(group[0])
+        above = next((n for n, name in enumerate(chain) if len(self.children[name]) > 1), None)
+        used = self._sums(group, sum)
+        if without_one:
+            used -= self._sums(group, max)
+        return any(
+            all(used[line] > self.guarantee(name, line) for name in chain[:above])
+            for line in self.lines
+        )
+
+    def comes_before(self, gang: Gang, group: Sequence[Placement]) -> bool:
+        """Whether its leaf covers the gang for certain, and it has room in the place of each."""
+        return self._is_covered(gang, group) and all(self.fits(gang, start) for start in group)
+
+    def _is_covered(self, gang: Gang, group: Sequence[Placement]) -> bool:
+        """Whether its leaf has room for the gang, and nobody loses cover by its start.
+
+        All at and below the child of the root are covered if its guarantee suffices for all.
+        """
+        chain, needs = self.chain(gang), self.needs(gang)
+        if not (chain and self._has_cover_left(chain[0], needs)):
+            return False
+        if self.chain(group[0])[-1] == chain[-1]:
+            needs = needs.copy()
+            needs.subtract(self._sums(group, min))
+        return self._has_cover_left(chain[-1], needs) or self.fits_guarantee(gang)
+
+    def _sums(self, group: Sequence[Placement], of: Callable[[list[int]], int]) -> Amounts:
+        """For each line the sum, or least, or largest of what these are charged."""
+        charges = [self.starting[start.gang] for start in group]
+        return Counter({line: of([charge[line] for charge in charges]) for line in self.lines})
 
     def _guarantees_any(self, name: str) -> bool:
         return any(self.guarantee(name, line) for line in self.lines)

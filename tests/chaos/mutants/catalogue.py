@@ -221,11 +221,21 @@ KNOWS_NO_COVER = Mutant(
     "knows no guarantees",
     (Patch("planning/queueing/stages.py", "stage.start_covered(lambda _: True)", "pass"),),
 )
+FORGETS_TIERS = Mutant(
+    "starts by a parent's guarantee before what a leaf guarantees",
+    (
+        Patch(
+            "planning/queueing/stages.py",
+            "for tier in self.ledger.tree.covering_tiers:",
+            "for tier in self.ledger.tree.covering_tiers[-1:]:",
+        ),
+    ),
+)
 BORROWS_IN_ANY_ORDER = Mutant(
     "lets the queue that has borrowed most go first",
     (Patch("queues/share.py", "in sorted(found)]", "in sorted(found, reverse=True)]"),),
 )
-QUEUE_MUTANTS = (EXCEEDS_LIMITS, KNOWS_NO_COVER, BORROWS_IN_ANY_ORDER)
+QUEUE_MUTANTS = (EXCEEDS_LIMITS, KNOWS_NO_COVER, FORGETS_TIERS, BORROWS_IN_ANY_ORDER)
 
 COVERS_TWICE = Mutant(
     "lets a parent give away what its children's gangs are covered by",
@@ -240,6 +250,20 @@ COVERS_TWICE = Mutant(
 STRIPS_GANGS = Mutant(
     "lets a start take the cover of its own queue's gangs",
     (Patch("queues/cover.py", "    return not any(\n", "    return True or any(\n"),),
+)
+JOINS_BEFORE_ITS_TIER = Mutant(
+    "lets members join by a parent's guarantee before what a leaf guarantees",
+    (
+        Patch(
+            "planning/queueing/stages.py",
+            "{extra for extra, queue in found.items() if tree.tiers[queue] <= tier}",
+            "{*found}",
+        ),
+    ),
+)
+COUNTS_ONLY_CHILDREN = Mutant(
+    "takes a queue with one child for one with siblings below it",
+    (Patch("queues/tree.py", "+ (len(children) > 1)", "+ (len(children) > 0)"),),
 )
 FORGETS_LOST_MEMBERS = Mutant(
     "charges nothing for lost members",
@@ -281,9 +305,12 @@ IGNORES_WEIGHTS = Mutant(
 UNLAWFUL_QUEUE_MUTANTS = (
     EXCEEDS_LIMITS,
     KNOWS_NO_COVER,
+    FORGETS_TIERS,
     BORROWS_IN_ANY_ORDER,
     COVERS_TWICE,
     STRIPS_GANGS,
+    JOINS_BEFORE_ITS_TIER,
+    COUNTS_ONLY_CHILDREN,
     FORGETS_LOST_MEMBERS,
     HOLDS_NO_LIMIT,
     HOLDS_NO_COVER,

@@ -27,8 +27,8 @@ def _gang(name: str, queue: str, cpu: int, priority: int = 0) -> GangBuilder:
     return gang(name).of(1, cpu=cpu).priority(priority).but(queue=queue, created=60.0)
 
 
-def _queue(name: str, *, guaranteed: Quota = (), limits: Quota = ()) -> Queue:
-    return Queue(name, Uid(name), guaranteed=guaranteed, limits=limits)
+def _queue(name: str, parent: str = "", *, guaranteed: Quota = (), limits: Quota = ()) -> Queue:
+    return Queue(name, Uid(name), parent, guaranteed=guaranteed, limits=limits)
 
 
 SCENES: tuple[tuple[Part, ...], ...] = (
@@ -45,6 +45,11 @@ SCENES: tuple[tuple[Part, ...], ...] = (
         *(_queue("a", guaranteed=FOUR), _queue("b")),
         _gang("w", "a", 3).of(1, cpu=1),
         _gang("x", "b", 2, priority=9).of(1, cpu=3).each(priority=9),
+    ),
+    (  # siblings
+        *(node("n1", cpu=4), _queue("p", guaranteed=FOUR)),
+        *(_queue(name, "p", guaranteed=(("cpu", 1000),)) for name in "ab"),
+        *(_gang("w", "a", 1), _gang("x", "b", 2, priority=9), _gang("y", "b", 2, priority=9)),
     ),
     (
         *(node("n1", cpu=4), node("n2", cpu=6), _queue("a"), _queue("b")),

@@ -13,6 +13,7 @@ from . import Mutant, plant
 from .catalogue import (
     BORROWS_IN_ANY_ORDER,
     EXCEEDS_LIMITS,
+    FORGETS_TIERS,
     KNOWS_NO_COVER,
     UNLAWFUL_QUEUE_MUTANTS,
 )
@@ -35,6 +36,7 @@ def violations(place: Path) -> str:
     [
         (EXCEEDS_LIMITS, "cap queue a: 5 of 4 cpu would be in use"),
         (KNOWS_NO_COVER, "although its queue guarantees it"),
+        (FORGETS_TIERS, "starts in its place beyond the guarantee of its own"),
         (BORROWS_IN_ANY_ORDER, "although its queue has borrowed less"),
     ],
     ids=str,

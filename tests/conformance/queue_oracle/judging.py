@@ -88,7 +88,19 @@ def _readings(begin: Reading, problems: list[str]) -> Iterator[Reading]:
 
 
 def _covered(is_meant: Callable[[Gang], bool], first: First | None, problems: list[str]) -> Step:
-    """The best covered gangs, priority by priority where members join after one."""
+    """The best covered gangs, those that leaves cover first."""
+
+    def step(reading: Reading) -> Iterator[Reading]:
+        rounds = [_round(tier, is_meant, first, problems) for tier in reading.world.tiers]
+        yield from _through(iter([replace(reading, together=())]), *rounds)
+
+    return step
+
+
+def _round(
+    tier: int, is_meant: Callable[[Gang], bool], first: First | None, problems: list[str]
+) -> Step:
+    """The best gangs of a tier, priority by priority where members join after one."""
 
     def step(reading: Reading) -> Iterator[Reading]:
         waiting = [g for g in reading.waiting if is_meant(g) and not _is(first, g)]
@@ -103,9 +115,9 @@ def _covered(is_meant: Callable[[Gang], bool], first: First | None, problems: li
         for priority in sorted({g.priority for g in (*waiting, *growing)}, reverse=True):
             together = [*together, *(g for g in waiting if g.priority == priority)]
             if level := [g for g in growing if g.priority == priority]:
-                some = _through(some, _best(together, problems), _joins(level))
+                some = _through(some, _best(together, tier, problems), _joins(level, tier))
                 together = []
-        yield from _through(some, _best(together, problems))
+        yield from _through(some, _best(together, tier, problems))
 
     return step
 
@@ -124,7 +136,7 @@ def _is(first: First | None, gang: Gang) -> bool:
     return first is not None and first[0].name == gang.name
 
 
-def _best(gangs: Sequence[Gang], problems: list[str]) -> Step:
+def _best(gangs: Sequence[Gang], tier: int, problems: list[str]) -> Step:
     """The gangs of the plan among these that can have started as covered ones."""
 
     def step(reading: Reading) -> Iterator[Reading]:
@@ -133,17 +145,17 @@ def _best(gangs: Sequence[Gang], problems: list[str]) -> Step:
             yield reading
             return
         mine = [g for g in there if g.name in reading.placed]
-        running, world = reading.running, reading.world
+        world, before = reading.world, reading.covered_before
         choices = [
             some
             for n in range(len(mine), -1, -1)
             for some in combinations(mine, n)
-            if are_covered(world, running, [start_of(g) for g in some])
+            if are_covered(world, reading.others, [*before, *map(start_of, some)], tier)
         ]
         if reading.held is not None:
             yield from (reading.with_starts(some) for some in choices)
             return
-        top = model.best(reading.stage(there, must_be_covered=True))
+        top = model.best(reading.stage(there, tier))
         found = [some for some in choices if model.worth(world, there, some) == top]
         if not found:
             names = [g.name for g in there]
@@ -153,14 +165,15 @@ def _best(gangs: Sequence[Gang], problems: list[str]) -> Step:
     return step
 
 
-def _joins(level: Sequence[Gang]) -> Step:
+def _joins(level: Sequence[Gang], tier: int) -> Step:
     """The members that join as covered ones: all of the plan that would be, or else none."""
 
     def step(reading: Reading) -> Iterator[Reading]:
+        reading = replace(reading, together=())
         open_ones = reading.extras(level)
         mine = [(name, pod) for name, pod in open_ones if pod in reading.placed.get(name, ())]
         if mine:
-            covered = _covered_extras(reading, open_ones)
+            covered = _covered_extras(reading, open_ones, tier)
             if mine := [one for one in mine if one in covered]:
                 yield replace(reading, joined=(*reading.joined, *mine))
         yield reading
@@ -168,7 +181,9 @@ def _joins(level: Sequence[Gang]) -> Step:
     return step
 
 
-def _covered_extras(reading: Reading, open_ones: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+def _covered_extras(
+    reading: Reading, open_ones: Sequence[tuple[str, int]], tier: int
+) -> set[tuple[str, int]]:
     entries, numbers = [], dict[tuple[str, int], tuple[str, int]]()
     for one in reading.running:
         more = [pod for name, pod in open_ones if name == one.name]
@@ -176,7 +191,12 @@ def _covered_extras(reading: Reading, open_ones: Sequence[tuple[str, int]]) -> s
         for i, pod in enumerate(more, len(one.extras) + 1):
             numbers[one.name, i] = (one.name, pod)
         entries.append(replace(one, extras=(*one.extras, *takes)))
-    return {numbers[item] for item in walk(reading.world, entries) if item in numbers}
+    found = walk(reading.world, entries)
+    return {
+        numbers[item]
+        for item, team in found.items()
+        if item in numbers and reading.world.tier(team) <= tier
+    }
 
 
 def _alone(gang: Gang, problems: list[str], *, is_entitled: bool) -> Step:
@@ -184,7 +204,7 @@ def _alone(gang: Gang, problems: list[str], *, is_entitled: bool) -> Step:
 
     def step(reading: Reading) -> Iterator[Reading]:
         may = not is_entitled or are_covered(reading.world, reading.running, [start_of(gang)])
-        can = may and any(model.best(reading.stage([gang], must_be_covered=False)))
+        can = may and any(model.best(reading.stage([gang])))
         starts = gang.name in reading.placed
         if starts and can:
             yield reading.with_starts([gang])
@@ -220,7 +240,7 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
                 open_ones = [x for x in open_ones if x not in extras]
                 mine = [g for g in level if g.name in reading.placed]
                 if level:
-                    top = model.best(reading.stage(level, must_be_covered=False))
+                    top = model.best(reading.stage(level))
                     if model.worth(world, level, mine) != top:
                         names = [g.name for g in level]
                         problems.append(f"borrowers {names}: the best is worth {_text(top)}")

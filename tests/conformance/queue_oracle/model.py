@@ -36,8 +36,9 @@ class Stage:
     before: Sequence[Gang]  # they start too, on any nodes
     gangs: Sequence[Gang]
     left: Mapping[str, Sequence[int | None]]  # of the limit of each queue, beside ``before``
-    running: Sequence[Entry]  # all that are charged, ``before`` among them
-    must_be_covered: bool
+    running: Sequence[Entry]  # all that are charged, ``before`` among them, but for
+    together: Sequence[Entry]  # those that must be covered with the gangs of the stage
+    tier: int | None  # of the queues that may cover them, at most; None if they may borrow
 
 
 def priorities(gangs: Sequence[Gang]) -> list[int]:
@@ -67,8 +68,8 @@ def best(stage: Stage) -> Worth:
         for r, left in enumerate(limits):
             if left is not None:
                 model.add(sum(g.minimum[r] * starts[g.name] for g in inside) <= left)
-    if stage.must_be_covered:
-        _add_cover(model, stage, starts)
+    if stage.tier is not None:
+        _add_cover(model, stage, starts, stage.tier)
     found: list[Fraction] = []
     unit = lcm(*(world.value(gang).denominator for gang in stage.gangs))
     for priority in priorities(stage.gangs):
@@ -115,32 +116,40 @@ def _add_places(
 
 
 def _add_cover(
-    model: cp_model.CpModel, stage: Stage, starts: Mapping[str, cp_model.IntVar]
+    model: cp_model.CpModel, stage: Stage, starts: Mapping[str, cp_model.IntVar], tier: int
 ) -> None:
-    """Every start is covered, and strips no gang that runs of its queue."""
-    covered = _walk(model, stage, starts)
-    for name, start in starts.items():
-        model.add_implication(start, covered[name])
+    """Queues up to the tier cover every start, and it strips no gang that runs of its queue."""
+    new = [*stage.together, *map(start_of, stage.gangs)]
+    covers = _walk(model, stage, new, starts)
+    covered = {name: _any(model, [*by.values()]) for name, by in covers.items()}
+    for name in (one.name for one in new):
+        low = [by for team, by in covers[name].items() if stage.world.tier(team) <= tier]
+        start = starts.get(name, model.new_constant(1))
+        model.add_implication(start, _any(model, low))
     places = sorted({(one.team, one.priority) for one in stage.running})
     for team, priority in places:
-        behind = {g.name for g in stage.gangs if g.team == team and g.priority <= priority}
+        behind = {one.name for one in new if one.team == team and one.priority <= priority}
         if behind:
-            others = {name: start for name, start in starts.items() if name not in behind}
-            without = _walk(model, stage, others)
+            others = [one for one in new if one.name not in behind]
+            without = _walk(model, stage, others, starts)
             for one in stage.running:
                 if (one.team, one.priority) == (team, priority):
-                    model.add_implication(without[one.name], covered[one.name])
+                    kept = _any(model, [*without[one.name].values()])
+                    model.add_implication(kept, covered[one.name])
 
 
 def _walk(
-    model: cp_model.CpModel, stage: Stage, starts: Mapping[str, cp_model.IntVar]
-) -> Mapping[str, cp_model.IntVar]:
-    """For each gang whether the walk covers it, over all that run and these starts."""
-    world, by_name = stage.world, {gang.name: gang for gang in stage.gangs}
-    entries = [*stage.running, *(start_of(by_name[name]) for name in starts)]
-    entries.sort(key=lambda one: one.place)
+    model: cp_model.CpModel,
+    stage: Stage,
+    new: Sequence[Entry],
+    starts: Mapping[str, cp_model.IntVar],
+) -> Mapping[str, Mapping[str, cp_model.IntVar]]:
+    """For each gang whether each queue covers it, over all that run and these new ones."""
+    world = stage.world
+    entries = sorted([*stage.running, *new], key=lambda one: one.place)
     yes = model.new_constant(1)
     there = {one.name: starts.get(one.name, yes) for one in entries}
+    found: dict[str, dict[str, cp_model.IntVar]] = {one.name: {} for one in entries}
     open_items: dict[tuple[str, int], list[cp_model.IntVar]] = {}  # item: covered by which queue
     by_team: dict[str, list[tuple[cp_model.IntVar, Amounts]]] = {t: [] for t in world.teams}
     for team in world.walked:
@@ -163,9 +172,11 @@ def _walk(
             model.add_bool_and(conditions).only_enforce_if(covers)
             model.add_bool_or([*(~each for each in conditions), covers])
             earlier.append(covers)
+            if not number:
+                found[name][team] = covers
             for above in world.chain(team):
                 by_team[above].append((covers, amounts))
-    return {one.name: _any(model, open_items.get((one.name, 0), [])) for one in entries}
+    return found
 
 
 def _any(model: cp_model.CpModel, some: Sequence[cp_model.IntVar]) -> cp_model.IntVar:

@@ -34,6 +34,7 @@ class Reading:
     placed: Placed  # all of the plan
     starts: tuple[str, ...] = ()  # gangs
     joined: tuple[tuple[str, int], ...] = ()  # members beyond those needed, and repairs
+    together: tuple[str, ...] = ()  # gangs whose starts must be covered with the next ones
     held: Hold | None = None  # then nothing later can be known to be the best
 
     @cached_property
@@ -63,6 +64,16 @@ class Reading:
         return [entry(gang) for gang in self.now if has_begun(gang)]
 
     @property
+    def others(self) -> list[Entry]:
+        """The same without the gangs that must be covered with the next ones."""
+        return [one for one in self.running if one.name not in self.together]
+
+    @property
+    def covered_before(self) -> list[Entry]:
+        """The gangs that must be covered with the next ones."""
+        return [one for one in self.running if one.name in self.together]
+
+    @property
     def waiting(self) -> list[Gang]:
         """The gangs that wait."""
         return [g for g in self.world.gangs if not (has_begun(g) or g.name in self.starts)]
@@ -86,15 +97,16 @@ class Reading:
             for team, own in self.world.teams.items()
         }
 
-    def stage(self, gangs: Sequence[Gang], *, must_be_covered: bool) -> Stage:
+    def stage(self, gangs: Sequence[Gang], tier: int | None = None) -> Stage:
         """A stage that decides on these."""
         before = [self.gang(name) for name in self.starts]
-        running, left = self.running, self.left
-        return Stage(self.world, self.room, before, gangs, left, running, must_be_covered)
+        walked = self.others, self.covered_before
+        return Stage(self.world, self.room, before, gangs, self.left, *walked, tier)
 
     def with_starts(self, gangs: Sequence[Gang]) -> Reading:
         """These have started, too."""
-        return replace(self, starts=(*self.starts, *(gang.name for gang in gangs)))
+        names = tuple(gang.name for gang in gangs)
+        return replace(self, starts=(*self.starts, *names), together=(*self.together, *names))
 
     def extras(self, gangs: Sequence[Gang]) -> list[tuple[str, int]]:
         """The members of these that wait and may join by now."""

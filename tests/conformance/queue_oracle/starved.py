@@ -22,9 +22,10 @@ def first_of(world: World, running: Sequence[Gang]) -> First | None:
     late = [g for g in world.gangs if not has_begun(g) and world.now - g.since >= world.starving]
     late = [g for g in late if model.fit(world.nodes, [g]) and _keeps_limits_alone(world, g)]
     late.sort(key=lambda g: (-g.priority, g.since, g.name))
-    candidates = {g.team: g for g in reversed(late)}.values()
     entries = [entry(g) for g in running if has_begun(g)]
-    ranked = [(not is_entitled(world, entries, g), g.since, g.name, g) for g in candidates]
+    entitled = {g.name: is_entitled(world, entries, g) for g in late}
+    candidates = {(g.team, entitled[g.name]): g for g in reversed(late)}.values()
+    ranked = [(not entitled[g.name], g.since, g.name, g) for g in candidates]
     if not ranked:
         return None
     borrows, *_, gang = min(ranked, key=lambda rank: rank[:3])

@@ -187,6 +187,16 @@ class World:
         return [name for name in names if any(self.guarantee(name, r) for r in self.lines)]
 
     @cached_property
+    def tiers(self) -> Sequence[int]:
+        """The tiers of the queues that cover anything, the lowest first."""
+        return sorted({self.tier(name) for name in self.walked})
+
+    def tier(self, team: str) -> int:
+        """0 for a leaf, that of an only child, or one more than the highest of the children."""
+        below = [self.tier(name) for name, other in self.teams.items() if other.parent == team]
+        return below[0] if len(below) == 1 else 1 + max(below, default=-1)
+
+    @cached_property
     def height(self) -> int:
         """The depth of the deepest queue."""
         return max((len(self.chain(name)) for name in self.teams), default=0)
@@ -226,11 +236,14 @@ def walk(world: World, entries: Iterable[Entry]) -> dict[Item, str]:
     return covered
 
 
-def are_covered(world: World, running: Sequence[Entry], starts: Sequence[Entry]) -> bool:
-    """Whether the walk covers all starts, and they strip nobody of their queues."""
+def are_covered(
+    world: World, running: Sequence[Entry], starts: Sequence[Entry], tier: float = inf
+) -> bool:
+    """Whether the walk covers all starts up to this tier, and they strip nobody of their queues."""
     found = walk(world, (*running, *starts))
-    if any((start.name, 0) not in found for start in starts):
-        return False
+    for start in starts:
+        if (start.name, 0) not in found or world.tier(found[start.name, 0]) > tier:
+            return False
     for one in running:
         others = [s for s in starts if s.team != one.team or s.priority > one.priority]
         if (one.name, 0) in found or len(others) == len(starts):

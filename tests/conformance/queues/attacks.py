@@ -35,13 +35,42 @@ def breaches(world: World, answer: Answer) -> Iterator[str]:
             yield f"borrowers keep {job.name} from starting, which would be covered"
         yield from _inversions(world, running, answer, job)
         yield from _envy(world, running, answer, job)
+    yield from _of_guarantees(world, running, answer)
     yield from _of_walks(world, running)
+
+
+def _of_guarantees(world: World, running: list[Job], answer: Answer) -> Iterator[str]:
+    """Whoever starts in the place of a gang that its leaf guarantees is covered by a leaf, too."""
+    for job, other, starts in _in_the_place_of_guarantees(world, running, answer):
+        if not any(plans.stripped(world, running, starts)):
+            yield f"{other.name} starts in the place of {job.name}, which its leaf guarantees"
+
+
+def _in_the_place_of_guarantees(
+    world: World, running: list[Job], answer: Answer
+) -> Iterator[tuple[Job, Job, list[Job]]]:
+    """Gangs that their leaf guarantees, starts in their place, and with whom they would start."""
+    room, every = plans.free(world, running), [*running, *answer.starts]
+    for job in world.jobs:
+        if job.start is not None or job in answer.starts:
+            continue
+        leaf = [*(j for j in every if j.team == job.team), job]
+        alone = reference.cover(world, leaf)
+        if any(alone.get((j.name, 0)) != job.team for j in leaf):
+            continue
+        before = answer.by_tier[0]
+        for other in answer.starts:
+            kept = [s for s in answer.starts if s != other]
+            if other not in before and plans.is_lawful(world, running, [*kept, job], room):
+                yield job, other, [*before, job]
 
 
 def _of_cover(world: World, running: list[Job], answer: Answer) -> Iterator[str]:
     before = reference.cover(world, running)
     after = reference.cover(world, [*running, *answer.covered])
     every = [*running, *answer.covered]
+    if not plans.are_covered(world, running, answer.covered):
+        yield "the starts of all covered rounds would not be covered together"
     if not potential(world, every, after) > potential(world, running, before):
         yield "starts that are covered do not raise the potential"
     for job in running:
@@ -54,11 +83,15 @@ def _of_cover(world: World, running: list[Job], answer: Answer) -> Iterator[str]
 def _inversions(world: World, running: list[Job], answer: Answer, job: Job) -> Iterator[str]:
     """P6 within a queue: among those that would be covered, and among those that borrow."""
     room = plans.free(world, running)
-    kept = [s for s in answer.covered if s.team != job.team or s.priority >= job.priority]
-    if len(kept) < len(answer.covered):
-        more = [*kept, job]
-        if plans.are_covered(world, running, more) and plans.is_lawful(world, running, more, room):
-            yield f"covered {job.name} waits behind lower priorities of its queue"
+    before: list[Job] = []
+    for tier, starts in answer.by_tier.items():
+        kept = [s for s in starts if s.team != job.team or s.priority >= job.priority]
+        if len(kept) < len(starts):
+            more = [*before, *kept, job]
+            is_covered = plans.are_covered(world, running, more, tier)
+            if is_covered and plans.is_lawful(world, running, more, room):
+                yield f"covered {job.name} waits behind lower priorities of its queue"
+        before += starts
     kept = [s for s in answer.borrowing if s.team != job.team or s.priority >= job.priority]
     if len(kept) < len(answer.borrowing):
         more = [*answer.covered, *kept, job]
@@ -142,10 +175,17 @@ def curiosities(world: World, answer: Answer) -> Iterator[str]:
             yield "of starts that are covered together, some alone are not"
             break
     yield from _of_ends(world, running)
+    yield from _of_strips(world, running, answer)
     if answer.covered:
         after = reference.cover(world, [*running, *answer.starts])
         if any((job.name, 0) not in after for job in answer.covered):
             yield "a borrower of the same plan takes the cover of a covered start"
+
+
+def _of_strips(world: World, running: list[Job], answer: Answer) -> Iterator[str]:
+    for _, _, starts in _in_the_place_of_guarantees(world, running, answer):
+        if any(plans.stripped(world, running, starts)):
+            yield "a gang waits that its leaf guarantees, for a start would strip another gang"
 
 
 def _of_ends(world: World, running: list[Job]) -> Iterator[str]:

@@ -109,14 +109,13 @@ def waits(
 def _first(
     world: World, running: list[Job], queue: list[Job], turn: int, *, as_in_the_issue: bool
 ) -> tuple[Job | None, list[Job]]:
-    """The starved gang that goes first, and the candidates that have a guarantee."""
+    """The starved gang that goes first, and those that a guarantee covers but for their queue."""
     starving = [j for j in queue if turn - j.since >= STARVED and _fits_alone(world, j)]
     starving.sort(key=lambda j: (j.since, j.name))
-    candidates = [j for j in starving if j == next(k for k in starving if k.team == j.team)]
-    entitled = [j for j in candidates if _is_entitled(world, running, j)]
+    entitled = [j for j in starving if _is_entitled(world, running, j)]
     if as_in_the_issue:
         entitled = []
-    return next(iter(entitled or candidates), None), entitled
+    return next(iter(entitled or starving), None), entitled
 
 
 def _started(

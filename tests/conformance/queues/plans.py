@@ -1,7 +1,7 @@
 """The order of a plan by enumeration: every subset of the gangs that wait is tried.
 
-The stages are those of ``docs/queues.md`` without repairs: gangs that would be covered, then
-borrowers by their turns. Starvation is in ``histories``.
+The stages are those of ``docs/queues.md`` without repairs: gangs that would be covered, those
+by their leaves first, then borrowers by their turns. Starvation is in ``histories``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import reference
@@ -23,11 +24,16 @@ PODS = 1000  # on each node
 
 
 class Answer(NamedTuple):
-    """What starts: covered, as a borrower, and the steps of each borrower that starts."""
+    """What starts: covered by tier, as a borrower, and the steps of each borrower that starts."""
 
-    covered: list[Job]
+    by_tier: dict[int, list[Job]]  # the lowest first
     borrowing: list[Job]
     tried: dict[str, tuple[int, ...]]
+
+    @property
+    def covered(self) -> list[Job]:
+        """All that start covered."""
+        return [job for jobs in self.by_tier.values() for job in jobs]
 
     @property
     def starts(self) -> list[Job]:
@@ -40,7 +46,8 @@ def plan(world: World) -> Answer:
     running = [j for j in world.jobs if j.start is not None]
     waiting = [j for j in world.jobs if j.start is None]
     room = free(world, running)
-    covered = _covered(world, running, waiting, room)
+    by_tier = _covered(world, running, waiting, room)
+    covered = [job for jobs in by_tier.values() for job in jobs]
     left = [j for j in waiting if j not in covered]
     borrowing: list[Job] = []
     tried: dict[str, tuple[int, ...]] = {}
@@ -59,7 +66,7 @@ def plan(world: World) -> Answer:
         anew = reference.turns(world, there, [*more, *left])
         tried |= {j.name: anew[j.name] for j in more}
         borrowing += more
-    return Answer(covered, borrowing, tried)
+    return Answer(by_tier, borrowing, tried)
 
 
 def outcomes(world: World) -> set[frozenset[str]]:
@@ -68,14 +75,45 @@ def outcomes(world: World) -> set[frozenset[str]]:
     waiting = [j for j in world.jobs if j.start is None]
     room = free(world, running)
     found = set[frozenset[str]]()
-    for covered in _all_best(
-        waiting,
-        _worth(world, waiting),
-        lambda some: are_covered(world, running, some) and is_lawful(world, running, some, room),
-    ):
+    for covered in _all_covered(world, running, waiting, room):
         left = [j for j in waiting if j not in covered]
         _borrow(world, (running, room), covered, left, found)
     return found
+
+
+def _all_covered(
+    world: World, running: list[Job], waiting: list[Job], room: list[Amounts]
+) -> list[list[Job]]:
+    """All sets that the covered rounds may start, one round after another."""
+    found: list[list[Job]] = [[]]
+    for tier in tiers(world):
+        found = [
+            [*before, *more]
+            for before in found
+            for more in _all_best(
+                [j for j in waiting if j not in before],
+                _worth(world, waiting),
+                _may_join(world, running, before, room, tier),
+            )
+        ]
+    return found
+
+
+def tiers(world: World) -> list[int]:
+    """The tiers of queues, the lowest first."""
+    return sorted({world.tier(team) for team in world.teams})
+
+
+def _may_join(
+    world: World, running: list[Job], before: list[Job], room: list[Amounts], tier: int
+) -> Callable[[list[Job]], bool]:
+    """Whether all that start by now would be covered up to this tier, and are lawful."""
+
+    def is_allowed(some: list[Job]) -> bool:
+        starts = [*before, *some]
+        return is_lawful(world, running, starts, room) and are_covered(world, running, starts, tier)
+
+    return is_allowed
 
 
 def _borrow(
@@ -195,14 +233,20 @@ def is_lawful(world: World, running: list[Job], starts: list[Job], room: list[Am
 
 
 def are_covered(
-    world: World, running: list[Job], starts: list[Job], *, as_in_the_issue: bool = False
+    world: World,
+    running: list[Job],
+    starts: list[Job],
+    tier: float = inf,
+    *,
+    as_in_the_issue: bool = False,
 ) -> bool:
     """Whether the walk covers each start, and no start strips a gang of its queue above it.
 
-    Without the second half it is the first statement of the rule, which did not hold.
+    Only queues up to this ``tier`` may cover a start. Without the second half it is the first
+    statement of the rule, which did not hold.
     """
     found = reference.cover(world, [*running, *starts])
-    if not all((job.name, 0) in found for job in starts):
+    if not all((job.name, 0) in found and world.tier(found[job.name, 0]) <= tier for job in starts):
         return False
     return as_in_the_issue or not any(stripped(world, running, starts))
 
@@ -220,13 +264,15 @@ def stripped(world: World, running: list[Job], starts: list[Job]) -> Iterator[st
 
 def _covered(
     world: World, running: list[Job], waiting: list[Job], room: list[Amounts]
-) -> list[Job]:
-    """The best set that is covered: value by value from the top priority down."""
-
-    def is_allowed(some: list[Job]) -> bool:
-        return are_covered(world, running, some) and is_lawful(world, running, some, room)
-
-    return _best(waiting, _worth(world, waiting), is_allowed)
+) -> dict[int, list[Job]]:
+    """The best set for each tier: value by value from the top priority down."""
+    found: dict[int, list[Job]] = {}
+    for tier in tiers(world):
+        before = [job for jobs in found.values() for job in jobs]
+        left = [j for j in waiting if j not in before]
+        is_allowed = _may_join(world, running, before, room, tier)
+        found[tier] = _best(left, _worth(world, waiting), is_allowed)
+    return found
 
 
 def _best(

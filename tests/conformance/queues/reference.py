@@ -79,6 +79,11 @@ class World:
         """How far below the root."""
         return 0 if team == TOP else 1 + self.depth(self.teams[team].parent)
 
+    def tier(self, team: str) -> int:
+        """How many queues above the leaves are there with several children, at most."""
+        below = [self.tier(child) for child in self.children(team)]
+        return max(below, default=0) + (len(below) > 1)
+
     def guarantee(self, team: str, r: int) -> int:
         """What a queue guarantees: said, or what its children do together."""
         if team == TOP:

@@ -68,6 +68,15 @@ def test_starts_are_covered_together_or_not() -> None:
     assert not would_be_covered(tree, [], [one, two])
 
 
+def test_only_queues_up_to_a_tier_cover_starts() -> None:
+    tree = QueueTree.of([queue("p", gpu=6), queue("a", "p", gpu=2), queue("b", "p", gpu=2)])
+    own, more = queued("own", "b", gpu=2), [queued(f"x{i}", "a", 9, gpu=1) for i in range(3)]
+    assert would_be_covered(tree, [], [own, *more[:2]], 0)
+    assert not would_be_covered(tree, [], [own, *more], 0)
+    assert would_be_covered(tree, [], [own, *more], 1)
+    assert not would_be_covered(tree, [], [queued("z", "root", gpu=0)], 1)
+
+
 def test_no_start_strips_a_gang_of_its_own_queue_that_comes_before_it() -> None:
     tree = QueueTree.of([queue("p", gpu=6), queue("a", "p", gpu=2), queue("b", "p", gpu=0)])
     large, small = queued("large", "a", 9, started=1, gpu=5), queued("small", "a", 5, gpu=2)

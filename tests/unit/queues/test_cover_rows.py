@@ -40,6 +40,24 @@ def test_what_stays_covered_takes_from_the_rows() -> None:
     assert [start.key.name for start in found.starts] == ["x"]
 
 
+def test_only_queues_up_to_the_tier_cover_a_start() -> None:
+    starts = queued("x", "a", gpu=4), queued("y", "a", gpu=5), queued("z", "b", gpu=1)
+    found = cover_rows(TREE, [], starts, tier=0)
+    assert found.rows == (CoverRow("a", "gpu", 4, frozenset({key("x")})),)
+    assert found.starts == starts[:1]
+    assert cover_rows(TREE, [], starts, tier=1).starts == starts
+
+
+def test_gangs_that_must_be_covered_with_the_starts_take_from_the_rows() -> None:
+    """Those of the same priority may come after the starts in the walk, by their names."""
+    began = [queued("r", "a", gpu=3), queued("s", "b", gpu=4)]
+    starts = queued("x", "a", gpu=1), queued("y", "b", gpu=2)
+    found = cover_rows(TREE, began, starts, 1, {key("r"), key("s")})
+    assert found.starts == starts[:1]
+    assert found.rows == (CoverRow("p", "gpu", 1, frozenset({key("x")})),)
+    assert cover_rows(TREE, began, starts).starts == starts
+
+
 def test_a_fault_lets_children_cover_more_than_their_parent_guarantees() -> None:
     tree = QueueTree.of([queue("p", gpu=2), queue("a", "p", gpu=4)])
     found = cover_rows(tree, [], [queued("x", "a", gpu=4)])
@@ -65,11 +83,13 @@ GANGS = st.tuples(st.sampled_from("abc"), st.integers(0, 1), SIZES, SIZES, st.bo
 SOME = st.lists(GANGS, max_size=4)
 
 
-@given(SOME, SOME, st.lists(st.integers(0, 8), min_size=8, max_size=8))
+@given(SOME, SOME, SOME, st.lists(st.integers(0, 8), min_size=8, max_size=8), st.integers(0, 1))
 def test_no_covered_set_breaks_a_row(
     running: list[tuple[str, int, int, int, bool]],
+    begun: list[tuple[str, int, int, int, bool]],
     starts: list[tuple[str, int, int, int, bool]],
     guaranteed: list[int],
+    tier: int,
 ) -> None:
     p, a, b, c = zip(guaranteed[::2], guaranteed[1::2], strict=True)
     tree = QueueTree.of(
@@ -83,14 +103,20 @@ def test_no_covered_set_breaks_a_row(
         )
         for i, (own, priority, gpu, cpu, is_protected) in enumerate(running)
     ]
+    together = [
+        replace(
+            queued(f"{'az'[i % 2]}{i}", own, priority, gpu=gpu, cpu=cpu), is_protected=is_protected
+        )
+        for i, (own, priority, gpu, cpu, is_protected) in enumerate(begun)
+    ]
     waiting = [
         replace(queued(f"w{i}", own, priority, gpu=gpu, cpu=cpu), is_protected=is_protected)
         for i, (own, priority, gpu, cpu, is_protected) in enumerate(starts)
     ]
-    found = cover_rows(tree, there, waiting)
+    found = cover_rows(tree, [*there, *together], waiting, tier, {gang.key for gang in together})
     for chosen in range(1, 1 << len(waiting)):
         some = [start for i, start in enumerate(waiting) if chosen >> i & 1]
-        if would_be_covered(tree, there, some):
+        if would_be_covered(tree, there, [*together, *some], tier):
             assert {start.key for start in some} <= {start.key for start in found.starts}
             for row in found.rows:
                 used = sum(start.minimum[row.line] for start in some if start.key in row.gangs)

@@ -27,6 +27,20 @@ def test_paths_lead_to_the_root() -> None:
     assert [tree.is_leaf(name) for name in ("vision", "research", ROOT)] == [True, False, True]
 
 
+def test_leaves_have_one_tier_and_queues_of_several_children_the_next() -> None:
+    tree = QueueTree.of([*TEAMS, queue("flat", gpu=1), queue("only", "flat"), queue("one", "nlp")])
+    assert {name: tree.tiers[name] for name in ("vision", "one", "nlp", "research", "only")} == {
+        "vision": 0,
+        "one": 0,
+        "nlp": 0,
+        "research": 1,
+        "only": 0,
+    }
+    assert (tree.tiers["flat"], tree.tiers[ROOT]) == (0, 2)
+    assert tree.covering_tiers == [0, 1]
+    assert QueueTree.of([queue("a"), queue("b")]).covering_tiers == []
+
+
 def test_a_queue_that_names_no_amount_guarantees_what_its_children_do() -> None:
     tree = QueueTree.of([queue("a"), queue("b", "a", gpu=3), queue("c", "a", gpu=2, cpu=1)])
     assert tree.lines == ("cpu", "gpu")

@@ -232,3 +232,80 @@ def test_reservations_and_slots_take_room() -> None:
     slot = replace(starting(awaits), slots=(SlotReservation(NodeName("n1"), "s", 1),))
     plan = replace(made(W), placements=(slot,))
     assert faults(plan, *SCENE, W, awaits) == ()
+
+
+FAMILY = (
+    queue("p", guaranteed=(("cpu", 6000),)),
+    queue("a", parent="p", guaranteed=(("cpu", 2000),)),
+    queue("b", parent="p", guaranteed=(("cpu", 2000),)),
+)
+LEAF = (
+    "gang ml/w waits although its queue guarantees it, and gang ml/x starts in its place beyond "
+    "the guarantee of its own"
+)
+
+
+def in_family(
+    waits: GangBuilder, *starts: GangBuilder, queues: tuple[Queue, ...] = FAMILY, cpu: int = 6
+) -> tuple[str, ...]:
+    """What is wrong if these start, and fill the node."""
+    return faults(made(waits, *starts), ML, node("n1", cpu=cpu), *queues, waits, *starts)
+
+
+def test_no_gang_starts_by_a_parent_s_guarantee_in_the_place_that_a_leaf_guarantees() -> None:
+    w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 3), gang_in("y", "a", 3)
+    assert in_family(w, x, y) == (LEAF,)
+    assert in_family(gang_in("w", "b", 3), x, y) == (), "more than its leaf guarantees"
+    assert in_family(gang_in("w", "", 2), x, y) == (), "it is in no queue"
+
+
+def test_gangs_that_exceed_all_guarantees_are_judged_as_borrowers() -> None:
+    y = gang_in("y", "b", 5)
+    sentences = (GUARANTEE, GUARANTEE.replace("ml/x", "ml/y"))
+    parts = ML, node("n1", cpu=10), *SCENE[2:], W, X, y
+    assert faults(made(W, X, y), *parts) == sentences
+
+
+def test_gangs_that_their_leaf_may_cover_may_start_first() -> None:
+    w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 1), gang_in("y", "a", 1)
+    assert in_family(w, x, y, cpu=2) == ()
+    two = gang_in("x", "a", 2)
+    assert in_family(w, two, y, gang_in("z", "a", 2), cpu=5) == (), "y is no place for it"
+    only_child = (*FAMILY[:1], queue("q", parent="p", guaranteed=(("cpu", 6000),)), *FAMILY[2:])
+    only_child = (*only_child, replace(FAMILY[1], parent="q"))
+    three = gang_in("x", "a", 3), gang_in("y", "a", 3)
+    assert in_family(w, *three, queues=only_child) == ()
+
+
+def test_the_starved_gang_of_a_queue_may_start_first() -> None:
+    """And gangs of a higher priority before it; so one start beyond the leaf tells nothing."""
+    w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 2), gang_in("y", "a", 2)
+    assert in_family(w, gang_in("x", "a", 3), cpu=3) == ()
+    assert in_family(w, x, y, cpu=4) == ()
+    assert in_family(w, x, y.priority(1), gang_in("z", "a", 2), cpu=6) == ()
+    assert in_family(w, x, y, gang_in("z", "a", 2)) == (LEAF,)
+    third = queue("c", parent="p", guaranteed=(("cpu", 1000),))
+    assert in_family(w, gang_in("x", "a", 3), gang_in("y", "c", 2), queues=(*FAMILY, third), cpu=5)
+
+
+def test_members_beyond_those_needed_may_borrow() -> None:
+    """They join last, in room that is too little for the gang that waits."""
+    w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 3), gang_in("y", "a", 1, members=3)
+    assert in_family(w, x, y.needing(1)) == ()
+    assert faults(made(W, X), *SCENE, W, X) == (GUARANTEE,)
+    grows = gang_in("x", "b", 1, members=5).needing(1)
+    assert faults(made(W, grows), *SCENE, W, grows) == ()
+
+
+def test_a_start_that_could_take_the_cover_of_others_is_not_judged() -> None:
+    w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 3), gang_in("y", "a", 3)
+    less = (queue("p", guaranteed=(("cpu", 4000),)), *FAMILY[1:])
+    assert in_family(w, x, y, queues=less) == ()
+    apart = (
+        queue("q", guaranteed=(("cpu", 6000),)),
+        replace(FAMILY[1], parent="q"),
+        queue("c", parent="q"),
+    )
+    assert in_family(w, x, y, queues=(*FAMILY[::2], *apart)) == (LEAF,)
+    narrow = (queue("p", guaranteed=(("cpu", 1000),)), *FAMILY[2:], *apart)
+    assert in_family(w, x, y, queues=narrow) == (LEAF,)

@@ -5,6 +5,7 @@ Where the walk refuses starts of an answer, they are left out and the program is
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple
 
 from ...gang.demand import PlacementRequest
@@ -42,6 +43,7 @@ class RoundContext:
     held: HeldCover | None
     limits: SearchLimits
     later: LaterRounds
+    tier: float = inf  # of the queues that may cover what starts, at most
     started: Sequence[QueuedGang] = ()  # covered together with what this round starts
 
 
@@ -62,9 +64,8 @@ def covered_round(
     """
     ledger, sets = context.ledger, _Covered(context)
     starts = [ledger.least_start(want) for want in wants]
-    again = {start.key for start in starts}
-    running = [gang for gang in ledger.running if gang.key not in again]
-    found = cover_rows.cover_rows(ledger.tree, running, starts)
+    running, together = sets.running(starts), {gang.key for gang in context.started}
+    found = cover_rows.cover_rows(ledger.tree, running, starts, context.tier, together)
     candidates = {start.key for start in found.starts}
     left = [want for want in wants if want.gang.key in candidates]
     rows = [QueueLimit(row.queue, row.line, row.room, 0, row.gangs) for row in found.rows]
@@ -120,7 +121,8 @@ class _Covered(_Borrowing):
         """Whether these would be covered together, and leave a starved gang its cover."""
         tree, together = self.context.ledger.tree, (*self.context.started, *starts)
         running = self.running(together)
-        is_covered = not starts or cover.would_be_covered(tree, running, together)
+        tier = self.context.tier
+        is_covered = not starts or cover.would_be_covered(tree, running, together, tier)
         return is_covered and _Borrowing.allows(self, starts)
 
 

@@ -1,7 +1,7 @@
 """What each queue is charged as a plan goes: the gangs that run, and what the plan has started."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
@@ -12,7 +12,7 @@ from ...model.decisions import Assignment
 from ...model.keys import GangKey, NodeName, Uid
 from ...model.queues import QueueRecord
 from ...model.resources import NOTHING, Resources
-from ...queues import charge
+from ...queues import charge, cover
 from ...queues.charge import GangCharge
 from ...queues.cover import QueuedGang
 from ...queues.share import Borrower, Shares
@@ -179,6 +179,32 @@ class QueueLedger:
         return QueuedGang(
             gang.key, queue, gang.priority, minimum, extras, is_protected=is_protected
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entitlements:
+    """Which gangs are entitled before the plan; those that request the same are walked once."""
+
+    ledger: QueueLedger
+    known: dict[tuple[str, int, Resources, bool], bool] = field(default_factory=dict)
+
+    def includes(self, want: PlacementRequest) -> bool:
+        """Whether the gang would be covered without those of its queue that come after it."""
+        start, tree = self.ledger.started(want), self.ledger.tree
+        lines = cover.on_lines(tree, start.minimum)
+        kind = start.queue, start.priority, lines, start.is_protected
+        if kind not in self.known:
+            others = [
+                gang
+                for gang in self.ledger.running
+                if gang.queue != start.queue or gang.priority > start.priority
+            ]
+            self.known[kind] = cover.would_be_covered(tree, others, [start])
+        return self.known[kind]
+
+    def candidacy(self, want: PlacementRequest) -> tuple[str, bool]:
+        """Among whom the first may be the starved gang: its queue, and whether it is entitled."""
+        return self.ledger.queued.queue_of(want.gang), self.includes(want)
 
 
 def extra_of(want: PlacementRequest) -> tuple[str, Resources]:

@@ -5,7 +5,7 @@ turns. Each stage is decided in the room and the limits that those before it lea
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ...gang import demand
@@ -16,10 +16,8 @@ from ...model.keys import GangKey
 from ...queues import cover, share
 from ...queues.cover import QueuedGang
 from ...queues.share import Borrower
-from ...queues.use import ChargedGangs
 from ..compile import capacity, problems
 from ..compile.capacity import FitByShape
-from ..queued_gangs import QueuedGangs
 from ..search import bounds, starvation
 from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
@@ -28,7 +26,7 @@ from ..search.round_proof import LaterRounds
 from ..search.starvation import StarvedGang
 from . import covered_round, fixed_round, turns_round
 from .covered_round import HeldCover, RoundContext
-from .ledger import QueueLedger, extra_of
+from .ledger import Entitlements, QueueLedger, extra_of
 
 Wants = Sequence[PlacementRequest]
 _PartOfGang = TypeVar("_PartOfGang", PlacementRequest, MemberCounts)
@@ -90,46 +88,37 @@ class QueueStages:
 
 
 def order(
-    queued: QueuedGangs,
-    charged: ChargedGangs,
-    counts: Sequence[MemberCounts],
+    entitlements: Entitlements,
     wants: Wants,
     *,
     candidates: Sequence[StarvedGang],
     policy: Policy,
 ) -> QueueStages:
-    """The stages for these gangs; ``candidates`` are the starved ones, the first of each queue."""
-    ledger = QueueLedger.of(queued, charged, counts)
-    return QueueStages(ledger, wants, _starved(ledger, candidates, policy), queued.stopped)
+    """The stages for these gangs; ``candidates`` are starved ones.
+
+    They are the first entitled gang of each queue, and the first of its others.
+    """
+    ledger = entitlements.ledger
+    starved = _starved(entitlements, candidates, policy)
+    return QueueStages(ledger, wants, starved, ledger.queued.stopped)
 
 
 def _starved(
-    ledger: QueueLedger, candidates: Sequence[StarvedGang], policy: Policy
+    entitlements: Entitlements, candidates: Sequence[StarvedGang], policy: Policy
 ) -> StarvedQueueGang | None:
     """The candidate that waits longest, of the entitled ones if there are any."""
     ranked = [
         (borrows, starvation.falls_due(gang.want, policy), gang)
         for gang in candidates
         if not (
-            (borrows := not is_entitled(ledger, gang.want))
-            and ledger.started(gang.want).is_protected
+            (borrows := not entitlements.includes(gang.want))
+            and entitlements.ledger.started(gang.want).is_protected
         )
     ]
     if not ranked:
         return None
     borrows, _, first = min(ranked, key=lambda rank: (*rank[:2], rank[2].want.gang.key))
     return StarvedQueueGang(first, not borrows)
-
-
-def is_entitled(ledger: QueueLedger, want: PlacementRequest) -> bool:
-    """Whether the gang would be covered without those of its queue that come after it."""
-    start = ledger.started(want)
-    others = [
-        gang
-        for gang in ledger.running
-        if gang.queue != start.queue or gang.priority > start.priority
-    ]
-    return cover.would_be_covered(ledger.tree, others, [start])
 
 
 @dataclass(eq=False)
@@ -141,6 +130,7 @@ class _Stage:
     ledger: QueueLedger
     limits: SearchLimits
     held: HeldCover | None = None
+    started: list[GangKey] = field(default_factory=list)  # covered together since members joined
 
     @property
     def waiting(self) -> Wants:
@@ -171,6 +161,15 @@ class _Stage:
     def start_covered(self, is_meant: Callable[[Gang], bool]) -> None:
         """Start those of the gangs that would be covered, and let gangs grow with them.
 
+        Leaves come first: nobody takes by the cover of a parent what a leaf guarantees.
+        """
+        self.started = []
+        for tier in self.ledger.tree.covering_tiers:
+            self._start_of_tier(tier, is_meant)
+
+    def _start_of_tier(self, tier: int, is_meant: Callable[[Gang], bool]) -> None:
+        """Start the gangs that queues up to this tier would cover, and let gangs grow with them.
+
         What is decided together ends where gangs of a priority grow.
         """
         waiting = [want for want in self.waiting if is_meant(want.gang)]
@@ -185,10 +184,10 @@ class _Stage:
         for priority in sorted(wants.keys() | levels.keys(), reverse=True):
             together += wants.get(priority, ())
             if level := levels.get(priority):
-                self._start_together(together)
-                self._extend_covered(level)
-                together = []
-        self._start_together(together)
+                self._start_together(together, tier)
+                self._extend_covered(level, tier)
+                self.started, together = [], []
+        self._start_together(together, tier)
 
     def start_borrowers(self) -> None:
         """Start gangs that borrow, and let gangs grow, by turns.
@@ -236,15 +235,15 @@ class _Stage:
         new = [want.gang.key for want in gangs if self.plan.has_placed(want)]
         return self._extras([self.ledger.counts[key] for key in new])
 
-    def _start_together(self, wants: Wants) -> None:
-        started: list[GangKey] = []
+    def _start_together(self, wants: Wants, tier: int) -> None:
         while wants := self._that_may_start(wants):
-            context = self._context(wants)
-            context = replace(context, started=[self.ledger.gangs[key] for key in started])
+            started = [self.ledger.gangs[key] for key in self.started]
+            context = replace(self._context(wants), tier=tier, started=started)
             answer = covered_round.covered_round(self.plan, wants, context)
             self._take(answer.plan, answer.decided)
             decided = {want.gang.key for want in answer.decided}
-            started += (key for key in decided if key in self.ledger.gangs)
+            placed = (want for want in answer.decided if self.plan.has_placed(want))
+            self.started += (want.gang.key for want in placed)
             wants = [want for want in wants if want.gang.key not in decided]
 
     def _context(self, wants: Wants) -> RoundContext:
@@ -315,10 +314,12 @@ class _Stage:
             for want in demand.growth_requests(counts, self.plan.assigned)
         ]
 
-    def _extend_covered(self, growing: Sequence[MemberCounts]) -> None:
-        """Let members join that the walk would cover."""
+    def _extend_covered(self, growing: Sequence[MemberCounts], tier: int) -> None:
+        """Let members join that the walk would cover by a queue up to this tier."""
         if extras := self._extras(growing):
-            covered = cover.walk(self.ledger.tree, self._running_with(extras)).extras
+            tree = self.ledger.tree
+            found = cover.walk(tree, self._running_with(extras)).extras
+            covered = {extra for extra, queue in found.items() if tree.tiers[queue] <= tier}
             self._extend([w for w in extras if (w.gang.key, extra_of(w)[0]) in covered])
 
     def _extend(self, wants: Wants) -> None:

@@ -78,9 +78,9 @@ class HeldCapacity:
         return is_below and gang.key != self.gang.key
 
 
-def priority_of(gang: Gang) -> int:
+def priority_of(want: PlacementRequest) -> int:
     """The level of a gang if there are no Queues."""
-    return gang.priority
+    return want.gang.priority
 
 
 def starved(
@@ -90,7 +90,7 @@ def starved(
     policy: Policy,
     trials: StarvationTrials,
     *,
-    level_of: Callable[[Gang], Hashable] = priority_of,
+    level_of: Callable[[PlacementRequest], Hashable] = priority_of,
 ) -> tuple[StarvedGang, ...]:
     """The gangs that go first: of each level the gang that has waited longest, if it is starved.
 
@@ -108,7 +108,7 @@ def starved(
     late.sort(key=lambda w: (-w.gang.priority, falls_due(w, policy), w.gang.key))
     levels: dict[Hashable, list[PlacementRequest]] = {}
     for want in late:
-        levels.setdefault(level_of(want.gang), []).append(want)
+        levels.setdefault(level_of(want), []).append(want)
     candidates = [_candidates_of(level, base, vacant, trials) for level in levels.values()]
     trials.choose(
         problem for level_candidates in candidates for _, problem in level_candidates.doubtful

@@ -100,13 +100,47 @@ def test_a_higher_priority_starts_first_among_covered_gangs_of_a_queue() -> None
     assert started(made) == {"y"}
 
 
-def test_a_high_priority_that_a_parent_covers_takes_the_room_that_a_sibling_guarantees() -> None:
-    """Which docs/queues.md counts among what does not hold yet; a limit of the queue ends it."""
+def test_what_a_leaf_guarantees_comes_before_a_higher_priority_that_a_parent_covers() -> None:
     parent, other = queue("p", **gpus(8)), queue("y", parent="p", **gpus(4))
     gangs = waits("high", "x", 8, priority=9), waits("low", "y", 4)
-    for most, starts in (None, {"high"}), (4, {"low"}):
+    for most in None, 4:
         own = queue("x", parent="p", **gpus(4, most))
-        assert started(planned(eight(), parent, own, other, *gangs)) == starts
+        made = planned(eight(), parent, own, other, *gangs)
+        assert (started(made), made.proved) == ({"low"}, True)
+    wide, x, y = queue("p", **gpus(6)), queue("x", parent="p", **gpus(2)), queue("y", parent="p")
+    some = [waits(f"x{i}", "x", 1, priority=9) for i in range(6)]
+    made = planned(node("n1", gpu=6), wide, x, replace(y, guaranteed=((GPU, 2),)), *some, low(2))
+    assert {"low"} < started(made)
+
+
+def test_a_gang_that_a_parent_covers_and_that_runs_keeps_its_room() -> None:
+    parent, own = queue("p", **gpus(8)), queue("x", parent="p", **gpus(4))
+    other = queue("y", parent="p", **gpus(4))
+    assert started(planned(eight(), parent, own, other, *runs("r", own, 8), low(4))) == set()
+
+
+def low(gpu: int) -> GangBuilder:
+    """A gang of the queue y without priority."""
+    return waits("low", "y", gpu)
+
+
+def test_a_leaf_s_own_guarantee_counts_as_much_at_any_depth() -> None:
+    """A queue above several leaves comes after them; one above a single leaf is as good as it."""
+    flat = queue("x", **gpus(4))
+    deep = queue("p", **gpus(8)), queue("m", parent="p", **gpus(8)), queue("y", parent="m")
+    sibling, low_one = queue("z", parent="m"), waits("low", "x", 4)
+    high = waits("high", "y", 8, priority=9)
+    assert started(planned(eight(), flat, *deep, sibling, high, low_one)) == {"low"}
+    assert started(planned(eight(), flat, *deep, high, low_one)) == {"high"}
+
+
+def test_members_join_by_a_leaf_s_guarantee_before_gangs_start_by_a_parent_s() -> None:
+    parent, own = queue("p", **gpus(8)), queue("x", parent="p", **gpus(2))
+    other = queue("y", parent="p", **gpus(2))
+    grows = gang("g").of(4, gpu=1).needing(1).priority(9).but(queue="x", created=NOW)
+    some = parent, own, other, grows
+    assert members(planned(node("n1", gpu=4), *some, low(2))) == {"g": 2, "low": 1}
+    assert members(planned(node("n1", gpu=4), *some, low(3))) == {"g": 4}
 
 
 def test_the_queue_that_has_borrowed_less_borrows_first() -> None:
@@ -436,15 +470,31 @@ def test_high_priorities_that_all_start_are_decided_before_the_others() -> None:
     assert {"x", "y"} <= started(made)
 
 
-def test_lower_priorities_are_covered_together_with_those_decided_before_them() -> None:
-    """With w and the extras of r, nothing of the guarantee is left that covers x."""
-    parent, a, b = queue("p"), queue("pa", parent="p"), queue("pb", parent="p", **gpus(6))
-    bound = gang("r").of(3, gpu=1).needing(1).bound_on("n1", "n1", "n1").but(queue="pb")
-    starts = (RoleAtStart("", 1, resources(gpu=1, pods=1)),)
-    r = bound, replace(reservation(bound), record=QueueRecord("pb", b.uid, 1.0, starts))
-    x, w = waits("x", "pa", 2, priority=1), waits("w", "pb", 3, created=NOW - 9)
-    other = queue("c"), waits("y", "c", 3, priority=1)
-    made = planned(node("n1", gpu=8), parent, a, b, *r, x, w, *other)
+def test_a_starved_gang_that_borrows_keeps_none_of_its_queue_from_their_guarantee() -> None:
+    """Of several that the guarantee covers, the one that waits longest goes first."""
+    a, b = queue("a", **gpus(1)), queue("b", **gpus(1))
+    big, small = starves("big", "a", 2), starves("small", "a", 1, created=1)
+    made = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, small)
+    assert (started(made), made.proved) == ({"small"}, True)
+    later = starves("later", "a", 1, priority=0, created=2)
+    made = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, later, small)
+    assert started(made) == {"small"}
+    made = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, waits("later", "a", 1))
+    assert started(made) == set()
+
+
+def test_no_member_joins_a_gang_that_does_not_start() -> None:
+    grows = gang("g").of(3, gpu=1).needing(2).but(queue="a", created=NOW)
+    made = planned(node("n1", gpu=1), A, B, grows, waits("y", "b", 1))
+    assert started(made) == {"y"}
+
+
+def test_gangs_of_all_tiers_are_covered_together() -> None:
+    """The walk takes t before x, which no guarantee would cover then: so t borrows, after y."""
+    above = queue("p", **gpus(2)), queue("n", parent="p")
+    parent, a, b = queue("m", parent="p", **gpus(2)), queue("a", parent="m"), queue("b", parent="m")
+    some = waits("x", "a", 2), waits("t", "b", 1, created=NOW - 9), waits("y", "c", 1, priority=1)
+    made = planned(node("n1", gpu=3), *above, parent, a, b, queue("c"), *some)
     assert started(made) == {"x", "y"}
 
 

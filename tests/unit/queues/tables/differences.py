@@ -7,8 +7,8 @@ class Difference(StrEnum):
     """``docs/coming-from.md`` prints them."""
 
     COVER = (
-        "Gangs that would be covered start before older ones that borrow, and among each other by "
-        "priority and value, because a parent's guarantee counts as much as a leaf's."
+        "Gangs that would be covered start before older ones that borrow, and those by a leaf's "
+        "guarantee before those by a parent's, because that is for all of its leaves."
     )
     TURNS = (
         "Turns go by shares in steps of 5 % of the cluster, before the gang itself counts, and one "
