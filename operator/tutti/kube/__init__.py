@@ -1,1 +1,1 @@
-"""The only code that knows the API server: wire formats, decoding, encoding, calls, watches."""
+"""The only code that speaks with the API server: wire formats, codecs, calls, watches."""

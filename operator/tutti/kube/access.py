@@ -1,7 +1,7 @@
-"""How to reach the API server: kubeconfig or service account, and sessions that sign every request.
+"""Access to the API server: kubeconfig or service account, and sessions that sign every request.
 
-Separate from the client because kopf needs a session too. Credentials are the kubernetes client's
-business: exec plugins, rotated tokens, certificates.
+Both ``client`` and kopf use these sessions. The kubernetes client handles credentials: exec
+plugins, rotated tokens, certificates.
 """
 
 import logging
@@ -19,7 +19,7 @@ from kubernetes.aio.config import kube_config
 
 from . import errors, kubeconfig_errors
 
-# What a file that is no kubeconfig may raise.
+# The exceptions of reading a file that is not a valid kubeconfig.
 _UNREADABLE = (
     kubernetes_config.ConfigException,
     yaml.YAMLError,
@@ -36,7 +36,7 @@ NAMED = 8  # contexts that one line names at most; arbitrary
 
 
 class Access:
-    """Where the API server is and how to be let in; makes sessions, ours and kopf's."""
+    """The address of the API server and the credentials; makes sessions for Tutti and kopf."""
 
     def __init__(self, configuration: kubernetes_client.Configuration) -> None:
         self._configuration = configuration
@@ -46,10 +46,10 @@ class Access:
 
     @classmethod
     async def load(cls, kubeconfig: str | None = None, context: str | None = None) -> Self:
-        """Load a kubeconfig if one is named or set, else the pod's own service account.
+        """Load a kubeconfig if one is named or set, or else the service account of the pod.
 
         Raises:
-            errors.NoAccess: neither can be read, in one sentence.
+            errors.NoAccess: neither can be read; the message is one sentence.
         """
         configuration = kubernetes_client.Configuration()
         paths = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
@@ -80,7 +80,7 @@ class Access:
     async def _sign(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        # An exec plugin or a rotated service account token may answer anew every time.
+        # An exec plugin or a rotated service account may give another token at every request.
         try:
             token = await self._configuration.get_api_key_with_prefix(
                 "BearerToken", alias="authorization"
@@ -94,7 +94,7 @@ class Access:
 
 
 def namespace_of(kubeconfig: str | None = None, context: str | None = None) -> str:
-    """The namespace that a context of a kubeconfig names, as kubectl reads it; else default."""
+    """The namespace of a context of a kubeconfig, as kubectl reads it; else ``default``."""
     path = _existing(kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig())
     if not path:
         return DEFAULT_NAMESPACE
@@ -108,7 +108,7 @@ def namespace_of(kubeconfig: str | None = None, context: str | None = None) -> s
 async def _take_in(
     configuration: kubernetes_client.Configuration, path: str, context: str | None
 ) -> None:
-    """Set what these files say of a context.
+    """Set up the configuration from a context of these files.
 
     Raises:
         errors.NoAccess: there is no such context, or its exec plugin gives no credentials.
@@ -125,7 +125,7 @@ async def _take_in(
 
 @contextmanager
 def _log_of_plugins() -> Iterator[list[str]]:
-    """What the loader logs of an exec plugin that fails, in place of its log: it would go on."""
+    """Collect the errors that the loader would log about an exec plugin; it raises none."""
     messages: list[str] = []
 
     def is_other(record: logging.LogRecord) -> bool:
@@ -145,8 +145,8 @@ def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
     """Name and content of the requested context of these files, or else of the current one.
 
     Raises:
-        errors.NoAccess: there is no such context; the sentence says which there are. Or a file
-            holds nothing.
+        errors.NoAccess: there is no such context, and the sentence names the contexts that exist;
+            or a file is empty.
     """
     for file in path.split(os.pathsep):
         if yaml.safe_load(Path(file).read_text()) is None:
@@ -167,7 +167,7 @@ def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
 
 
 def _existing(path: str | None) -> str | None:
-    """Of several files, separated by colons, those that are there, as for kubectl."""
+    """The files that exist of a list separated by colons, as for kubectl; None if none exists."""
     files = (file for file in (path or "").split(os.pathsep) if os.path.exists(file))  # noqa: PTH110
     return os.pathsep.join(files) or None
 

@@ -1,7 +1,8 @@
 """Refusals of the API server, and when Tutti tries again.
 
-Every Snapshot has them. Until then plans leave a refused gang or pod out, since its room would stay
-unused. Only a server that is away stops a cycle; a problem with one object concerns only that one.
+Every Snapshot has the refusals. While one lasts, plans leave the refused gang or pod out, because
+its room would stay unused. Only a server that is away stops a cycle; a problem with one object
+affects only that object.
 """
 
 import logging
@@ -18,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 Clock = Callable[[], float]  # seconds since the epoch
 
-REFUSED_SECONDS = 30.0  # the shortest wait after a refusal: rights get granted
-CONFLICT_SECONDS = 5.0  # the shortest after a conflict, which usually ends in milliseconds
+REFUSED_SECONDS = 30.0  # the shortest wait after a refusal, in which rights may be granted
+CONFLICT_SECONDS = 5.0  # the shortest wait after other errors, which usually pass sooner
 LONGEST_SECONDS = 300.0  # each further refusal doubles the wait, up to this
-FORGOTTEN_SECONDS = 3600.0  # after the wait: a gang without room makes no request meanwhile
+FORGOTTEN_SECONDS = 3600.0  # a refusal is kept so long after its wait; the gang may lack room
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,10 @@ class ApiBackoff:
     gang: GangKey
     sentence: str
     wait: float  # seconds
-    until: float
+    until: float  # seconds since the epoch
 
     def stands(self, now: float) -> bool:
-        """Whether the wait still lasts; not after the clock went back, when that is unknown."""
+        """Whether the wait still lasts; False if the clock went back, so that this is unknown."""
         return now < self.until <= now + self.wait
 
 
@@ -42,16 +43,17 @@ class ApiBackoffs:
     """Refusals, by the uid of the gang or pod that they concern."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
-        """Start with none; ``wake`` is called at each refusal: the next cycle has another plan."""
+        """Start without refusals; ``wake`` is called at each refusal, as it changes the plan."""
         self._wake = wake
         self._by_uid: dict[Uid, ApiBackoff] = {}
 
     def back_off(
         self, uid: Uid, gang: GangKey, sentence: str, *, seconds: float, now: float
     ) -> None:
-        """Try again in the next cycle, then only after a wait; log the sentence if it is new.
+        """Record a refusal; log the sentence if it is new.
 
-        So a problem that passes at once delays no gang.
+        Tutti tries again in the next cycle, so a problem that passes at once delays no gang. After
+        each further refusal it waits, at least ``seconds``.
         """
         earlier = self._by_uid.get(uid)
         if earlier is None or earlier.sentence != sentence:
@@ -64,7 +66,7 @@ class ApiBackoffs:
     def backing_off_on_refusal(
         self, uid: Uid, gang: GangKey, operation: str, clock: Clock
     ) -> Iterator[None]:
-        """Back off if the API server refuses ``operation``, which concerns this gang or pod.
+        """Back off if the API server refuses ``operation`` for this gang or pod.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -80,16 +82,16 @@ class ApiBackoffs:
             self.back_off(uid, gang, sentence, seconds=seconds, now=clock())
 
     def holds_off(self, uid: Uid, now: float) -> bool:
-        """Whether this gang or pod was refused a moment ago."""
+        """Whether the wait after a refusal of this gang or pod still lasts."""
         refusal = self._by_uid.get(uid)
         return refusal is not None and refusal.stands(now)
 
     def forget(self, uid: Uid) -> None:
-        """Forget the refusal: the API server did not refuse this time."""
+        """Forget a refusal, because the API server did not refuse this time."""
         self._by_uid.pop(uid, None)
 
     def snapshot(self, now: float) -> Mapping[Uid, ApiRefusal]:
-        """The refusals that were repeated in the next cycle and not lifted since."""
+        """The refusals that were repeated at least once and are not forgotten yet."""
         return {
             uid: ApiRefusal(
                 refusal.sentence, refusal.until if refusal.until <= now + refusal.wait else now
@@ -99,9 +101,10 @@ class ApiBackoffs:
         }
 
     def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, ApiBackoff]:
-        """The refusals for these gangs, of each gang the one that has stood the longest.
+        """The oldest refusal that still lasts for each of these gangs.
 
-        Forgets refusals of other gangs, and those that ended ``FORGOTTEN_SECONDS`` ago.
+        This also forgets refusals of other gangs, and refusals whose wait ended
+        ``FORGOTTEN_SECONDS`` ago.
         """
         self._by_uid = {
             uid: refusal

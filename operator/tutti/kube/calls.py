@@ -1,7 +1,4 @@
-"""Every kind of call that Tutti makes: what the ClusterRole must grant.
-
-Separate from the client so that a test, and a reader, can hold the two side by side.
-"""
+"""Every kind of call that Tutti makes, and the right that the ClusterRole must grant for it."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +9,7 @@ from ..model.keys import POD_GROUP, ApiKind
 from . import errors, wire
 
 CORE_VERSION, TUTTI_VERSION = "v1", "v1alpha1"
-# What is a segment of a path and no more; the names of Kubernetes' objects are of fewer characters.
+# Names that are one segment of a path; names of Kubernetes objects have no other characters.
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]+")
 MOST_QUOTED = 253  # characters of a name
 METHODS = {
@@ -30,18 +27,18 @@ V = TypeVar("V")
 
 
 def api_version(group: str, version: str) -> str:
-    """The version of an API as objects carry it."""
+    """The ``apiVersion`` of objects of this group and version."""
     return f"{group}/{version}" if group else version
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """What a ClusterRole rule must grant for one call, and where that call goes."""
+    """The right that a ClusterRole must grant for one call, and the path of that call."""
 
     group: str
     resource: str  # with its subresource: ``pods/binding``
     verb: str
-    version: str = field(default=CORE_VERSION, compare=False)  # of the API; rules name none
+    version: str = field(default=CORE_VERSION, compare=False)  # of the API; roles do not name it
 
     @property
     def method(self) -> str:
@@ -49,11 +46,11 @@ class Right:
         return METHODS[self.verb]
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """The path on the server; without a namespace, of the objects of all of them.
+        """The path on the server; without a namespace, the path of objects of all namespaces.
 
         Raises:
-            errors.Gone: no object can have such a name, which may be what a user wrote into a
-                reference: it would be a path to something else.
+            errors.Gone: no object can have such a name. Users may write such a name into a
+                reference, and the path would lead to something else.
         """
         for segment in (namespace, name):
             if segment and not NAME.fullmatch(segment):
@@ -65,7 +62,7 @@ class Right:
 
 
 class Call:
-    """Every kind of call that Tutti makes but lists and watches, which each ``Kind`` has."""
+    """Every kind of call that Tutti makes, except the lists and watches of each ``Kind``."""
 
     GET_POD = Right("", "pods", "get")
     BIND = Right("", "pods/binding", "create")
@@ -87,7 +84,7 @@ class Call:
 
 
 class Stream(NamedTuple):
-    """One list-and-watch: where it is, and which objects of it are wanted."""
+    """One list-and-watch: its rights, and the field selector of the wanted objects."""
 
     name: str
     lists: Right
@@ -96,24 +93,25 @@ class Stream(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The same for both calls."""
+        """The path of both calls."""
         return self.lists.path()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind(Generic[W, V]):
-    """A kind of API objects that Tutti lists and watches: where they are, and how they are read.
+    """A kind of API objects that Tutti lists and watches: their path, and how they are decoded.
 
-    Streams, stores, the check of the ClusterRole and the reading of files follow from it.
+    Streams, stores, the check of the ClusterRole and the reading of files use it.
     """
 
     api: ApiKind
     plural: str  # in paths and in roles
     model: type[W]  # the fields that are read
-    decode: Callable[[W], V]  # to None where an object is of no interest
+    decode: Callable[[W], V]  # returns None for an object that Tutti ignores
     is_namespaced: bool = True
-    version: str = CORE_VERSION  # of the API in which its objects are read and written
-    # Its CRD may be missing, as after an upgrade by Helm, which adds none: then there are none.
+    version: str = CORE_VERSION  # the API version in which its objects are read and written
+    # Whether its CRD may be missing, as after an upgrade by Helm, which adds no CRDs. Then there
+    # are no objects.
     is_optional: bool = False
 
     @property
@@ -123,14 +121,14 @@ class Kind(Generic[W, V]):
 
     @property
     def title(self) -> str:
-        """The plural as people write it: PriorityClasses."""
+        """The plural in words for users: PriorityClasses."""
         return self.api.kind + self.plural[len(self.api.kind) :]
 
     def right(self, verb: str, subresource: str = "") -> Right:
-        """What a call about objects of this kind needs."""
+        """The right that a call about objects of this kind needs."""
         resource = f"{self.plural}/{subresource}" if subresource else self.plural
         return Right(self.api.group, resource, verb, self.version)
 
     def stream(self, selector: str = "", name: str = "") -> Stream:
-        """The list-and-watch of the objects of this kind that a field selector meets."""
+        """The list-and-watch of the objects of this kind that match a field selector."""
         return Stream(name or self.title, self.right("list"), self.right("watch"), selector)

@@ -1,7 +1,7 @@
-"""The Api: every call that Tutti makes, and the only code that speaks HTTP.
+"""The client of the API server: every call that Tutti makes.
 
-One protocol with the writes and single reads of the cycle, one with those of leader election, one
-with lists and watches; ``Client`` implements all of them.
+``Api`` has the writes and single reads of the cycle, ``Leases`` the calls of leader election, and
+``Source`` lists and watches. ``Client`` implements all three.
 """
 
 import asyncio
@@ -35,16 +35,16 @@ from .gang_sources import (
 )
 
 REQUEST_SECONDS = 30.0
-WATCH_SECONDS = 290  # a request to the server, which ends watches after 30 to 60 minutes itself
+WATCH_SECONDS = 290  # requested of the server, which by itself ends watches after 30 to 60 minutes
 DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
-BUDGET = "disruption budget"  # what a refusal for one's sake says
+BUDGET = "disruption budget"  # in the message of an eviction that a budget refuses
 OK, TOO_MANY = 200, 429
 PAGE = 500  # kubectl's and client-go's page size
 
 V = TypeVar("V")
 W = TypeVar("W", bound=wire.Object)
 Heard = Callable[[Right, int], None]
-NO_ANSWER = 0  # the status that is heard of a call that got none
+NO_ANSWER = 0  # the status for ``heard`` of a call without an answer
 
 
 def ignore_call(_call: Right, _status: int) -> None:
@@ -52,107 +52,107 @@ def ignore_call(_call: Right, _status: int) -> None:
 
 
 class Api(Protocol):
-    """What the cycle does to the cluster: the seam that the in-memory fake stands behind.
+    """The writes and single reads of a cycle; tests replace it by an in-memory API.
 
-    Every method raises ``errors.ApiError``: ``Unavailable`` also where an answer cannot be read.
+    Every method raises ``errors.ApiError``, ``Unavailable`` also if an answer cannot be read.
     """
 
     async def bind(self, assignment: Assignment) -> None:
         """Bind one pod, on condition that its uid and resourceVersion are still the same."""
 
     async def read_member(self, key: PodKey) -> Member:
-        """Read one pod as it is now; raises ``Gone`` where there is none."""
+        """Read one pod as it is now; raises ``Gone`` if there is none."""
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
-        """Set a condition, of itself PodScheduled, to False and say why; answers the pod then.
+        """Set a condition, by default PodScheduled, to False with a reason; return the new pod.
 
-        Raises ``Conflict`` where the pod is no longer as ``member`` says.
+        Raises ``Conflict`` if the pod has changed since ``member`` was read.
         """
 
     async def evict(self, member: Member) -> None:
         """Evict one pod, on condition that its uid and resourceVersion are still the same.
 
-        Raises ``Refused`` where a disruption budget does not allow it now.
+        Raises ``Refused`` if a disruption budget does not allow it now.
         """
 
     async def read_job(self, namespace: str, name: str) -> Job:
-        """Read what a Job still stands; raises ``Gone`` where there is none."""
+        """Read how many failures a Job still tolerates; raises ``Gone`` if there is no such Job."""
 
     async def read_text(self, namespace: str, key: ConfigMapKey) -> str | None:
-        """Read a text of a ConfigMap, None where it has no such key.
+        """Read a text of a ConfigMap; None if it has no such key.
 
-        Raises ``Gone`` where there is no such ConfigMap.
+        Raises ``Gone`` if there is no such ConfigMap.
         """
 
     async def declare(self, namespace: str, group: Mapping[str, Any]) -> GangObject:
-        """Create a PodGroup; raises ``Conflict`` where there is one of that name."""
+        """Create a PodGroup; raises ``Conflict`` if there is one of that name."""
 
     async def reserve(self, reservation: Reservation) -> Reservation:
-        """Create a Reservation; raises ``Conflict`` where the gang already has one."""
+        """Create a Reservation; raises ``Conflict`` if the gang already has one."""
 
     async def adopt(self, reservation: Reservation, term: LeaderTerm) -> Reservation:
         """Sign a standing Reservation with this term; the old term can no longer delete it."""
 
     async def amend(self, reservation: Reservation) -> Reservation:
-        """Change the placement of a Reservation, on condition that it is as it was seen."""
+        """Change the placement of a Reservation, on condition that it has not changed."""
 
     async def release(self, reservation: Reservation) -> None:
-        """Delete a Reservation, on condition that it is as it was seen."""
+        """Delete a Reservation, on condition that it has not changed."""
 
     async def read_lease(self) -> Lease:
-        """Read the Lease as it is now, not from a cache; without a version where there is none."""
+        """Read the Lease as it is now, not from a cache; without a version if there is none."""
 
     async def write_status(
         self, gang: GangKey, status: Mapping[str, Any], version: str = ""
     ) -> GangObject:
-        """Merge fields into the status of what declares a gang; answers the object then.
+        """Merge fields into the status of the object that declares a gang; return the new object.
 
-        With a ``version`` only while the object has that one: else it raises ``errors.Conflict``.
+        Raises ``errors.Conflict`` if ``version`` is not empty and the object has another one.
         """
 
     async def read_job_pods(self, group: GangObject) -> JobPods:
-        """Read what the job of a gang says of the pods that it will make.
+        """Read the pods that the job of a gang will create.
 
-        Raises ``Gone`` where there is no such job, and ``BadObject`` where it cannot be read.
+        Raises ``Gone`` if there is no such job, and ``BadObject`` if it cannot be read.
         """
 
     async def set_finalizers(self, queue: QueueObject, finalizers: Sequence[str]) -> QueueObject:
-        """Give a Queue these finalizers, on condition that it is as it was seen."""
+        """Set the finalizers of a Queue, on condition that it has not changed."""
 
     async def write_queue_status(
         self, queue: QueueObject, status: Mapping[str, Any]
     ) -> QueueObject:
-        """Merge fields into the status of a Queue; raises ``Conflict`` where it is another."""
+        """Merge fields into the status of a Queue; raises ``Conflict`` if it has changed."""
 
     async def say(self, event: encode.Event) -> None:
         """Create an Event."""
 
 
 class Leases(Protocol):
-    """What leader election does to the cluster. Every method raises ``errors.ApiError``."""
+    """The calls of leader election. Every method raises ``errors.ApiError``."""
 
     async def read_lease(self) -> Lease:
-        """Read the Lease as it is now; without a version where there is none."""
+        """Read the Lease as it is now; without a version if there is none."""
 
     async def write_lease(self, lease: Lease) -> Lease:
-        """Create or replace the Lease; raises ``Conflict`` where someone wrote it first."""
+        """Create or replace the Lease; raises ``Conflict`` if another client wrote it first."""
 
 
 class Source(Protocol):
-    """Lists and watches, as bytes: what they hold is the decoder's business."""
+    """Lists and watches, as bytes that the caller decodes."""
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
-        """List one page, the first or the one ``after`` a continue token of the same list.
+        """List one page: the first page, or the page ``after`` a continue token of the same list.
 
         Raises ``errors.ApiError``.
         """
 
     def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
-        """Follow from ``version``, one JSON line per event; ends when the server ends it."""
+        """Watch from ``version``, one JSON line per event, until the server ends the watch."""
 
 
 class Client:
-    """The real Api and Source; never retries: the next cycle does."""
+    """The implementation of Api, Leases and Source by HTTP. It never retries; the caller does."""
 
     def __init__(
         self,
@@ -163,9 +163,9 @@ class Client:
         clock: ServerClock | None = None,
         sources: Sequence[GangSource] = ALWAYS,
     ) -> None:
-        """``heard`` is told of each call and the status of its answer, ``clock`` its Date.
+        """``heard`` gets each call and the HTTP status of its answer; ``clock`` gets its Date.
 
-        ``sources`` say which gang a pod is in.
+        ``sources`` decide which gang a pod is in.
         """
         self._member = partial(decode.decode_member, sources=sources)
         self._clock = clock
@@ -186,7 +186,7 @@ class Client:
         await self._session.close()
 
     async def bind(self, assignment: Assignment) -> None:
-        """See ``Api.bind``; the server honours uid and resourceVersion of a Binding's metadata."""
+        """See ``Api.bind``; the server checks the uid and resourceVersion of a Binding."""
         path = Call.BIND.path(*assignment.pod)
         await self._send(Call.BIND, path, encode.binding(assignment))
 
@@ -203,7 +203,7 @@ class Client:
         return _read(body, wire.Pod, self._member)
 
     async def evict(self, member: Member) -> None:
-        """See ``Api.evict``; the server answers 429 for a budget as for a flood of requests."""
+        """See ``Api.evict``; the server answers 429 for a budget and for too many requests."""
         try:
             await self._send(Call.EVICT, Call.EVICT.path(*member.key), encode.eviction(member))
         except errors.Unavailable as problem:
@@ -268,7 +268,7 @@ class Client:
         return group
 
     async def read_job_pods(self, group: GangObject) -> JobPods:
-        """See ``Api.read_job_pods``; a large job is decoded beside the event loop."""
+        """See ``Api.read_job_pods``; a thread decodes the job, which may be large."""
         kind = job_kind(group.key.kind)
         if kind is None or group.job_awaiting_room is None:
             return JobPods(frozenset())
@@ -299,7 +299,7 @@ class Client:
         return _read(body, wire.Queue, queues.decode_queue)
 
     async def read_lease(self) -> Lease:
-        """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""
+        """See ``Leases.read_lease``; a GET without a version reads from the quorum of etcd."""
         try:
             body = await self._send(Call.GET_LEASE, Call.GET_LEASE.path(*self._lease))
         except errors.Gone:
@@ -331,7 +331,7 @@ class Client:
         await self._send(Call.CREATE_EVENT, path, encode.event(event))
 
     async def get(self, right: Right, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """Read what only people look at; raises ``errors.ApiError``."""
+        """Read an answer that is only shown to users; raises ``errors.ApiError``."""
         return await self._send(right, path, query=query)
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
@@ -412,10 +412,10 @@ def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:
 
 
 def _read(body: bytes, kind: type[W], decode_one: Callable[[W], V]) -> V:
-    """What the answer to a call says.
+    """Decode the answer to a call.
 
     Raises:
-        errors.Unavailable: it cannot be read; the request may have been carried out.
+        errors.Unavailable: the answer cannot be read; the request may have been carried out.
     """
     try:
         return decode_one(wire.parse_one(body, kind))
@@ -431,5 +431,5 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
         for line in whole:
             if line:
                 yield line
-                # A burst of thousands of events must not keep the cycle from its turn.
+                # Thousands of events at once must not block the event loop, so yield to it below.
         await asyncio.sleep(0)

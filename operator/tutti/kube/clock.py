@@ -1,33 +1,33 @@
-"""The API server's clock, as its answers date it: what it stamps and what we judge agree.
+"""The clock of the API server, estimated from the dates of its answers.
 
-Replicas judge each other's dates, and the API server's own. By the wall clock of each, one that is
-an hour ahead would give up at once what another reserved a minute ago.
+Replicas compare their time with dates that other replicas and the API server wrote. With its own
+wall clock, a replica that is an hour ahead would give up what another reserved a minute ago.
 """
 
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 
-RESOLUTION = 1.0  # seconds: an answer is dated in whole ones, rounded down
+RESOLUTION = 1.0  # seconds: dates of answers are rounded down to whole seconds
 
 
 class ServerClock:
-    """Seconds since the epoch; between two answers our own monotonic clock goes on."""
+    """Seconds since the epoch; between two answers it advances with our monotonic clock."""
 
     def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float]) -> None:
-        """Until the first answer, ``wall`` is taken to be right."""
+        """Until the first answer, the clock agrees with ``wall``."""
         self.monotonic = monotonic
         self._offset = wall() - monotonic()
-        self._known = ("", 0.0)  # the last date, and what it means
+        self._known = ("", 0.0)  # the last date, and its seconds since the epoch
 
     def __call__(self) -> float:
-        """The present."""
+        """The time now, in seconds since the epoch."""
         return self.monotonic() + self._offset
 
     def dated(self, date: str, sent: float) -> None:
-        """Take in the Date of an answer to what was sent at this time of ``monotonic``.
+        """Take in the Date of an answer to a request that was sent at this time of ``monotonic``.
 
-        It was dated between then and now: the clock moves by no more than that demands. A date
-        that cannot be read says nothing.
+        The answer was dated between that time and now. The clock moves only as far as this
+        requires. A date that cannot be read is ignored.
         """
         text, at = self._known
         if not date:

@@ -1,7 +1,7 @@
-"""Calls side by side, so many at a time, each to its end; one that fails stops no other.
+"""Concurrent calls, with a limit on how many run at a time; a failed call stops no other call.
 
-The cycle and its reports both use it. Neither sends thousands of requests to an API server that
-gives no answer at all, and one broken object does not hold up the rest.
+The cycle and its reports use it. So they do not send thousands of requests to an API server that
+gives no answer, and one object with an error does not delay the others.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ TOO_MANY = 429
 
 
 def is_away(problem: errors.ApiError) -> bool:
-    """Whether the server itself is the problem, so that asking for something else is no use.
+    """Whether the server itself is the problem, so that other requests would fail, too.
 
-    One that has too much to do says when to come back (apiserver's priority and fairness);
-    a webhook that answers so does not, and means one object.
+    With status 429, an overloaded server names the seconds to wait (API Priority and Fairness). A
+    webhook that answers 429 does not, and refuses one object only.
     """
     if not isinstance(problem, errors.Unavailable):
         return False
@@ -26,17 +26,17 @@ def is_away(problem: errors.ApiError) -> bool:
 
 
 class ConcurrencyLimit:
-    """Lets ``width`` calls through at a time."""
+    """Runs at most ``width`` calls at a time."""
 
     def __init__(self, width: int) -> None:
         self._slots = asyncio.Semaphore(width)
 
     async def all(self, calls: Iterable[Calling]) -> None:
-        """Make the calls, all of them whatever one of them meets, unless the server is away.
+        """Make all calls, even if some of them fail, unless the server is away.
 
         Raises:
-            errors.Unavailable: the server is away; calls that had not begun are left undone.
-            errors.ApiError: what a call met and did not deal with itself.
+            errors.Unavailable: the server is away; calls that had not begun are not made.
+            errors.ApiError: the first error of a call.
         """
         problems: list[errors.ApiError] = []
 

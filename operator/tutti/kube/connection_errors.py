@@ -1,7 +1,7 @@
-"""Why a request got no answer, in words: to which server it went, and what happened.
+"""Why a request got no answer, in words: the address of the server, and what happened.
 
-Separate from the client because what the HTTP library raises is in its own terms, and may hold
-headers with credentials: nothing of it is quoted but hosts, ports and the system's own words.
+Exceptions of the HTTP library may contain headers with credentials. So only hosts, ports and the
+messages of the operating system are quoted.
 """
 
 import errno
@@ -23,14 +23,14 @@ BY_NUMBER: Mapping[int, str] = {
 
 
 def why(problem: Exception, server: str) -> str:
-    """What became of a request to ``server``: one clause in one line."""
+    """What happened to a request to ``server``: one clause in one line."""
     if isinstance(problem, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
         return "the server is not named by an address with http:// or https://"
     return f"{_address(problem, server)} {_outcome(problem)}"
 
 
 def _address(problem: Exception, server: str) -> str:
-    """Host and port of the request: the server's, or those of a proxy before it."""
+    """Host and port of the server, or of the proxy in front of it that failed."""
     if isinstance(problem, aiohttp.ClientConnectorError):
         host, port = problem.host, problem.port
     else:
@@ -67,13 +67,13 @@ def _outcome(problem: Exception) -> str:
 
 
 def _mistrust(problem: Exception) -> str:
-    """What is wrong with a certificate, where the engine says it."""
+    """What is wrong with a certificate, if the TLS library says it."""
     message = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else ""
     return f": {message.rstrip('.')}" if message else ""
 
 
 def _by_number(problem: OSError) -> str:
-    """What the system says; of a file, such as a token's, that it stood in the way."""
+    """The message of the operating system; an error of a file, such as a token, names the file."""
     message = os.strerror(problem.errno) if problem.errno else "no reason is given"
     if problem.filename is not None:
         return f"was not asked: {problem.filename}: {message}"

@@ -1,15 +1,15 @@
-"""What the API server can answer instead of yes, sorted by what to do about it.
+"""The errors of the API server, sorted by what to do about them.
 
 * ApiError
-  - Conflict: someone wrote first; drop it, the next cycle looks again
-  - Gone: the object, or the version to watch from, has left; look again
-  - Refused: our bug, a size limit or missing rights; say it loudly, and ask again only much later
+  - Conflict: another client wrote first; drop the write, the next cycle looks again
+  - Gone: the object, or the version to watch from, is gone; look again
+  - Refused: a bug of Tutti, a size limit or missing rights; log an error, try again much later
   - Unavailable: wait, then look again
 * NoAccess: there is no API server to send requests to
-* BadObject: one object that cannot be read; the others can
+* BadObject: one object cannot be read; other objects can
 """
 
-# ruff: noqa: N818 - they are named for the situation, not for being errors
+# ruff: noqa: N818 - the classes are named for situations, without "Error"
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ from typing import Any
 MESSAGE_LIMIT = 500  # the API server may quote a whole object
 GONE = (404, 410)
 REFUSED = (400, 401, 403, 405, 406, 413, 415, 422)
-TOO_LARGE = "too large"  # etcd's answer to a request over its limit comes as a 500
-TOO_LARGE_FOR_GRPC = "larger than max"  # the same limit, met by the API server's etcd client
-DENIED = 'admission webhook "'  # so begins what the API server says of one that has refused
+TOO_LARGE = "too large"  # in a 500: etcd refused a request over its size limit
+TOO_LARGE_FOR_GRPC = "larger than max"  # the same, refused by the etcd client of the API server
+DENIED = 'admission webhook "'  # the message about a webhook that refused begins so
 BUDGET_CAUSE = "DisruptionBudget"  # the reason of a cause that names a disruption budget
 
 
@@ -37,21 +37,21 @@ class ApiError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.status = status  # HTTP status; 0 where there was no answer
-        self.reason = reason  # the machine-readable word of the Status object
-        self.retry_after = retry_after  # seconds, where the server names them; no webhook's
+        self.status = status  # HTTP status; 0 if there was no answer
+        self.reason = reason  # the reason of the Status object, in one word
+        self.retry_after = retry_after  # seconds; None if none are named, or a webhook names them
 
 
 class Conflict(ApiError):
-    """Someone wrote first: a stale version, another uid, or an object that exists already."""
+    """Another client wrote first: a stale version, another uid, or an object that exists."""
 
 
 class Gone(ApiError):
-    """The object is not there, or a watch can no longer start from that version."""
+    """The object does not exist, or a watch can no longer start from that version."""
 
 
 class Refused(ApiError):
-    """The same request will be refused every time."""
+    """The API server refuses the same request every time, unless something else changes."""
 
 
 class Unavailable(ApiError):
@@ -63,20 +63,23 @@ class NoAccess(Exception):
 
     def __init__(self, sentence: str, todo: str = "") -> None:
         super().__init__(sentence)
-        self.todo = todo  # what may help; empty where that is to name another cluster
+        self.todo = todo  # what may help; empty if only naming another cluster helps
 
 
 class BadObject(Exception):
-    """One object holds something that cannot be read."""
+    """One object has a value that cannot be read."""
 
     def __init__(self, name: str, sentence: str) -> None:
         super().__init__(f"{name}: {sentence}")
-        self.name = name  # namespace/name, or whatever is known of it
+        self.name = name  # namespace/name, as far as they are known
         self.sentence = sentence
 
 
 def from_response(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """Sort an HTTP answer of 400 or more; ``retry_after`` is the header's, the body's wins."""
+    """The error for an HTTP answer with a status of 400 or more.
+
+    ``retry_after`` is the value of the header in seconds; a value in the body overrides it.
+    """
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -90,7 +93,7 @@ def from_response(status: int, body: bytes, retry_after: float | None = None) ->
 def from_status(
     answer: Mapping[str, Any], *, status: int = 0, retry_after: float | None = None
 ) -> ApiError:
-    """Sort a Status object, as a failed request or the ERROR event of a watch carries it."""
+    """The error for a Status object, from a failed request or the ERROR event of a watch."""
     if not status:
         code = answer.get("code")
         status = code if isinstance(code, int) else 0
@@ -103,7 +106,7 @@ def from_status(
     if isinstance(seconds, int | float) and seconds > 0:
         retry_after = float(seconds)
     if message.startswith(DENIED):
-        retry_after = None  # a webhook's own words: the server itself has time
+        retry_after = None  # a webhook answered; the server itself is not overloaded
     kind = _kind(status, message)
     return kind(_shortened(message), status=status, reason=reason, retry_after=retry_after)
 
@@ -125,7 +128,7 @@ def _text(value: object) -> str:
 
 
 def _budgets(causes: object) -> Iterator[str]:
-    """What a disruption budget has against an eviction; the message does not name it."""
+    """Why disruption budgets forbid an eviction; only the causes name the budgets."""
     for cause in causes if isinstance(causes, list) else ():
         if isinstance(cause, dict) and cause.get("reason") == BUDGET_CAUSE:
             yield _text(cause.get("message"))

@@ -1,9 +1,9 @@
 """The kinds of API objects that Tutti lists and watches: each is declared once, here.
 
-The kinds that declare gangs stand in the modules of ``gang_sources``. To add a kind, declare its
+The modules of ``gang_sources`` declare the kinds that declare gangs. To add a kind, declare its
 fields, its decoder and the kind here, use its store in the cluster state, and grant its list and
-watch in the chart: a test says so. What pods, nodes and volumes have is more, and stands in
-``wire`` and ``codec``.
+watch in the chart; a test fails if that right is missing. The larger models and decoders, as for
+pods, nodes and volumes, are in ``wire`` and ``codec``.
 """
 
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ from .codec.metadata import named
 
 AnyKind: TypeAlias = Kind[Any, Any]
 
-DEFAULT_SCHEDULER = "default-scheduler"  # Kubernetes' own: most pods of most clusters name it
+DEFAULT_SCHEDULER = "default-scheduler"  # of Kubernetes; most pods of most clusters name it
 
 POD = Kind(ApiKind("", "Pod"), "pods", wire.Pod, decode.decode_member)
 RESERVATION = Kind(
@@ -173,14 +173,14 @@ class TopologyObject(wire.Object):
 
 
 def decode_topology(read: TopologyObject) -> Topology:
-    """Read a Topology; of a label that it names twice, the first counts."""
+    """Read a Topology; if it names a label twice, the first counts."""
     named(read)
     labels = dict.fromkeys(level.node_label for level in read.spec.levels)
     return Topology(read.metadata.name, tuple(labels))
 
 
 def encode_topology(topology: Topology) -> dict[str, Any]:
-    """A Topology as the API has it; for dumps."""
+    """A Topology in the form of the API; for dumps."""
     return {
         "apiVersion": api_version(POD_GROUP.group, TUTTI_VERSION),
         "kind": "Topology",
@@ -240,13 +240,13 @@ ATTACHMENT = Kind(
     is_namespaced=False,
 )
 
-# What declares gangs, by its group and kind; of optional sources too.
+# The kinds that declare gangs, by API group and kind; optional sources included.
 GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.kinds}
-# What declares gangs in every cluster.
+# The kinds that declare gangs in every cluster.
 PRESENT_GANGS = tuple(kind for source in gang_sources.ALWAYS for kind in source.kinds)
-# What the cluster state always has, beside pods and what declares gangs.
+# The kinds that the cluster state always has, beside pods and the kinds that declare gangs.
 CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE, QUEUE, TOPOLOGY)
-# What is listed and watched only once a pod of ours names a claim.
+# The kinds that are listed and watched only once a pod of ours names a claim.
 STORAGE: tuple[AnyKind, ...] = (
     CLAIM,
     VOLUME,
@@ -263,10 +263,10 @@ BOUND = POD.stream("spec.nodeName!=", "bound pods")
 
 
 def pending(*scheduler_names: str) -> Stream:
-    """The pods that wait for one of these schedulers; of several, also those that wait for others.
+    """The stream of the pods that wait for one of these schedulers.
 
-    A field selector has no "or": for several names Tutti drops the pods of others itself, and the
-    selector at least leaves out the pods of the default scheduler.
+    A field selector has no "or". So for several names the stream also has pods of other schedulers,
+    which Tutti drops; the selector leaves out at least the pods of the default scheduler.
     """
     ours = "spec.nodeName="
     if len(scheduler_names) == 1:
@@ -277,15 +277,15 @@ def pending(*scheduler_names: str) -> Stream:
 
 
 def others_pending(scheduler_name: str) -> Stream:
-    """The unbound pods of other schedulers, of which those pinned to a node use its room."""
+    """The stream of unbound pods of other schedulers; a pod pinned to a node uses room there."""
     selector = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
     return POD.stream(selector, "pinned pods")
 
 
 def rights() -> frozenset[Right]:
-    """All that Tutti needs unless settings say otherwise: calls, and lists and watches of kinds.
+    """All rights that Tutti needs by default: calls, and list and watch of all kinds.
 
-    Of an optional source the chart grants list and watch where its value names it.
+    For an optional source, the chart grants list and watch if its values name the source.
     """
     sources = (*gang_sources.ALWAYS, *gang_sources.DEFAULT)
     calls = (value for value in vars(Call).values() if isinstance(value, Right))

@@ -1,7 +1,7 @@
 """Why a kubeconfig cannot be used, in words.
 
-Separate from ``access`` because what its readers raise is in their own terms, and may hold a whole
-entry of the file, with its token: nothing of an entry is quoted but names.
+Exceptions of its readers may contain a whole entry of the file with its token. So only the names of
+entries are quoted.
 """
 
 import ast
@@ -13,7 +13,7 @@ import yaml
 
 from .errors import MESSAGE_LIMIT
 
-# What the kubernetes client's loader says, and what it means.
+# Messages of the kubernetes client's loader, and their meanings.
 MEANINGS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r".*Expected key (\S+) in .*", re.DOTALL), r"\1 is not there, or is empty"),
     (
@@ -23,7 +23,7 @@ MEANINGS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"File does not exists: (.*)"), r"\1 does not exist"),
     (re.compile(r"Invalid kube-config file\. (.*)"), r"\1"),
 )
-# What it logs of an exec plugin that gave nothing.
+# The loader's log messages about an exec plugin that gave no credentials.
 ENDED = re.compile(r"exec: process returned (-?\d+)(?:\. (b['\"].*))?", re.DOTALL)
 NOT_RUN = re.compile(r"\[Errno \d+\] (.*): '(.*)'")
 
@@ -46,7 +46,7 @@ def why(problem: Exception) -> str:
 
 
 def of_plugin(message: str) -> str:
-    """Why an exec plugin gave no credentials, from what the kubernetes client logs of it."""
+    """Why an exec plugin gave no credentials, from the log message of the kubernetes client."""
     if match := NOT_RUN.fullmatch(message):
         return f"{match[2]}: {match[1]}"
     match = ENDED.fullmatch(message)
@@ -64,5 +64,5 @@ def _translated(message: str) -> str:
 
 
 def _line(text: str) -> str:
-    """One line, not too long, without the full stop."""
+    """The text on one line of limited length, without the full stop."""
     return " ".join(text.split())[:MESSAGE_LIMIT].rstrip(".")

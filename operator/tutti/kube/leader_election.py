@@ -1,8 +1,9 @@
-"""Leader election on a Lease: one replica decides at a time, the others stand by, warm.
+"""Leader election on a Lease: one replica leads, and the others stand by with a current state.
 
-A Lease alone fences nothing: a leader that was paused believes in its term until it looks. What
-makes that harmless is elsewhere, in the preconditions of every write (docs/decisions/0005). Not
-``kubernetes.aio``'s: that one leads on for up to its renew deadline after a pause.
+A Lease alone does not stop an old leader: a leader that was paused takes itself for the leader
+until it reads the Lease. The preconditions of every write make that harmless
+(docs/decisions/0005). The election of ``kubernetes.aio`` is not used, because after a pause its
+leader continues for up to the renew deadline.
 """
 
 import asyncio
@@ -20,33 +21,34 @@ from .codec import encode
 
 logger = logging.getLogger(__name__)
 
-LEASE_SECONDS = 10  # without a renewal, until a standby may take over
+LEASE_SECONDS = 10  # so long after the last renewal, a standby may take over
 RENEW_SECONDS = 2.0  # between two looks at the Lease, as leader and as standby
-DEADLINE_SECONDS = 8.0  # without a renewal, until the leader begins no further cycle
+DEADLINE_SECONDS = 8.0  # so long after the last renewal, the leader begins no further cycle
 
 
-class Deposed(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
-    """The term has ended; another replica leads, or may."""
+class Deposed(Exception):  # noqa: N818 - named for the situation, as in ``kube.errors``
+    """The term has ended; another replica leads, or may lead."""
 
 
 class NameTaken(Exception):  # noqa: N818 - as above
-    """Another scheduler lives that has the same name."""
+    """Another scheduler with the same name runs."""
 
 
 class OtherLeases(Protocol):
-    """The Leases of the scheduler's name in other namespaces."""
+    """Reads the Leases with the name of the scheduler in other namespaces."""
 
     async def other_leases(self) -> Mapping[str, Lease]:
         """The Leases by namespace; raises ``errors.ApiError``."""
 
 
 async def assert_name_is_free(api: OtherLeases, name: str, now: Callable[[], float]) -> None:
-    """Look for a living scheduler of the same name: most hold a Lease of their name.
+    """Check that no other scheduler with this name runs; most hold a Lease of their name.
 
-    Where the rights to look are missing, nothing is known, and the name counts as free.
+    If the rights to list Leases are missing, the name counts as free. ``now`` returns seconds since
+    the epoch.
 
     Raises:
-        NameTaken: there is one; two would bind the same pods.
+        NameTaken: there is such a scheduler, and both would bind the same pods.
         errors.ApiError: the API server is away.
     """
     try:
@@ -62,7 +64,7 @@ async def assert_name_is_free(api: OtherLeases, name: str, now: Callable[[], flo
 
 
 def _moment(text: str) -> float:
-    """When a Lease was renewed; long ago where that cannot be read."""
+    """A time in seconds since the epoch; minus infinity if it cannot be read."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -70,10 +72,10 @@ def _moment(text: str) -> float:
 
 
 async def assert_leader(api: Api, term: LeaderTerm) -> None:
-    """Read the Lease after a write, before anything follows from that write.
+    """Check that the Lease still has this term, after a write and before anything depends on it.
 
     Raises:
-        Deposed: it names another term.
+        Deposed: the Lease has another term.
         errors.ApiError: the Lease cannot be read.
     """
     if (await api.read_lease()).term != term:
@@ -81,7 +83,7 @@ async def assert_leader(api: Api, term: LeaderTerm) -> None:
 
 
 class Election:
-    """Campaigns for the Lease, renews it while it is held, and knows the term."""
+    """Acquires the Lease, renews it while this replica leads, and keeps the term."""
 
     def __init__(
         self,
@@ -92,7 +94,7 @@ class Election:
         monotonic: Callable[[], float],
         changed: Callable[[], None],
     ) -> None:
-        """``clock`` dates what is written; ``monotonic`` measures how long others were silent.
+        """``clock`` gives the dates to write; ``monotonic`` measures the time between renewals.
 
         ``changed`` is called when a term begins or ends.
         """
@@ -101,22 +103,22 @@ class Election:
         self._clock = clock
         self._monotonic = monotonic
         self._changed = changed
-        self._seen = Lease()  # as of the last look
+        self._seen = Lease()  # at the last look
         self._seen_since = 0.0  # monotonic seconds: when it last changed
         self._renewed_at = 0.0  # monotonic seconds: when our last renewal was sent
-        self._follows_itself = True  # our name in the Lease is a dead predecessor's
-        self._claimed: LeaderTerm = ""  # the last that we requested; the answer may be lost
-        self.term: LeaderTerm = ""  # while we lead
-        self.follows_resignation = False  # the last leader had ended all its calls
+        self._follows_itself = True  # our identity in the Lease is from before a restart
+        self._claimed: LeaderTerm = ""  # the last term that we requested; the answer may be lost
+        self.term: LeaderTerm = ""  # empty unless this replica leads
+        self.follows_resignation = False  # the last leader gave the Lease back after its calls
         self.trouble = "the Lease has not been read yet"
 
     @property
     def transitions(self) -> int:
-        """How often the Lease has changed hands, as of the last look."""
+        """The leaseTransitions of the Lease at the last look."""
         return self._seen.transitions
 
     async def campaign(self) -> None:
-        """Look at the Lease for ever: take it, renew it, or wait until its holder is silent."""
+        """Look at the Lease for ever: acquire it, renew it, or wait until its holder stops."""
         while True:
             await self.look()
             await asyncio.sleep(RENEW_SECONDS)
@@ -127,7 +129,7 @@ class Election:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 await self._step()
         except errors.Conflict:
-            self.trouble = ""  # someone was faster: the next look tells who
+            self.trouble = ""  # another replica was faster; the next look shows which
         except (errors.ApiError, TimeoutError) as problem:
             sentence = f"Lease: {str(problem) or 'no answer'}"
             if sentence != self.trouble:
@@ -146,7 +148,7 @@ class Election:
             self._changed()
 
     async def resign(self) -> None:
-        """Give the Lease back at a clean exit, so that a standby need not wait."""
+        """Give the Lease back at a clean exit, so that a standby takes over without a wait."""
         if not self.term:
             return
         try:

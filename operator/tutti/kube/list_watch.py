@@ -1,7 +1,7 @@
-"""Lists and watches of our own, for what kopf would be too slow or too forgetful for.
+"""Lists and watches without kopf, which is too slow for large streams and may miss deletions.
 
-A list replaces everything, so what was deleted while no watch was looking leaves no ghost; pages
-are decoded at once and only the fields that a decision uses are kept.
+A list replaces the content of its store, so an object that was deleted while no watch ran is
+removed. Each page is decoded at once, and only the fields that decisions use are kept.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ V = TypeVar("V")
 W = TypeVar("W", bound=wire.Object)
 
 FIRST_WAIT = 0.2  # seconds after the first failure
-MOST_FRUITLESS = 10  # watches without a single event before everything is listed again
-LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
-NOT_FOUND = 404  # of a list: the API server does not have this kind
-EXPIRED = 410  # a watch that has to begin again with a list: everyday life
+MOST_FRUITLESS = 10  # watches in a row without an event before a new list
+LONGEST_WAIT = 5.0  # seconds within which an API server that comes back is noticed
+NOT_FOUND = 404  # the answer to a list if the API server does not have this kind
+EXPIRED = 410  # a watch has to begin again with a list, which is normal
 
 
 class Item(NamedTuple, Generic[V]):
-    """One object of a stream: who it is, how new, and what it says."""
+    """One object of a stream: its uid, its version and its decoded value."""
 
     uid: Uid
     version: int  # metadata.resourceVersion; comparable within one kind (KEP-5504)
@@ -42,12 +42,12 @@ def uid_of(wire_object: wire.Object) -> Uid:
 
 
 def item(wire_object: wire.Object, value: V) -> Item[V]:
-    """Label a decoded value with its object's uid and version."""
+    """The item for a decoded value, with the uid and version of its object."""
     return Item(uid_of(wire_object), int(wire_object.metadata.resource_version), value)
 
 
 class ReflectorSink(Protocol[V]):
-    """Where a stream's objects go; ``state.store.Store`` is one."""
+    """The target of the objects of a stream, such as ``state.store.Store``."""
 
     is_fresh: bool  # listed since the last ``expire``
 
@@ -58,21 +58,21 @@ class ReflectorSink(Protocol[V]):
         """Mark the moment before a list is requested."""
 
     def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
-        """Take a whole list: what it does not name is gone."""
+        """Take in a whole list; objects that it does not have are gone."""
 
     def put(self, item: Item[V]) -> None:
-        """Take one object."""
+        """Take in one object."""
 
     def drop(self, uid: Uid) -> None:
         """Forget one object for good."""
 
     def leave(self, uid: Uid) -> None:
-        """Forget one object that may be of interest again."""
+        """Forget one object that may come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reflector(Generic[W, V]):
-    """A stream, how its objects are decoded, and where they go; None is of no interest."""
+    """A stream, the decoder of its objects, and their target; None is not stored."""
 
     stream: Stream
     kind: type[W]
@@ -82,18 +82,18 @@ class Reflector(Generic[W, V]):
 
 
 async def relist(source: Source, reflector: Reflector[W, V]) -> str:
-    """List once and replace the content of the reflector's sink; returns the version to watch from.
+    """List once, replace the content of the sink, and return the version to watch from.
 
-    The version is empty where the cluster does not have the kind of an optional reflector.
+    The version is empty if the cluster does not have the kind of an optional reflector.
 
     Raises:
-        errors.ApiError: the list failed; the sink is as before.
+        errors.ApiError: the list failed; the sink is unchanged.
     """
     began = reflector.sink.began()
     items: list[Item[V]] = []
     version = continue_token = ""
-    # Nothing of a page survives but small values: without this, the collector walks them all
-    # again and again while they pile up.
+    # Only small values are kept of a page. Otherwise the garbage collector would scan all of them
+    # again and again while their number grows.
     gc.disable()
     try:
         while not version or continue_token:
@@ -120,27 +120,27 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
 async def follow(source: Source, reflector: Reflector[W, V], version: str = "") -> NoReturn:
     """List, then watch, for ever; after an error, log, wait and try again.
 
-    With the ``version`` of a list that was taken in already, watch from there.
+    With a ``version``, begin with a watch from there; its list was taken in already.
     """
     wait = FIRST_WAIT
     fruitless = 0
     while True:
         fruitless += 1
         if fruitless > MOST_FRUITLESS:
-            version = ""  # one from before etcd was restored, say, which no watch will start from
+            version = ""  # no watch starts from it, as if it is from before a restore of etcd
         try:
             if not version:
                 version = await relist(source, reflector)
                 fruitless = 0
                 if not version:
-                    await asyncio.sleep(LONGEST_WAIT)  # until there is such a kind
+                    await asyncio.sleep(LONGEST_WAIT)  # the kind may be added later
                     continue
             before = version
             async for line in source.watch(reflector.stream, version):
                 wait, fruitless = FIRST_WAIT, 0
                 version = _take(reflector, line) or version
-            # A server that is late ends watches that have much to show: watch again at once. Wait
-            # only after a watch that showed nothing new.
+            # An overloaded server may end watches that have many events: then watch again at once.
+            # Wait only after a watch that showed nothing new.
             if version == before:
                 await asyncio.sleep(FIRST_WAIT)
         except errors.ApiError as problem:
@@ -171,21 +171,21 @@ def _take(reflector: Reflector[W, V], line: bytes) -> str:
 
 
 def put(reflector: Reflector[W, V], wire_object: W) -> None:
-    """Take in an object that was made or changed."""
+    """Take in an object that was created or changed."""
     new_item = _item(reflector, wire_object)
     if new_item is not None:
         reflector.sink.put(new_item)
     else:
-        # It may have been of interest a moment ago, as a pod that is over now was, and may be
-        # again, as a gated one will.
+        # The object may have been stored until now, like a pod that has just ended. It may be
+        # stored again, like a gated pod.
         reflector.sink.leave(uid_of(wire_object))
 
 
 def _leave_out(reflector: Reflector[W, V], line: bytes) -> str:
-    """Forget an object that cannot be read, as a list does that leaves it out.
+    """Forget an object that cannot be read, as if a list left it out.
 
     Raises:
-        errors.Gone: nothing says which object that is; a list shows what is left.
+        errors.Gone: the uid of the object cannot be read; a new list is needed.
     """
     try:
         event = wire.parse_event(line, wire.Object)

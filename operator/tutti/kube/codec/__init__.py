@@ -1,1 +1,1 @@
-"""Between wire objects and model values."""
+"""Decoders from wire objects to model values, and encoders back."""

@@ -1,7 +1,7 @@
-"""Wire objects to model values: the one place where absent, odd and broken fields get a meaning.
+"""Decoders from wire objects to model values: here absent, odd and broken fields get a meaning.
 
-The counterpart of ``encode``. What cannot be read raises ``errors.BadObject`` with a sentence;
-nothing here guesses in favour of a placement.
+The counterpart of ``encode``. A field that cannot be read raises ``errors.BadObject`` with a
+sentence, or counts in the way that allows fewer placements.
 """
 
 from collections.abc import Collection, Mapping
@@ -42,7 +42,7 @@ NO_CONDITION = ScheduledCondition()
 
 
 def decode_node(node: wire.Node) -> Node:
-    """Read a node; what it offers rounds up, and an amount that cannot be read counts as 0."""
+    """Read a node; its amounts are rounded up, and an amount that cannot be read counts as 0."""
     name = named(node)
     return Node(
         name=NodeName(name),
@@ -58,12 +58,12 @@ def decode_node(node: wire.Node) -> Node:
 
 
 def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Member:
-    """Read a pod that names our scheduler; its gang is that of the first of these sources."""
+    """Read a pod that names our scheduler; the first source with a gang for it decides."""
     name = named(pod)
     metadata, spec = pod.metadata, pod.spec
     rules, malformed = decode_rules(pod)
     try:
-        # A pod that cannot be placed has no choice of nodes.
+        # A pod with malformed rules cannot be placed, so its preferences do not matter.
         shape = decode_shape(pod, rules, NO_PREFERENCES if malformed else decode_wishes(pod))
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
@@ -106,22 +106,22 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
 
 
 def _gone_by(metadata: wire.Metadata) -> float | None:
-    """The end of the grace period, which the API server writes when the deletion begins."""
+    """The end of the grace period, in seconds since the epoch; None if it does not terminate."""
     moment = metadata.deletion_timestamp
     return None if moment is None else seconds_of(moment)
 
 
 def _explained(field: str) -> str:
-    """A field that is not modelled; where its gang source is turned off, it names the setting."""
+    """The name of an unsupported field; if its gang source is turned off, with the setting."""
     name = FIELDS.get(field)
     return f"{field} (settings.gangSources lacks {name})" if name else field
 
 
 def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
-    """Read a pod of another scheduler; None where it uses no room.
+    """Read a pod of another scheduler; None if it uses no room.
 
-    A pod uses room where it is bound, until it is gone or over, a terminating one included; and
-    where it waits pinned to one node, as DaemonSet pods do, unless it is gated or terminating.
+    A bound pod uses room until it is gone or over, also while it terminates. A waiting pod that is
+    pinned to one node, as DaemonSet pods are, uses room there unless it is gated or terminating.
     """
     name = named(pod)
     if _phase(pod) in OVER:
@@ -152,7 +152,7 @@ def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
 
 
 def decode_reservation(reservation: wire.Reservation) -> Reservation:
-    """Read a Reservation; entries and slots come sorted by node, then by name."""
+    """Read a Reservation; entries and slots are sorted by node, then by name."""
     name = named(reservation)
     metadata, spec = reservation.metadata, reservation.spec
     entries = [
@@ -173,7 +173,7 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
     if len({entry.uid for entry in entries}) < len(entries):
         raise BadObject(name, "it places the same pod twice")
     declared = spec.pod_group
-    # Older versions write no kind: they know Tutti's PodGroups alone.
+    # Older versions of Tutti write no kind, because they know only Tutti's PodGroups.
     kind = ApiKind(declared.api_group, declared.kind) if declared.kind else POD_GROUP
     return Reservation(
         gang=GangKey(metadata.namespace, declared.name, kind),
@@ -194,10 +194,10 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
 
 
 def _victims(reservation: wire.Reservation) -> tuple[ReservedVictim, ...] | None:
-    """Who ends before the placement is carried out; None if it is no claim.
+    """The pods that end before the placement is carried out; None if the Reservation is no claim.
 
-    A replica of an older version leaves the field as it is when it uses the object anew. So the
-    victims of another time are those of another placement.
+    A replica of an older version does not change the field when it uses the object for another
+    placement. So the field counts only if its time is the time of the Reservation.
     """
     spec = reservation.spec
     if spec.claim is None or spec.claim.reserved_at != spec.reserved_at or not spec.placement:
@@ -254,11 +254,11 @@ def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
     amounts: dict[str, int] = {}
     for name, quantity in allocatable.items():
         if ports.is_port(name):
-            continue  # no name that the API server takes
+            continue  # the API server accepts no such name
         try:
             amounts[name] = offered(name, quantity)
         except QuantityError:
-            amounts[name] = 0  # never more than what can be read
+            amounts[name] = 0  # an amount that cannot be read must not admit a pod
     return amounts
 
 
@@ -282,13 +282,13 @@ def _shared_owner(kind: str, name: str, group: str, uid: Uid | None) -> Owner:
 
 
 def _ended(pod: wire.Pod) -> float | None:
-    """When the last container of a pod that is over ended, by its node's clock."""
+    """When the last container of a pod ended, by the clock of its node; None if unknown."""
     moments = [status.state.terminated.finished_at for status in pod.status.container_statuses]
     return max((seconds_of(at) for at in moments if at is not None), default=None)
 
 
 def _bound_at(status: wire.PodStatus) -> float | None:
-    """When the API server took the binding, which no tenant can write."""
+    """When the API server took the binding; None if unknown. No tenant can write this time."""
     for condition in status.conditions:
         if condition.type == "PodScheduled" and condition.status == "True":
             moment = condition.last_transition_time

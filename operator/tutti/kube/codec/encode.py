@@ -1,6 +1,6 @@
-"""Model values to request bodies: bindings, Reservations, conditions, Events.
+"""Encoders from model values to request bodies: bindings, Reservations, conditions, Events.
 
-The counterpart of ``decode``; what is written here is read back there, and a test says so.
+The counterpart of ``decode``, which reads the same values back.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ from .quantity import as_text
 
 API_VERSION = api_version(POD_GROUP.group, TUTTI_VERSION)
 COMPONENT = "tutti"
-FENCE = " (no late call for version "  # begins what makes a condition's message new
+FENCE = " (no late call for version "  # begins the part that makes the message of a condition new
 SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"  # conditions of a pod
-MESSAGE_LIMIT = 1024  # an Event's note, and plenty for a condition
-# etcd takes 1.5 MiB by default, the object and what the API server adds: up to 1,572,373 bytes of
-# a body like this one were measured to be taken; the rest is for a longer term when it is adopted.
+MESSAGE_LIMIT = 1024  # characters; the limit of the note of an Event, and enough for a condition
+# etcd takes 1.5 MiB by default, including what the API server adds to an object. It was measured to
+# take bodies like this one up to 1,572,373 bytes. The rest allows for a longer term at adoption.
 RESERVATION_LIMIT = 1_570_000  # bytes
 
 
@@ -45,12 +45,12 @@ def timestamp(seconds: float) -> str:
 
 
 def moment(seconds: float) -> str:
-    """RFC 3339 with microseconds, as a Lease's times are kept."""
+    """RFC 3339 with microseconds, as in the times of a Lease."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def binding(assignment: Assignment) -> Mapping[str, Any]:
-    """A v1 Binding whose metadata carries the preconditions."""
+    """A v1 Binding; its uid and resourceVersion are preconditions."""
     metadata = {
         "name": assignment.pod.name,
         "namespace": assignment.pod.namespace,
@@ -68,10 +68,10 @@ def binding(assignment: Assignment) -> Mapping[str, Any]:
 def reservation(value: Reservation) -> Mapping[str, Any]:
     """A Reservation object: one entry per node, pods by name and uid, slots by role.
 
-    Where the names would make it too large, pods are there by uid alone.
+    If the names would make it too large, pods are named by uid alone.
 
     Raises:
-        errors.Refused: it would be larger than the cluster's store takes.
+        errors.Refused: it would be larger than etcd takes.
     """
     kind = value.gang.kind
     owner = {
@@ -80,9 +80,9 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         "name": value.gang.name,
         "uid": value.uid,
     }
-    # The record of a start counts while members run, also once their PodGroup is gone.
+    # The record of a start counts while members run, even after their PodGroup is deleted.
     owner_fields = {"ownerReferences": [owner]} if value.record is None else {}
-    # Without a kind it is Tutti's PodGroup: older versions write that, and know no other.
+    # Without a kind it is Tutti's PodGroup, as older versions of Tutti write it and read it.
     kind_fields = {} if kind == POD_GROUP else {"apiGroup": kind.group, "kind": kind.kind}
     spec: dict[str, Any] = {
         "schedulerName": value.scheduler,
@@ -189,7 +189,7 @@ def _placement(
 
 
 def eviction(member: Member) -> Mapping[str, Any]:
-    """A policy/v1 Eviction of this very pod as it was seen, never of a namesake."""
+    """A policy/v1 Eviction of the pod with this uid and resourceVersion alone."""
     return {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -199,7 +199,7 @@ def eviction(member: Member) -> Mapping[str, Any]:
 
 
 def delete_options(value: Reservation) -> Mapping[str, Any]:
-    """Delete this very object as it was seen: no namesake, and none adopted by another since."""
+    """Options that delete only this object in this version, not one that was adopted since."""
     preconditions = {"uid": value.self_uid, "resourceVersion": value.version}
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
 
@@ -212,11 +212,11 @@ def adoption(value: Reservation, term: LeaderTerm) -> Mapping[str, Any]:
 def amendment(value: Reservation) -> Mapping[str, Any]:
     """A patch that gives a standing Reservation this placement.
 
-    A Reservation with the record of a start may have been spent, and hold room again: then the rest
-    changes, too.
+    A spent Reservation with the record of a start may be used for a new placement. So with a
+    record, the other fields are also written.
 
     Raises:
-        errors.Refused: it would be larger than the cluster's store takes.
+        errors.Refused: it would be larger than etcd takes.
     """
     spec = reservation(value)["spec"]
     changed: dict[str, Any] = {"placement": spec["placement"]}
@@ -234,7 +234,7 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
 
 
 def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:
-    """A Lease object; with a version it replaces that very state of it."""
+    """A Lease object; with a version it replaces only that version."""
     metadata = {"name": key.name, "namespace": key.namespace}
     if value.version:
         metadata["resourceVersion"] = value.version
@@ -253,7 +253,7 @@ def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:
 
 
 class Why(NamedTuple):
-    """Why a condition of a pod is False: it is not scheduled, or not disrupted."""
+    """Why a condition of a pod is False: PodScheduled or DisruptionTarget."""
 
     reason: str
     message: str
@@ -262,7 +262,7 @@ class Why(NamedTuple):
 
 
 def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
-    """A patch of a condition of this very pod, in this version."""
+    """A patch of a condition of the pod with this uid and resourceVersion."""
     condition = {
         "type": why.condition,
         "status": "False",
@@ -294,7 +294,7 @@ class Regarding(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that people should find under ``kubectl describe``."""
+    """An Event, which ``kubectl describe`` shows to users."""
 
     regarding: Regarding
     reason: str
@@ -304,7 +304,7 @@ class Event(NamedTuple):
 
 
 def event(value: Event) -> Mapping[str, Any]:
-    """A v1 Event with a name of its own per object, reason, message and second."""
+    """A v1 Event; its name differs by object, reason, message and second."""
     at = timestamp(value.at)
     about = value.regarding
     digest = hashlib.sha256(f"{about.uid}{value.reason}{value.message}{at}".encode()).hexdigest()

@@ -1,8 +1,8 @@
-"""What a pod asks of other pods: required affinity and anti-affinity, and hard topology spread.
+"""The rules of a pod about other pods: required affinity and anti-affinity, hard topology spread.
 
-Reads them as kube-scheduler 1.37 does in ``GetAffinityTerms`` and in the plugin PodTopologySpread,
-malformed selectors included. Unlike ``shapes``, these rules depend on other pods, and pods that
-have a node keep theirs.
+They are read as in kube-scheduler 1.37, malformed selectors included (``GetAffinityTerms`` and the
+plugin PodTopologySpread). Unlike the constraints in ``shapes``, these rules depend on other pods,
+and the rules of a pod that has a node still hold.
 """
 
 import re
@@ -21,10 +21,10 @@ from ...model.inter_pod import (
 )
 from .. import wire
 
-KNOWN = 16384  # rules that are shared
-KNOWN_LABELS = 4096  # lists name alike pods one after the other, and caches take room themselves
+KNOWN = 16384  # rules that are cached
+KNOWN_LABELS = 4096  # few are enough, because lists have similar pods one after the other
 
-MALFORMED = "a malformed "  # before the field's name
+MALFORMED = "a malformed "  # precedes the name of the field
 AFFINITY = "spec.affinity.podAffinity"
 ANTI_AFFINITY = "spec.affinity.podAntiAffinity"
 SPREAD = "spec.topologySpreadConstraints"
@@ -33,7 +33,7 @@ HARD = "DoNotSchedule"
 HONOR = "Honor"
 
 _TAKES_VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
-# What a label's key and value may be.
+# The grammar of the key and the value of a label.
 _LONGEST_PREFIX = 253
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_NAME = 63
@@ -48,12 +48,12 @@ class MalformedSelector(Exception):  # noqa: N818 - it never leaves the decoders
 
 
 def decode_rules(pod: wire.Pod) -> tuple[InterPodRules, tuple[str, ...]]:
-    """What a pod demands of others, and the fields in which a selector cannot be read.
+    """The rules of a pod, and the fields in which a selector cannot be read.
 
-    kube-scheduler places no pod with such a selector, be it a preference's (PreFilter of
-    InterPodAffinity and of PodTopologySpread); of one that has a node already, it ignores all
-    required terms that stand beside it (``NodeInfo.AddPod``). So these ask for nothing here, and
-    the field is named, which keeps the pod waiting.
+    kube-scheduler places no pod with such a selector, even in a preference (PreFilter of
+    InterPodAffinity and of PodTopologySpread). If such a pod has a node, kube-scheduler ignores all
+    its required terms of that field (``NodeInfo.AddPod``). So these terms are left out here. The
+    field is returned, which keeps a waiting pod waiting.
     """
     affinity, spreads = pod.spec.affinity, pod.spec.topology_spread_constraints
     if not (affinity.pod_affinity.is_in_use or affinity.pod_anti_affinity.is_in_use or spreads):
@@ -85,36 +85,36 @@ def decode_near(pod: wire.Pod) -> tuple[AffinityTerm, ...]:
 
 
 def decode_labels(labels: Mapping[str, str]) -> Labels:
-    """Labels, sorted; equal ones are the same object, and so are equal pairs."""
+    """Labels, sorted; equal labels share one object, and so do equal pairs."""
     if not labels:
         return ()
     return _shared_labels(tuple([_shared_pair(key, labels[key]) for key in sorted(labels)]))
 
 
 def is_label(key: str, value: str) -> bool:
-    """Whether a pod can carry this label."""
+    """Whether a pod can have this label."""
     return _is_key(key) and (not value or _is_name(value))
 
 
 def requirements(wire_requirements: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
-    """Sorted, without repetition."""
+    """These requirements, sorted and without duplicates."""
     return _sorted(
         {Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in wire_requirements}
     )
 
 
 def requirement_order(requirement: Requirement) -> tuple[str, str, tuple[str, ...]]:
-    """How requirements are sorted."""
+    """The sort key of a requirement."""
     return requirement.key, requirement.operator, requirement.values
 
 
 def term_order(term: AffinityTerm) -> Order:
-    """How terms are sorted."""
+    """The sort key of a term."""
     return term.topology, _peers_order(term.peers)
 
 
 def spread_order(spread: TopologySpread) -> Order:
-    """How spread constraints are sorted."""
+    """The sort key of a spread constraint."""
     policies = (spread.honors_node_affinity, spread.honors_node_taints)
     return (
         spread.topology,
@@ -146,10 +146,10 @@ def _terms(
 
 
 def read_term(pod: wire.Pod, term: wire.PodAffinityTerm) -> AffinityTerm:
-    """Without namespaces and a selector of them, the pod's own is meant.
+    """Read a term; without namespaces and namespace selector it means the namespace of the pod.
 
-    What ``matchLabelKeys`` and ``mismatchLabelKeys`` add is in the selector already: the API
-    server wrote it there when the pod was created, and the keys have no other effect.
+    The API server has merged ``matchLabelKeys`` and ``mismatchLabelKeys`` into the selector when
+    the pod was created; these keys have no other effect.
     """
     names: tuple[str, ...] = tuple(sorted(set(term.namespaces)))
     if not names and term.namespace_selector is None:
@@ -161,9 +161,9 @@ def read_term(pod: wire.Pod, term: wire.PodAffinityTerm) -> AffinityTerm:
 
 
 def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
-    """The constraints of one kind, with ``matchLabelKeys`` merged as kube-scheduler does.
+    """The constraints of one kind, with ``matchLabelKeys`` merged as in kube-scheduler.
 
-    With an empty selector it counts no pods (``countPodsMatchSelector``), as without one.
+    With an empty selector or none, kube-scheduler counts no pods (``countPodsMatchSelector``).
     """
     labels = pod.metadata.labels
     for constraint in pod.spec.topology_spread_constraints:
@@ -186,7 +186,7 @@ def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
 
 
 def read_selector(selector: wire.LabelSelector | None) -> Selector:
-    """A label selector as ``LabelSelectorAsSelector`` reads it: none at all selects nothing.
+    """A label selector as ``LabelSelectorAsSelector`` reads it; None selects nothing.
 
     Raises:
         MalformedSelector: a requirement cannot be read.
@@ -201,7 +201,7 @@ def read_selector(selector: wire.LabelSelector | None) -> Selector:
 
 
 def _is_readable(requirement: Requirement) -> bool:
-    """Whether ``labels.NewRequirement`` would take it."""
+    """Whether ``labels.NewRequirement`` would accept the requirement."""
     if _TAKES_VALUES.get(requirement.operator) is not bool(requirement.values):
         return False
     return _is_key(requirement.key) and all(

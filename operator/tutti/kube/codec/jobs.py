@@ -1,6 +1,6 @@
-"""What Jobs say of the failures that they stand: all that evictions need to know of them.
+"""The decoder of Jobs: how many more failures a Job tolerates, which evictions depend on.
 
-Separate from the other decoding because Jobs are read one by one, and only when one may suffer.
+A Job is read only when an eviction may affect it.
 """
 
 from ...model.owners import Job
@@ -11,9 +11,10 @@ DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 
 
 def decode_job(job: wire.Job) -> Job:
-    """Read what a Job still stands; one that counts by index is taken to stand nothing.
+    """Read how many more failures a Job tolerates; 0 if it counts failures by index.
 
-    A rule before that for disruptions may match an evicted pod too, by its exit code.
+    Evictions do not count if a rule ignores disruptions and only Ignore rules come before it. A
+    rule with another action may match an evicted pod by its exit code.
     """
     named(job)
     spec, status = job.spec, job.status

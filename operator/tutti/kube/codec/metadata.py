@@ -1,4 +1,4 @@
-"""What every API object says of itself: its name, and its times."""
+"""The metadata of every API object: its name and its times."""
 
 from datetime import datetime
 
@@ -7,7 +7,11 @@ from ..errors import BadObject
 
 
 def named(obj: wire.Object) -> str:
-    """The object's ``namespace/name``; an object without a name or uid cannot be identified."""
+    """The ``namespace/name`` of an object.
+
+    Raises:
+        BadObject: the object has no name or no uid, so it cannot be identified.
+    """
     metadata = obj.metadata
     name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
     if not metadata.name or not metadata.uid:
@@ -18,5 +22,5 @@ def named(obj: wire.Object) -> str:
 
 
 def seconds_of(moment: datetime | None) -> float:
-    """A moment in seconds since the epoch; 0 where there is none."""
+    """A moment in seconds since the epoch; 0 if there is none."""
     return moment.timestamp() if moment is not None else 0.0

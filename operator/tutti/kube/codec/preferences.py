@@ -1,7 +1,7 @@
-"""What a pod would rather have: preferred affinity to nodes and pods, soft topology spread.
+"""The preferences of a pod: preferred affinity to nodes and pods, soft topology spread.
 
-Reads them as the scoring of kube-scheduler 1.37 does. Separate from ``inter_pod`` because none of
-this ever keeps a pod waiting: a wish that cannot be read is none.
+They are read as in the scoring of kube-scheduler 1.37. A preference that cannot be read counts as
+none, and no preference keeps a pod waiting.
 """
 
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ from .inter_pod import (
 )
 from .shapes import node_term_order
 
-KNOWN = 16384  # wishes that are shared
+KNOWN = 16384  # preferences that are cached
 
 SOFT = "ScheduleAnyway"
 
 
 def decode_wishes(pod: wire.Pod) -> Preferences:
-    """What decides between the nodes on which a pod may run."""
+    """The preferences of a pod among the nodes on which it may run."""
     affinity = pod.spec.affinity
     wishes = Preferences(
         _nodes(affinity.node_affinity.preferred_during_scheduling_ignored_during_execution),
@@ -38,7 +38,10 @@ def decode_wishes(pod: wire.Pod) -> Preferences:
 
 
 def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
-    """What draws others to a pod that has a node, or keeps them off: its required affinity, too."""
+    """The terms by which other pods prefer or avoid the domain of a placed pod.
+
+    They include its required affinity with weight 1, as in kube-scheduler.
+    """
     affinity = pod.spec.affinity
     if not (affinity.pod_affinity.is_in_use or affinity.pod_anti_affinity.is_in_use):
         return ()
@@ -47,7 +50,7 @@ def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
 
 
 def _nodes(terms: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int], ...]:
-    """Of an empty term nothing is wanted: it matches no node."""
+    """Terms on nodes with their weights; an empty term matches no node, so it is left out."""
     weights: dict[NodeTerm, int] = {}
     for preferred in terms:
         preference = preferred.preference
@@ -62,7 +65,10 @@ def _nodes(terms: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int
 
 
 def _preferred(pod: wire.Pod) -> list[WeightedAffinityTerm]:
-    """The preferred terms of both kinds; none of a kind in which a selector cannot be read."""
+    """The preferred terms of affinity and anti-affinity.
+
+    If a selector of one of the two cannot be read, all its terms are left out.
+    """
     affinity = pod.spec.affinity
     likings: list[WeightedAffinityTerm] = []
     for pod_affinity, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):

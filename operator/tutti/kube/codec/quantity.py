@@ -1,22 +1,22 @@
-"""Kubernetes quantities as exact integers, rounded up; those of quotas rounded down.
+"""Kubernetes quantities as exact integers, rounded up; quantities of quotas are rounded down.
 
-The grammar and the resolution of one nano are those of
-k8s.io/apimachinery/pkg/api/resource/quantity.go, where amounts above 2^63-1 are out of contract;
-here they are capped. What nodes offer is rounded up, too: by less than a millicore or a byte, as in
-kube-scheduler and in the kubelets that admit pods, so that all agree. Separate because rounding in
-another way than they do over-commits a node, or leaves room.
+The grammar and the resolution of one nano are from
+k8s.io/apimachinery/pkg/api/resource/quantity.go. There, amounts above 2^63-1 are undefined; here
+they are capped. The amounts of nodes are rounded up, too, by less than a milli-CPU or a byte, as in
+kube-scheduler and the kubelets that admit pods. Any other rounding would over-commit a node, or
+waste room.
 """
 
 import re
 from functools import lru_cache
 
 LARGEST = 2**63 - 1
-CPU = "cpu"  # the one resource that is counted in thousandths
+CPU = "cpu"  # the only resource that is counted in thousandths
 MILLION, BILLION = 10**6, 10**9
 
 _NANO = 9  # decimal places
 _LENGTH_LIMIT = 500  # the API server prints at most about 30 characters
-_BEYOND = 40  # a power of ten above LARGEST by far
+_BEYOND = 40  # a power of ten far above LARGEST
 _GRAMMAR = re.compile(
     r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([numkMGTPE])|([KMGTPE]i)|[eE]([+-]?[0-9]+))?",
 )
@@ -25,26 +25,26 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 class QuantityError(ValueError):
-    """A text that is not a Kubernetes quantity, or one that makes no sense here."""
+    """A text that is not a Kubernetes quantity, or a request that is negative."""
 
 
 def requested(name: str, quantity: object) -> int:
-    """A request, rounded up: thousandths for ``cpu``, else whole units."""
+    """A request, rounded up: milli-CPU for ``cpu``, else whole units."""
     return rounded_up(name, nanos(quantity))
 
 
 def offered(name: str, quantity: object) -> int:
-    """What a node has, never below zero; rounded up as well, as kube-scheduler and kubelets do."""
+    """The amount of a node, rounded up as in kube-scheduler and kubelets, and at least 0."""
     return max(0, rounded_up(name, _exactly(_written(quantity))))
 
 
 def granted(name: str, quantity: object) -> int:
-    """What a quota gives, rounded down: thousandths for ``cpu``, else whole units."""
+    """The amount of a quota, rounded down: milli-CPU for ``cpu``, else whole units."""
     return min(nanos(quantity) // _unit(name), LARGEST)
 
 
 def as_text(name: str, amount: int) -> str:
-    """An amount as it is written: thousandths for ``cpu``, else whole units."""
+    """An amount as a Kubernetes quantity: milli-CPU for ``cpu``, else whole units."""
     return f"{amount}m" if name == CPU else str(amount)
 
 
@@ -54,7 +54,7 @@ def nanos(quantity: object) -> int:
 
 
 def rounded_up(name: str, amount: int) -> int:
-    """Billionths as thousandths for ``cpu``, else as whole units, rounded up."""
+    """Billionths as milli-CPU for ``cpu``, else as whole units, rounded up."""
     return min(-(-amount // _unit(name)), LARGEST)
 
 
@@ -63,7 +63,7 @@ def _unit(name: str) -> int:
 
 
 def _written(quantity: object) -> str:
-    """Quantities come as text; in hand-written manifests and custom resources also as numbers."""
+    """A quantity as text; hand-written manifests and custom resources may have numbers."""
     if isinstance(quantity, str):
         return quantity
     if isinstance(quantity, bool) or not isinstance(quantity, int | float):
@@ -100,14 +100,14 @@ def _exactly(text: str) -> int:
 
 
 def _scaled(mantissa: int, power: int) -> int:
-    """Multiply by a power of ten that may be absurd, capping before anything grows."""
+    """Multiply by a power of ten, which may be huge; the result is capped before it grows."""
     largest = LARGEST * BILLION
     if mantissa == 0:
         return 0
     if power >= 0:
         amount = mantissa * int(10 ** min(power, _BEYOND))
     else:
-        # Beyond the digits of the mantissa nothing but its sign is left to round.
+        # A larger divisor gives the same result, which depends on the sign of the mantissa alone.
         divisor = int(10 ** min(-power, len(str(abs(mantissa))) + 1))
         amount = -(-mantissa // divisor)
     return max(-largest, min(amount, largest))

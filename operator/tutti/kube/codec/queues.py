@@ -1,8 +1,7 @@
 """Tutti's Queues: how they are read, and how a dump writes them.
 
-Separate from ``decode`` because of its rule: whatever cannot be read guarantees nothing, allows
-nothing and stays in the tree. A Queue that were left out would give its gangs to the root, which
-has no limit.
+A field that cannot be read guarantees nothing and allows nothing, and the Queue stays in the tree.
+If the Queue were left out, its gangs would count in the root, which has no limit.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +30,7 @@ _PREEMPTIONS = {str(preemption): preemption for preemption in Preemption}
 
 @dataclass(frozen=True, slots=True)
 class QueueObject:
-    """A Queue with what Tutti writes of it; only ``queue`` is read by a decision."""
+    """A Queue with the fields that Tutti writes; decisions read only ``queue``."""
 
     queue: Queue
     version: str = "0"
@@ -57,13 +56,13 @@ def decode_queue(read: wire.Queue) -> QueueObject:
 
 
 def encode_finalizers(read: QueueObject, finalizers: Iterable[str]) -> dict[str, Any]:
-    """A patch that gives this very Queue, in this version, these finalizers."""
+    """A patch that sets the finalizers of the Queue with this uid and resourceVersion."""
     preconditions = {"uid": read.queue.uid, "resourceVersion": read.version}
     return {"metadata": {**preconditions, "finalizers": [*finalizers]}}
 
 
 def encode_status(read: QueueObject, status: Mapping[str, Any]) -> dict[str, Any]:
-    """A patch that merges fields into the status of this Queue, and of no namesake."""
+    """A patch that merges fields into the status of the Queue with this uid."""
     return {"metadata": {"uid": read.queue.uid}, "status": dict(status)}
 
 
@@ -97,12 +96,12 @@ def _declared(queue: wire.Queue) -> Queue:
 
 
 def _preemption(word: str | None) -> Preemption | None:
-    """What is declared; a word that cannot be read ends nobody."""
+    """The declared preemption; an unknown word counts as Off."""
     return None if word is None else _PREEMPTIONS.get(word, Preemption.OFF)
 
 
 def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
-    """The Queue that is read as this value; for dumps."""
+    """A Queue in the form of the API that is read as this value; for dumps."""
     spec: dict[str, Any] = {"weight": queue.weight, "stop": queue.stop, "mode": queue.mode}
     if queue.parent:
         spec["parent"] = queue.parent
@@ -142,7 +141,7 @@ def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
 
 
 def _amounts(quantities: Mapping[str, object], field: str, unreadable: set[str]) -> Amounts:
-    """The amounts by resource; one that cannot be read is 0, and its field is noted."""
+    """The amounts by resource; an amount that cannot be read is 0, and its field is noted."""
     amounts: dict[str, int] = {}
     for name, quantity in quantities.items():
         try:
@@ -162,7 +161,7 @@ def _field(resource: str, field: str) -> str:
 def _selector(
     selector: wire.LabelSelector | None, field: str, unreadable: set[str]
 ) -> Selector | None:
-    """The requirements of a selector; one that cannot be read selects no namespace."""
+    """The requirements of a selector; a selector that cannot be read selects no namespace."""
     try:
         return read_selector(selector)
     except MalformedSelector:

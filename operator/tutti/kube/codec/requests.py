@@ -1,9 +1,9 @@
 """The effective request of a pod, as Kubernetes computes it.
 
-Follows PodRequests in k8s.io/component-helpers/resource/helpers.go with the options that
-kube-scheduler sets: what the status says counts for a pod that has a node (NodeInfo), and not for
-one that is yet to get one (NodeResourcesFit). Sums are in billionths and rounded up once, at the
-end. Where an amount is beyond 64 bits, it counts as the largest there is: nothing fits it.
+Source: PodRequests in k8s.io/component-helpers/resource/helpers.go with the options that
+kube-scheduler sets. The status of a pod counts if the pod has a node (NodeInfo), and not if it
+waits for one (NodeResourcesFit). Sums are in billionths and are rounded up once, at the end. An
+amount beyond 64 bits counts as the largest amount, which fits on no node.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from ...model.resources import Resources
 from .. import wire
 from .quantity import nanos, rounded_up
 
-PODS = "pods"  # every pod takes one of a node's ``pods``
+PODS = "pods"  # every pod takes one of the ``pods`` of its node
 HUGE_PAGES = "hugepages-"
 ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
 
@@ -22,7 +22,7 @@ Lookup = Callable[[wire.Container, wire.ContainerStatus | None], wire.Quantities
 
 
 def pod_requests(pod: wire.Pod) -> Resources:
-    """What a pod takes of a node; raises ``QuantityError``."""
+    """The amounts that a pod takes of a node; raises ``QuantityError``."""
     spec = pod.spec
     requests = _containers(pod)
     if any(_is_pod_level(name) for name in spec.resources.requests):
@@ -40,9 +40,9 @@ def pod_requests(pod: wire.Pod) -> Resources:
 
 
 def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
-    """The node's ports that a pod uses as long as it runs: kube-scheduler's ``GetHostPorts``.
+    """The host ports that a pod uses as long as it runs: kube-scheduler's ``GetHostPorts``.
 
-    In the host's network every port is one; the API server writes that down at creation.
+    With ``hostNetwork`` every container port is a host port; the API server sets it at creation.
     """
     lasting = (
         container for container in spec.init_containers if container.restart_policy == ALWAYS
@@ -60,7 +60,7 @@ def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
 
 
 def _containers(pod: wire.Pod) -> Nanos:
-    """What the containers ask for; while one is resized, the most of what it had and will have."""
+    """The requests of the containers; during a resize, the larger of the old and new amounts."""
     status = pod.status
     requests = _aggregate(pod, _in_spec)
     if not (_is_placed(pod) and (_says_resources(status) or _is_infeasible(status))):
@@ -80,7 +80,7 @@ def _containers(pod: wire.Pod) -> Nanos:
 
 
 def _pod_level(pod: wire.Pod) -> Nanos:
-    """What the pod as a whole asks for, instead of the sum over its containers."""
+    """The requests of the pod as a whole, which replace the sum over its containers."""
     status = pod.status
     requests = _nanos(pod.spec.resources.requests)
     if _is_placed(pod) and status.resources is not None:
@@ -96,7 +96,10 @@ def _is_pod_level(name: str) -> bool:
 
 
 def _aggregate(pod: wire.Pod, lookup: Lookup) -> Nanos:
-    """Sum up containers and sidecars; no less than any init container with those before it."""
+    """The sum over containers and sidecars, or more if an init container needs more.
+
+    An init container counts together with the sidecars before it.
+    """
     statuses = _by_name(pod.status)
     total: Nanos = {}
     for container in pod.spec.containers:
@@ -133,7 +136,7 @@ def _actual(status: wire.ContainerStatus) -> wire.Quantities | None:
 def _unless(
     read: Callable[[wire.ContainerStatus], wire.Quantities | None], *, infeasible: bool
 ) -> Lookup:
-    """Fall back to the spec, unless the node has refused what the spec asks for."""
+    """Fall back to the spec, unless the node has refused the requests of the spec."""
 
     def lookup(container: wire.Container, status: wire.ContainerStatus | None) -> wire.Quantities:
         amounts = None if status is None else read(status)
@@ -161,7 +164,7 @@ def _says_resources(status: wire.PodStatus) -> bool:
 
 
 def _is_infeasible(status: wire.PodStatus) -> bool:
-    """Whether the node reports that a resize can never be."""
+    """Whether the node reports that a resize is impossible."""
     pending = (condition for condition in status.conditions if condition.type == "PodResizePending")
     return next((condition.reason == "Infeasible" for condition in pending), False)
 
@@ -177,6 +180,6 @@ def _add(total: Nanos, amounts: Nanos) -> None:
 
 def _raise_to(total: Nanos, least: Nanos) -> None:
     for name, amount in least.items():
-        # A zero that is named counts: a pod-level 0 replaces the sum over the containers.
+        # An explicit 0 counts: a pod-level 0 replaces the sum over the containers.
         if name not in total or amount > total[name]:
             total[name] = amount

@@ -1,7 +1,6 @@
-"""Where a pod may run and what it asks for: wire pod to Shape, and the rules not modelled yet.
+"""The decoder of shapes: the requests and node constraints of a pod, and unsupported fields.
 
-Equal pods share one Shape, so that 50,000 replicas cost one. Separate from ``decode`` because it
-grows with every rule that is modelled.
+Equal pods share one Shape object, so 50,000 replicas take the memory of one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,14 +15,14 @@ from .. import wire
 from .inter_pod import requirement_order, requirements
 from .requests import pod_requests
 
-KNOWN = 16384  # shapes, tolerations and terms that are shared
+KNOWN = 16384  # shapes, tolerations and resources that are cached
 
 NODE_NAME = "metadata.name"  # the only field that node affinity can match
 
-CLAIM = "persistentVolumeClaim"  # the kind of volume whose rules are known
+CLAIM = "persistentVolumeClaim"  # the type of volume that Tutti supports
 CLAIM_FIELD = f"spec.volumes[].{CLAIM}"
-# The other kinds that kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
-# NodeVolumeLimits look at; the in-tree ones as listed in csi-translation-lib.
+# The other types that matter to kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
+# NodeVolumeLimits; in-tree types are from csi-translation-lib.
 DECIDING_VOLUMES = frozenset(
     {
         "awsElasticBlockStore",
@@ -41,7 +40,7 @@ DECIDING_VOLUMES = frozenset(
 
 
 def decode_shape(pod: wire.Pod, rules: InterPodRules, wishes: Preferences) -> Shape:
-    """What makes a pod with these rules interchangeable with others; raises ``QuantityError``."""
+    """The shape of a pod with these rules and preferences; raises ``QuantityError``."""
     spec = pod.spec
     return _shared_shape(
         _shared_resources(pod_requests(pod)),
@@ -53,12 +52,12 @@ def decode_shape(pod: wire.Pod, rules: InterPodRules, wishes: Preferences) -> Sh
 
 
 def decode_requests(pod: wire.Pod) -> Resources:
-    """What a pod uses of its node; raises ``QuantityError``."""
+    """The amounts that a pod takes of its node; raises ``QuantityError``."""
     return _shared_resources(pod_requests(pod))
 
 
 def pinned_to(pod: wire.Pod) -> NodeName | None:
-    """The one node that a pod can ever run on, if every term of its affinity names it alone."""
+    """The only node that a pod can run on, if every term of its affinity names this node."""
     required = _selector(pod.spec.affinity)
     if required is None or not required.node_selector_terms:
         return None
@@ -69,13 +68,16 @@ def pinned_to(pod: wire.Pod) -> NodeName | None:
 
 
 def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
-    """The fields in use whose rules we do not know yet, as users write them; sorted."""
+    """The fields in use that Tutti does not support yet, as users write them; sorted."""
     native = () if spec.scheduling_group is None else ("spec.schedulingGroup",)
     return tuple(sorted({*native, *_claims(spec)}))
 
 
 def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
-    """The claims that the pod's volumes name, sorted; with its name, its ephemeral ones, too."""
+    """The claims that the volumes of a pod name, sorted.
+
+    With the name of the pod, this includes the claims of its ephemeral volumes.
+    """
     if not spec.volumes:
         return ()
     names = {name for volume in spec.volumes if (name := _claim_name(volume.get(CLAIM)))}
@@ -87,7 +89,7 @@ def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
 
 
 def _claim_name(source: object) -> str:
-    """The name of the claim, if the volume names one; no other can be created."""
+    """The name of the claim of a volume; empty if it names none, which the API does not allow."""
     name = source.get("claimName") if isinstance(source, Mapping) else None
     return intern(name) if isinstance(name, str) else ""
 
@@ -119,7 +121,7 @@ def _node_name(term: wire.NodeTerm) -> str | None:
 
 
 def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
-    """An empty term matches no node, so it is left out; no terms at all match none either."""
+    """The required node affinity without empty terms, which match no node; nor does no term."""
     selector = _selector(affinity)
     if selector is None:
         return None
@@ -132,7 +134,7 @@ def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
 
 
 def node_term_order(term: NodeTerm) -> tuple[object, ...]:
-    """How terms on nodes are sorted."""
+    """The sort key of a term on nodes."""
     return (
         tuple(requirement_order(requirement) for requirement in term.labels),
         tuple(requirement_order(requirement) for requirement in term.fields),
@@ -140,7 +142,7 @@ def node_term_order(term: NodeTerm) -> tuple[object, ...]:
 
 
 def _tolerations(wire_tolerations: Iterable[wire.Toleration]) -> tuple[Toleration, ...]:
-    """Order and repetition mean nothing; an absent operator means Equal."""
+    """The tolerations, sorted and without duplicates; an absent operator means Equal."""
     fields = frozenset((t.key, t.operator or "Equal", t.value, t.effect) for t in wire_tolerations)
     return _shared_tolerations(fields)
 

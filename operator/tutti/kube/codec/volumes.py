@@ -1,8 +1,4 @@
-"""Claims, volumes and classes: wire objects to model values, as kube-scheduler 1.37 reads them.
-
-Separate from ``decode`` as ``wire.storage`` is from ``wire.objects``. Source: its plugin
-VolumeBinding.
-"""
+"""Decoders of claims, volumes and classes. Source: VolumeBinding in kube-scheduler 1.37."""
 
 from ...model.keys import NodeName
 from ...model.volumes import (
@@ -71,7 +67,7 @@ def decode_volume(volume: wire.PersistentVolume) -> Volume:
 
 
 def decode_class(storage_class: wire.StorageClass) -> StorageClass:
-    """Read a class; its mode is immutable."""
+    """Read a class; its binding mode is immutable."""
     named(storage_class)
     return StorageClass(
         storage_class.metadata.name,
@@ -94,7 +90,7 @@ def decode_driver(driver: wire.CSIDriver) -> Driver:
 
 
 def decode_attachment(attachment: wire.VolumeAttachment) -> Attachment | None:
-    """Read an attachment; None where it is of no PersistentVolume."""
+    """Read an attachment; None if it is not of a PersistentVolume."""
     named(attachment)
     spec = attachment.spec
     volume = spec.source.persistent_volume_name
@@ -104,9 +100,9 @@ def decode_attachment(attachment: wire.VolumeAttachment) -> Attachment | None:
 
 
 def _affinity(required: wire.NodeSelector | None) -> Reach | None:
-    """The node affinity of a volume, which knows nodes by their labels alone.
+    """The node affinity of a volume, which depends on the labels of nodes alone.
 
-    ``CheckNodeAffinity`` asks about a node without a name, whatever the node's is.
+    kube-scheduler's ``CheckNodeAffinity`` tests every node as if it had no name.
     """
     if required is None:
         return None

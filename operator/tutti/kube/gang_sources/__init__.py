@@ -1,4 +1,4 @@
-"""Where gangs come from: one module for each source. To add a source, add its module."""
+"""The gang sources, one module for each. To add a source, add its module."""
 
 from collections.abc import Collection, Iterable
 from importlib import import_module
@@ -37,15 +37,15 @@ __all__ = [
 _modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
 _sources: list[GangSource] = [module.SOURCE for module in _modules if hasattr(module, "SOURCE")]
 
-# All of them, in the order in which they count for a pod that names several gangs. A pod that names
-# none is a gang of its own, which its binding commits.
+# All sources. If a pod names several gangs, the first source in this order counts. A pod that names
+# no gang is a gang of its own, and its binding is the commit.
 SOURCES = tuple(sorted(_sources, key=lambda source: source.precedence))
 ALWAYS = tuple(source for source in SOURCES if not source.is_optional)
 OPTIONAL = {source.name: source for source in SOURCES if source.is_optional}
 
-# The optional ones that are read unless users say otherwise.
+# The optional sources that are read by default.
 DEFAULT = tuple(source for source in SOURCES if source.is_default)
-# By the field of pods that only it reads: the name of the source.
+# For each field of pods that only one source reads, the name of that source.
 FIELDS = {source.pod_field: source.name for source in SOURCES if source.pod_field}
 
 _NAMING = tuple(source for source in SOURCES if source.names_group)
@@ -55,11 +55,11 @@ _WRITERS = {kind.api: source.status for source in SOURCES for kind in source.kin
 
 
 class UnknownSourceError(ValueError):
-    """There is no optional source of that name; the one line says which there are."""
+    """There is no optional source of that name; the message lists the optional sources."""
 
 
 def chosen(names: Iterable[str]) -> tuple[GangSource, ...]:
-    """The sources that count always, and the optional ones of these names.
+    """The sources that are always read, and the optional sources of these names.
 
     Raises:
         UnknownSourceError: there is no optional source of one of the names.
@@ -71,9 +71,9 @@ def chosen(names: Iterable[str]) -> tuple[GangSource, ...]:
 
 
 class Membership(NamedTuple):
-    """The gang that a pod is in, and the gangs that it names as well."""
+    """The gang that a pod is in, and the other gangs that it names."""
 
-    group: str = ""  # empty for a gang of one
+    group: str = ""  # empty for a single pod
     kind: ApiKind = POD_GROUP
     other_gangs: tuple[GangKey, ...] = ()
     role: str | None = None  # None: by Tutti's and Spark's labels
@@ -84,9 +84,10 @@ ALONE = Membership()
 
 
 def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Membership:
-    """The gang of a pod, by the first of these sources that knows one.
+    """The gang of a pod by the first of these sources that finds one.
 
-    A gang that is not awaited may be made later: until then the pod is in none.
+    If the pods of that source do not wait for their object, the pod is not in the gang here; it
+    joins the gang once the object exists.
     """
     candidates = [(source, key) for source in sources if (key := source.gang_of(pod)) is not None]
     if len(candidates) > 1:
@@ -104,7 +105,7 @@ def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
 
 
 def _role(pod: wire.Pod, source: GangSource, *other_sources: GangSource) -> str:
-    """The role by the source of the gang; by another source where Tutti's labels name none."""
+    """The role of a pod: by the source of its gang, by labels of Tutti or Spark, or by others."""
     if source.role_of is not None:
         return source.role_of(pod)
     roles = (
@@ -120,7 +121,7 @@ def _is_automatic(source: GangSource, pod: wire.Pod) -> bool:
 
 
 def unread_gang_of(pod: wire.Pod, sources: Collection[GangSource]) -> GangKey | None:
-    """The group that a pod names and that no object can declare: its source is not one of these."""
+    """The group that a pod names by a source that is not one of these; None if there is none."""
     unread = (source for source in _NAMING if source not in sources)
     named = (source.gang_of(pod) for source in unread if not _is_automatic(source, pod))
     return next((key for key in named if key is not None), None)
@@ -132,16 +133,16 @@ def crd_of(kind: ApiKind) -> str:
 
 
 def job_kind(kind: ApiKind) -> JobKind | None:
-    """What makes the pods of the gangs of this kind that wait for room; None: they do not wait."""
+    """The jobs that create the pods of such gangs once there is room; None if no job waits."""
     return _JOB_KINDS.get(kind)
 
 
 def status_writer(kind: ApiKind) -> StatusWriter | None:
-    """How Tutti writes the status of objects of this kind that declare gangs; None: it does not."""
+    """How Tutti writes the status of gang objects of this kind; None if it does not write it."""
     return _WRITERS.get(kind)
 
 
 def api_version_of(kind: ApiKind) -> str:
-    """The apiVersion of what declares a gang: a pod, or an object of a source."""
+    """The apiVersion of objects that declare a gang: pods, or objects of a source."""
     version = _KINDS[kind].version if kind in _KINDS else CORE_VERSION
     return api_version(kind.group, version)

@@ -1,7 +1,4 @@
-"""What a gang source is: all that the rest of Tutti asks of it.
-
-Separate from the sources so that each can be read, and added, by itself.
-"""
+"""The interface of gang sources, which the rest of Tutti uses."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,35 +10,35 @@ from ...model.resources import NOTHING, Resources
 from .. import wire
 from ..calls import Kind, Right
 
-# Roles of one gang: with more that have a minimum each, counting them would take too long.
+# The largest number of roles in a gang; counting more roles with minimums would take too long.
 MOST_ROLES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class GangObject(GangDeclaration):
-    """An API object that declares a gang, as the API server has it now."""
+    """An API object that declares a gang, as the API server last showed it."""
 
     version: str = ""  # metadata.resourceVersion
-    status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
-    owner: Uid | None = None  # of the pod that it was made for, and goes with
-    # Name and uid of the job whose controller makes the pods once the status says that there is
-    # room for them; None where nothing waits for that.
+    status: Mapping[str, Any] = field(default_factory=dict)  # to compare with the new status
+    owner: Uid | None = None  # of the pod that owns the object; it is deleted with the pod
+    # Name and uid of the job whose controller creates the pods once the status says that there is
+    # room for them; None if no job waits.
     job_awaiting_room: tuple[str, Uid] | None = None
-    min_resources: Resources = NOTHING  # of all members that it needs, by its controller
+    min_resources: Resources = NOTHING  # of all needed members together, by its controller
     queue_if_exists: str = ""  # the queue that it is in if there is a Queue of this name
-    # The roles of pods that never live beside those of another stage: the members are those of the
-    # newest stage that has pods. None where the roles are always the same.
+    # The roles of each stage, if pods of one stage never live beside pods of another. The pods of
+    # the newest stage that has pods are the members. Empty if the roles are always the same.
     stages: tuple[tuple[Role, ...], ...] = ()
 
 
 class GangOutcome(NamedTuple):
-    """What has become of a gang, for the status of what declares it."""
+    """The state of a gang, for the status of the object that declares it."""
 
-    generation: int  # of the object that all this is about
+    generation: int  # of the object
     is_whole: bool  # every needed member has its node, or has succeeded
-    reason: str = ""  # why it waits, in one word; empty where a Reservation is carried out
+    reason: str = ""  # why it waits, in one word; empty if it has its room
     message: str = ""
-    phase: str = ""  # of Tutti's PodGroup
+    phase: str = ""  # as in Tutti's PodGroup
     seen: int = 0  # members that exist, of these ...
     bound: int = 0
     running: int = 0
@@ -51,82 +48,83 @@ class GangOutcome(NamedTuple):
 
 
 class StatusWords(Protocol):
-    """The status that an object is to have, in the words of its kind."""
+    """Makes the status that an object should have, with the fields of its kind."""
 
     def __call__(
         self, outcome: GangOutcome, observed: Mapping[str, Any], now: str, *, keep_sentences: bool
     ) -> Mapping[str, Any]:
-        """The status after this ``outcome``; ``observed`` is the one that the object has.
+        """The status for this ``outcome``; ``observed`` is the status that the object has.
 
-        ``keep_sentences`` leaves a sentence that says the same in other words.
+        With ``keep_sentences``, a sentence stays if the new one only says it in other words.
         """
 
 
 class StatusWriter(NamedTuple):
-    """How Tutti writes the status of a source's objects."""
+    """How Tutti writes the status of the objects of a source."""
 
-    right: Right  # of the merge patch
-    # None where the words are those of Tutti's PodGroup, which ``reporting.drafts`` has.
+    right: Right  # for the merge patch
+    # None if the status is like that of Tutti's PodGroup, which ``reporting.drafts`` makes.
     words: StatusWords | None = None
-    # Whether others act upon it or write it, too: then Tutti writes it only where it binds pods.
+    # Whether other controllers act on the status or write it. Then Tutti writes it only for gangs
+    # whose pods it binds.
     has_effects: bool = False
 
 
 class JobPods(NamedTuple):
-    """What a job says of the pods that its controller will make."""
+    """The pods that the controller of a job will create."""
 
-    schedulers: frozenset[str]  # the names of schedulers in all of them
-    roles: tuple[Role, ...] = ()  # with templates; none where one of these cannot be placed
-    problem: str = ""  # then why
+    schedulers: frozenset[str]  # the scheduler names of all these pods
+    roles: tuple[Role, ...] = ()  # with templates; empty if a template cannot be placed
+    problem: str = ""  # why a template cannot be placed, in words
 
 
 class JobKind(NamedTuple):
-    """The jobs whose controller makes the pods of a gang once there is room for them."""
+    """A kind of jobs whose controller creates the pods of a gang once there is room for them."""
 
     get: Right
     model: type[wire.Object]
     pods_of: Callable[[Any, GangObject], JobPods]
-    # The fields of the gang's status to merge so that the pods are made.
+    # The fields to merge into the status of the gang so that the pods are created.
     status_with_room: Mapping[str, Any]
 
 
 class GangSource(NamedTuple):
-    """Where gangs come from: what declares them, and how a pod says which one it is in."""
+    """A source of gangs: the objects that declare them, and how a pod names its gang."""
 
     name: str
-    # A pod is in the gang of the source with the lowest number of those that have one for it.
+    # If several sources find a gang for a pod, the source with the lowest number counts.
     precedence: int
-    # The gang that a pod names by this source's own labels, fields or annotations, if any.
+    # The gang that a pod names by the labels, fields or annotations of this source, if any.
     gang_of: Callable[[wire.Pod], GangKey | None]
     # The kinds whose objects declare gangs; each decodes to a ``GangObject``, or to None.
     kinds: tuple[Kind[Any, Any], ...] = ()
-    # What it needs beside lists and watches of its kinds.
+    # The rights that it needs beside list and watch of its kinds.
     rights: frozenset[Right] = frozenset()
-    # Whether a pod waits for an object that does not exist yet. Where it does not, the pod joins
-    # the gang once the object is there, and starts alone before.
+    # Whether a pod waits for an object that does not exist yet. If not, the pod is outside the gang
+    # until the object exists.
     is_awaited: bool = True
-    # How Tutti writes the status of its objects; None where their own controller does.
+    # How Tutti writes the status of its objects; None if their own controller does.
     status: StatusWriter | None = None
-    # Whether a controller, and no user, has made the gang that a pod names, as it does for every
-    # pod that names none: it counts only for a pod that names no other. None: never.
+    # Whether the gang that a pod names was made by a controller, which makes one for every pod that
+    # names none. Such a gang counts only if the pod names no other gang. None: never.
     is_automatic: Callable[[wire.Pod], bool] | None = None
-    # What makes the pods of gangs that wait for room, if any do.
+    # The jobs that create the pods of gangs that wait for room, if any.
     job_kind: JobKind | None = None
-    # Whether the gang is a group of the name that the pod gives: then a pod starts alone only by
-    # mistake where the source is not read, and says so.
+    # Whether pods give the name of the group. If such a source is not read, its pods start alone,
+    # which is probably a mistake, and an Event says so.
     names_group: bool = False
-    # Gangs of other sources that are the same gang: the pod's controller has made them as well.
+    # Gangs of other sources that are the same gang; the controller of the pod makes them, too.
     same_gangs: Callable[[wire.Pod], Iterable[GangKey]] | None = None
-    # The role of a pod in a gang of this source; None: by Tutti's and Spark's labels.
+    # The role of a pod in a gang of this source; None: by the labels of Tutti and Spark.
     role_of: Callable[[wire.Pod], str] | None = None
-    # The number of the run that a pod was made for: of the pods of a gang that live, only those of
-    # the newest run are its members.
+    # The number of the run that a pod was created for. Live pods are members only if they are of
+    # the newest run.
     run_of: Callable[[wire.Pod], int] | None = None
-    # The field of pods that names the gang, as users write it: a pod that has it is placed only
-    # where the source is read.
+    # The field of pods that names the gang, as users write it. A pod with this field is placed only
+    # if the source is read.
     pod_field: str = ""
-    # Whether Tutti reads it only where the setting TUTTI_GANG_SOURCES has its name, which is then
-    # the name of its CRD. The cluster need not have that CRD, now or ever.
+    # Whether Tutti reads the source only if the setting TUTTI_GANG_SOURCES has its name, which is
+    # the name of its CRD. The cluster need not have that CRD.
     is_optional: bool = False
-    # Of such a source: whether the setting has its name unless users say otherwise.
+    # For an optional source: whether the setting has its name by default.
     is_default: bool = False

@@ -1,8 +1,8 @@
 """Gangs of scheduler-plugins' PodGroups (scheduling.x-k8s.io), which many controllers make.
 
-The MPI operator, Kubeflow's trainers and KubeRay make them; pods name them by a label. The status
-belongs to scheduler-plugins' own controller. ``minResources`` is not read: it is the sum of what
-the pods request, and Tutti places the pods themselves.
+The MPI operator, Kubeflow's trainers and KubeRay make them; pods name them by a label. The
+controller of scheduler-plugins writes the status. ``minResources`` is not read: it is the sum of
+the requests of the pods, and Tutti places the pods themselves.
 """
 
 from ...model.cluster import OnTimeout
@@ -16,7 +16,7 @@ GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 
 class PodGroupSpec(wire.Wire):
-    """What the controller of a job asks for."""
+    """The spec of a PodGroup, which the controller of a job writes."""
 
     min_member: int = 1
     schedule_timeout_seconds: int | None = None
@@ -29,7 +29,7 @@ class PodGroup(wire.Object):
 
 
 def decode_group(group: PodGroup) -> GangObject:
-    """Read a PodGroup; after ``scheduleTimeoutSeconds`` the gang keeps waiting, and says so."""
+    """Read a PodGroup; after ``scheduleTimeoutSeconds`` the gang says so and keeps waiting."""
     named(group)
     metadata, spec = group.metadata, group.spec
     seconds = spec.schedule_timeout_seconds or 0  # controllers write 0 for none

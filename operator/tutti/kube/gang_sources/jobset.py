@@ -1,9 +1,9 @@
-"""Gangs of JobSets (jobset.x-k8s.io), which Kubeflow's Trainer makes too: each stage is a gang.
+"""Gangs of JobSets (jobset.x-k8s.io), which Kubeflow's Trainer makes, too: each stage is a gang.
 
-A replicated job that depends on another one's completion never lives beside it: the two are of
-different stages, and only the pods of the newest stage are members. One that waits until another
-is ready cannot start together with it: its pods are extras of the same stage. The number of pods
-is that of batch/v1. The status belongs to JobSet's controller.
+A replicated job that depends on the completion of another one never runs beside it. So the two are
+in different stages, and only the pods of the newest stage are members. A replicated job that waits
+until another one is ready cannot start together with it. So its pods are extra members of the same
+stage. The number of pods is as in batch/v1. The controller of JobSet writes the status.
 """
 
 from ...model.cluster import Role
@@ -29,20 +29,20 @@ class JobSpec(wire.Wire):
 
 
 class JobTemplate(wire.Wire):
-    """What the Jobs will be."""
+    """The template of the Jobs."""
 
     spec: JobSpec = JobSpec()
 
 
 class Dependency(wire.Wire):
-    """Which replicated job comes before, and what it must have come to."""
+    """The replicated job that comes before, and the state that it must have reached."""
 
     name: str = ""
     status: str = ""
 
 
 class ReplicatedJob(wire.Wire):
-    """Equal Jobs."""
+    """A number of equal Jobs."""
 
     name: str = ""
     replicas: int = 1
@@ -57,7 +57,7 @@ class StartupPolicy(wire.Wire):
 
 
 class JobSetSpec(wire.Wire):
-    """What a JobSet consists of."""
+    """The spec of a JobSet."""
 
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: StartupPolicy = StartupPolicy()
@@ -70,7 +70,7 @@ class JobSet(wire.Object):
 
 
 def decode_set(jobset: JobSet) -> GangObject:
-    """Read a JobSet; its roles are those of the first stage while no pod tells of a later one."""
+    """Read a JobSet; its roles are those of the first stage until a later stage has pods."""
     named(jobset)
     metadata = jobset.metadata
     stages = _stages(jobset.spec)
@@ -91,7 +91,7 @@ def decode_set(jobset: JobSet) -> GangObject:
 
 
 def _stages(spec: JobSetSpec) -> tuple[tuple[Role, ...], ...]:
-    """The roles of each stage; a job depends on earlier ones of the list alone."""
+    """The roles of each stage; a job may depend only on jobs before it in the list."""
     in_order = spec.startup_policy.startup_policy_order == IN_ORDER
     number: dict[str, int] = {}
     stages: dict[int, list[Role]] = {}
@@ -101,7 +101,7 @@ def _stages(spec: JobSetSpec) -> tuple[tuple[Role, ...], ...]:
             for dependency in job.depends_on
         ]
         stage = max((at + is_complete for at, is_complete in dependencies), default=0)
-        # The same stage: it is made while the other runs.
+        # A job that is created while another of its stage runs is not needed for the start.
         is_later = (in_order and bool(number)) or any(at == stage for at, _ in dependencies)
         number[job.name] = stage
         stages.setdefault(stage, []).append(Role(job.name, 0 if is_later else _pods(job)))
@@ -111,7 +111,7 @@ def _stages(spec: JobSetSpec) -> tuple[tuple[Role, ...], ...]:
 
 
 def _pods(job: ReplicatedJob) -> int:
-    """How many pods a replicated job has at a time; as batch/v1, no more than completions."""
+    """How many pods a replicated job has at a time; as in batch/v1, at most its completions."""
     spec = job.template.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     completions = parallelism if spec.completions is None else spec.completions
@@ -135,7 +135,7 @@ def _role_of(pod: wire.Pod) -> str:
 
 
 def _run_of(pod: wire.Pod) -> int:
-    """How often the JobSet had been restarted when it made the pod."""
+    """How often the JobSet had been restarted when it created the pod."""
     text = pod.metadata.labels.get(RUN_LABEL, "")
     return int(text) if text.isdecimal() and len(text) <= _LONGEST_RUN else 0
 

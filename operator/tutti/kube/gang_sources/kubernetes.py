@@ -1,9 +1,9 @@
 """Gangs of Kubernetes' own PodGroups (scheduling.k8s.io), which pods name in spec.schedulingGroup.
 
-Job controllers make them of Workloads (KEP-4671). A group of the basic policy is no gang: its pods
-start one by one, or wait if it uses a field that Tutti does not place by. The rules are
-kube-scheduler's: validatePodGroup and updatePodGroupCondition in its schedule_one_podgroup.go.
-``disruptionMode`` speaks of preemption, and Tutti preempts nothing.
+Job controllers make them from Workloads (KEP-4671). A group with the basic policy is no gang: its
+pods start one by one, or wait if the group uses an unsupported field. Source: validatePodGroup and
+updatePodGroupCondition in kube-scheduler's schedule_one_podgroup.go. ``disruptionMode``, which is
+about preemption, is not read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,36 +22,36 @@ SCHEDULED = "PodGroupInitiallyScheduled"  # the type of the one condition that a
 
 
 class Gang(wire.Wire):
-    """All or nothing."""
+    """The policy of a gang, whose pods start all or not at all."""
 
     min_count: int = 1
 
 
 class SchedulingPolicy(wire.Wire):
-    """One of the two, or what a newer API has besides."""
+    """One of these two policies; neither if a newer API has a third."""
 
     gang: Gang | None = None
     basic: dict[str, Any] | None = None
 
 
 class SchedulingConstraints(wire.Wire):
-    """What the nodes of the pods have in common."""
+    """Constraints on the nodes of all pods together."""
 
     topology: tuple[Any, ...] = ()
 
 
 class PodGroupSpec(wire.Wire):
-    """What the maker of a group asks for."""
+    """The spec of a PodGroup."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
     resource_claims: tuple[Any, ...] = ()
     parent_composite_pod_group_name: str = ""
-    priority: int | None = None  # the API server makes it of priorityClassName
+    priority: int | None = None  # the API server derives it from priorityClassName
 
 
 class PodGroupStatus(wire.Wire):
-    """What is compared before it is written, and read by no decision."""
+    """The status, which is compared before it is written; no decision reads it."""
 
     conditions: tuple[dict[str, Any], ...] = ()
 
@@ -85,7 +85,7 @@ def decode_group(group: PodGroup) -> GangObject:
 
 
 def _unsupported(spec: PodGroupSpec) -> Iterator[str]:
-    """The fields in use that Tutti does not place by; sorted."""
+    """The fields in use that Tutti does not support; sorted."""
     if spec.parent_composite_pod_group_name:
         yield "spec.parentCompositePodGroupName"
     if spec.resource_claims:
@@ -99,9 +99,9 @@ def _unsupported(spec: PodGroupSpec) -> Iterator[str]:
 def status_of(
     outcome: GangOutcome, observed: Mapping[str, Any], now: str, *, keep_sentences: bool
 ) -> Mapping[str, Any]:
-    """The conditions: one is Tutti's, and once it is true it stays true.
+    """The conditions, of which Tutti writes one; once that is true, it stays true.
 
-    Like kube-scheduler, it reports nothing while members do not exist yet.
+    Like kube-scheduler, Tutti reports nothing while members do not exist yet.
     """
     lines = list(observed.get("conditions", ()))
     old = next((line for line in lines if line.get("type") == SCHEDULED), None)
@@ -123,16 +123,17 @@ def status_of(
         "message": message,
         "lastTransitionTime": old.get("lastTransitionTime") if old and is_same else now,
     }
-    if outcome.generation:  # the API server of 1.37 counts none, and drops a 0
+    if outcome.generation:  # Kubernetes 1.37 has no generation of PodGroups, and drops a 0
         line["observedGeneration"] = outcome.generation
     other_conditions = [condition for condition in lines if condition.get("type") != SCHEDULED]
     return {"conditions": [*other_conditions, line]}
 
 
 def _may_report(outcome: GangOutcome, old: Mapping[str, Any] | None) -> bool:
-    """Whether to report that a gang waits; while members are missing, only if it was reported.
+    """Whether to report that a gang waits.
 
-    Where no member exists, they may be another scheduler's, which then reports.
+    While members are missing, it is reported only if it was reported before. If no member exists,
+    it is not reported: the members may name another scheduler, which then reports.
     """
     if not (outcome.reason and outcome.seen):
         return False

@@ -1,7 +1,7 @@
 """Gangs that users declare: Tutti's PodGroups, which pods name by the label tutti.dev/pod-group.
 
-All of its fields are here: how the API spells them, how they are read, how a dump writes them.
-A template of a role is read as the pod that will be made of it.
+This module has all fields of a PodGroup: their spelling in the API, how they are read, and how a
+dump writes them. The template of a role is read like the pods that will be created from it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ NEVER = "Never"  # of spec.preemption
 
 
 class TemplateSpec(wire.Wire):
-    """What a member of a role that does not exist yet will request."""
+    """The template of the members of a role that do not exist yet."""
 
     resources: wire.Quantities = Field(default_factory=dict)
     node_selector: dict[str, str] = Field(default_factory=dict)
@@ -68,7 +68,7 @@ class RoleSpec(wire.Wire):
 
 
 class PodGroupSpec(wire.Wire):
-    """What users ask for."""
+    """The spec of a PodGroup, which users write."""
 
     min_member: int | None = None
     roles: tuple[RoleSpec, ...] = ()
@@ -84,14 +84,14 @@ class PodGroupSpec(wire.Wire):
 
 
 class PodGroup(wire.Object):
-    """A tutti.dev PodGroup; its status is only compared with what would be written."""
+    """A tutti.dev PodGroup; its status is only compared with the new status."""
 
     spec: PodGroupSpec = PodGroupSpec()
     status: dict[str, Any] = Field(default_factory=dict)
 
 
 def decode_group(group: PodGroup) -> GangObject:
-    """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
+    """Read a PodGroup; if ``minMember`` is absent, it is the sum over its roles, at least 1."""
     named(group)
     metadata, spec = group.metadata, group.spec
     roles = tuple(_role(role, metadata) for role in spec.roles)
@@ -186,9 +186,10 @@ def _role(role: RoleSpec, group: wire.Metadata) -> Role:
 
 
 def _template(role: RoleSpec, group: wire.Metadata) -> tuple[Template | None, tuple[str, ...]]:
-    """Read a template like the pod that will be made of it, which joins the gang.
+    """Read the template of a role like the pods that will be created from it.
 
-    If a selector cannot be read, the pod cannot be placed: returns the malformed fields.
+    If a selector cannot be read, the pods cannot be placed. Then there is no template, and the
+    second value has the malformed fields.
     """
     template = role.template
     if template is None:

@@ -1,9 +1,9 @@
 """Gangs of KubeRay's RayClusters (ray.io): the head, and the workers that the cluster needs.
 
-KubeRay's PodGroups are made once and never updated, so the RayCluster itself is read. Without the
-autoscaler a cluster needs the pods that KubeRay makes (``GetWorkerGroupDesiredReplicas``), with it
-the minimum of each worker group; further workers are extras. RayJobs and RayServices make
-RayClusters. The status belongs to KubeRay.
+KubeRay makes PodGroups once and never updates them, so Tutti reads the RayCluster itself. Without
+the autoscaler, a cluster needs all pods that KubeRay makes (``GetWorkerGroupDesiredReplicas``).
+With the autoscaler, it needs the minimum of each worker group, and further workers are extra
+members. RayJobs and RayServices make RayClusters. KubeRay writes the status.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from .base import MOST_ROLES, GangObject, GangSource
 CLUSTER_LABEL = "ray.io/cluster"
 TYPE_LABEL = "ray.io/node-type"
 GROUP_LABEL = "ray.io/group"
-TYPES = ("head", "worker")  # of members; "redis-cleanup" comes after the cluster
+TYPES = ("head", "worker")  # the node types of members; "redis-cleanup" is not one of them
 HEAD = "headgroup"
 _ANY = 2**31 - 1
 
 
 class WorkerGroup(wire.Wire):
-    """Equal workers."""
+    """A group of equal workers."""
 
     group_name: str = ""
     replicas: int | None = None
@@ -36,7 +36,7 @@ class WorkerGroup(wire.Wire):
 
 
 class RayClusterSpec(wire.Wire):
-    """What a cluster consists of."""
+    """The spec of a RayCluster."""
 
     enable_in_tree_autoscaling: bool | None = None
     worker_group_specs: tuple[WorkerGroup, ...] = ()
@@ -49,7 +49,7 @@ class RayCluster(wire.Object):
 
 
 def decode_cluster(cluster: RayCluster) -> GangObject:
-    """Read a RayCluster; a suspended one has no pods, and so nothing to start."""
+    """Read a RayCluster; while it is suspended it has no pods, so nothing starts."""
     named(cluster)
     metadata, spec = cluster.metadata, cluster.spec
     roles = [Role(HEAD, 1)]
@@ -72,7 +72,7 @@ def decode_cluster(cluster: RayCluster) -> GangObject:
 
 
 def _min_pods(group: WorkerGroup, *, is_scaled: bool) -> int:
-    """The number of pods of a worker group without which the cluster cannot start."""
+    """How many pods of a worker group the cluster needs to start."""
     if group.suspend:
         return 0
     least = group.min_replicas or 0
@@ -90,7 +90,7 @@ def _gang_of(pod: wire.Pod) -> GangKey | None:
 
 
 def _same_gangs(pod: wire.Pod) -> Iterator[GangKey]:
-    """What KubeRay has made of the cluster for another scheduler, and the pod names."""
+    """The PodGroups that KubeRay makes of the cluster for other schedulers, and the pod names."""
     metadata = pod.metadata
     yield GangKey(metadata.namespace, metadata.labels[CLUSTER_LABEL], coscheduling.KIND.api)
     group = metadata.annotations.get(volcano.GROUP_ANNOTATION, "")

@@ -1,8 +1,9 @@
-"""Gangs of Spark applications: a pod's application and role, by the labels of Spark itself.
+"""Gangs of Spark applications: the application and role of a pod, by the labels of Spark.
 
-An application's gang is declared by a PodGroup named by its id, which ``spark`` makes. This
-is the one place that knows these labels, and the ConfigMaps that a driver mounts: SPARK_ROLE_LABEL,
-SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER and POD_TEMPLATE_VOLUME in Apache Spark's Constants.
+The gang of an application is declared by a PodGroup with the application's id as its name; the
+package ``spark`` makes it. Only this module knows the labels, and the ConfigMaps that a driver
+mounts. Source: SPARK_ROLE_LABEL, SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER and
+POD_TEMPLATE_VOLUME in Constants of Apache Spark.
 """
 
 import re
@@ -19,16 +20,16 @@ TUTTI_GROUP_LABEL = "tutti.dev/pod-group"
 TUTTI_ROLE_LABEL = "tutti.dev/role"
 SPARK_LABEL = "spark-role"
 APP_LABEL = "spark-app-selector"
-NUMBER_LABEL = "spark-exec-id"  # of one executor in its application, from 1 on
+NUMBER_LABEL = "spark-exec-id"  # the number of an executor in its application, from 1
 PROFILE_LABEL = "spark-exec-resourceprofile-id"
-# The second is what pods carry that were made for Palantir's scheduler.
+# The second is the label of pods that were created for Palantir's scheduler.
 APP_LABELS = (APP_LABEL, "spark-app-id")
 
-# The API server takes any text for the name in a volume; in a path "../../x" leads elsewhere.
+# The API server accepts any text as the name in a volume; in a path, "../../x" leads elsewhere.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 PROPERTIES = "spark.properties"
 TEMPLATE = "pod-spec-template.yml"
-PROPERTIES_VOLUME = "spark-conf-volume"  # begins so: -driver from Spark 3.1 on
+PROPERTIES_VOLUME = "spark-conf-volume"  # the start of the name; Spark 3.1 and newer add -driver
 TEMPLATE_VOLUME = "pod-template-volume"
 
 EXECUTORS = "tutti.dev/executors"
@@ -49,13 +50,13 @@ MARKS: Mapping[str, frozenset[str]] = {
 
 
 def role_of(labels: Mapping[str, str]) -> str:
-    """What a pod is for in its gang: as it says itself, else as Spark says."""
+    """The role of a pod in its gang: by the label of Tutti, or else by the label of Spark."""
     role = labels.get(SPARK_LABEL, "")
     return labels.get(TUTTI_ROLE_LABEL, "") or (role if role in MARKS else "")
 
 
 def app_of(labels: Mapping[str, str]) -> str:
-    """The application that a pod joins by Spark's own labels; empty where it names a group."""
+    """The application that a pod joins by Spark's own labels; empty if it names a PodGroup."""
     return "" if labels.get(TUTTI_GROUP_LABEL) else _application(labels)
 
 
@@ -66,7 +67,7 @@ def _application(labels: Mapping[str, str]) -> str:
 
 
 def joining(labels: Mapping[str, str], group: str, role: str) -> Mapping[str, str]:
-    """Labels with those by which a pod joins the group in this role, where Spark's do not do."""
+    """The labels, with Tutti's labels for this group and role if Spark's do not name them."""
     full = dict(labels)
     if app_of(labels) != group:
         full[TUTTI_GROUP_LABEL] = group
@@ -76,7 +77,7 @@ def joining(labels: Mapping[str, str], group: str, role: str) -> Mapping[str, st
 
 
 def decode_spark(pod: wire.Pod) -> SparkPod | None:
-    """The application that a pod is part of; None if it is no pod of Spark's, or names a group."""
+    """The application of a pod; None if it is not a pod of Spark, or names a PodGroup."""
     labels = pod.metadata.labels
     if not (app := app_of(labels)):
         return None
@@ -97,7 +98,7 @@ def decode_spark(pod: wire.Pod) -> SparkPod | None:
 def _config_map_key(
     volumes: Iterable[Mapping[str, Any]], name: str, file: str
 ) -> ConfigMapKey | None:
-    """Where a file comes from that is in a volume made of a ConfigMap."""
+    """The ConfigMap and key of a file in a volume whose name begins with ``name``."""
     for volume in volumes:
         source = volume.get("configMap")
         if not (isinstance(source, Mapping) and str(volume.get("name")).startswith(name)):
@@ -108,7 +109,7 @@ def _config_map_key(
 
 
 def _key(items: Any, file: str) -> str:
-    """Under which key; its own name, unless the volume gives the file another."""
+    """The key of a file: its name, unless the volume maps another key to that path."""
     for item in items if isinstance(items, list | tuple) else ():
         if isinstance(item, Mapping) and item.get("path") == file and item.get("key"):
             return str(item["key"])

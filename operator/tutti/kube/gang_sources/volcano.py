@@ -1,10 +1,10 @@
 """Gangs of Volcano's PodGroups (scheduling.volcano.sh), which vcjobs and LeaderWorkerSets use.
 
-Pods name them by an annotation. The status has no subresource, and its phase starts a vcjob: the
-job's pods are made once it is neither empty nor Pending. Tutti writes the phases and conditions of
-Volcano's own scheduler, but for ``Unknown``, which restarts jobs, and never goes back to Pending.
-``queue`` is the Queue of that name. Volcano's scheduler is in pkg/scheduler of its module:
-``getPodGroupPhase``, ``plugins/gang`` and ``CheckTaskValid``.
+Pods name them by an annotation. The status has no subresource. Its phase starts a vcjob: the pods
+of the job are created once the phase is neither empty nor Pending. Tutti writes the phases and
+conditions of Volcano's own scheduler, except ``Unknown``, which restarts jobs, and never returns to
+Pending. ``queue`` names a Queue. Source: ``getPodGroupPhase``, ``plugins/gang`` and
+``CheckTaskValid`` in pkg/scheduler of Volcano.
 """
 
 from collections.abc import Mapping
@@ -33,13 +33,13 @@ RUN_ANNOTATION = "volcano.sh/job-version"
 PENDING, INQUEUE, RUNNING, COMPLETED = "Pending", "Inqueue", "Running", "Completed"
 GET_JOB = Right("batch.volcano.sh", "jobs", "get", "v1alpha1")
 JOB_VERSION = api_version(GET_JOB.group, GET_JOB.version)
-# Volcano's webhook writes this queue where users choose none.
+# Volcano's webhook writes this queue if users choose none.
 DEFAULT_QUEUE = "default"
 _LONGEST_RUN = 9  # digits: the version is an int32
 
 
 class PodGroupSpec(wire.Wire):
-    """What the controller of a job asks for."""
+    """The spec of a PodGroup, which the controller of a job writes."""
 
     min_member: int = 1
     min_task_member: dict[str, int] = Field(default_factory=dict)
@@ -58,14 +58,14 @@ class PodGroup(wire.Object):
 
 
 class PodTemplate(wire.Wire):
-    """What the pods of a task will be."""
+    """The template of the pods of a task."""
 
     metadata: wire.Metadata = wire.Metadata()
     spec: wire.PodSpec = wire.PodSpec()
 
 
 class TaskSpec(wire.Wire):
-    """Equal pods of a vcjob."""
+    """A number of equal pods of a vcjob."""
 
     name: str = ""
     replicas: int = 0
@@ -73,22 +73,22 @@ class TaskSpec(wire.Wire):
 
 
 class JobSpec(wire.Wire):
-    """What a vcjob runs."""
+    """The spec of a vcjob."""
 
-    scheduler_name: str = ""  # of the pods whose template names none
+    scheduler_name: str = ""  # for pods whose template names none
     tasks: tuple[TaskSpec, ...] = ()
 
 
 class Job(wire.Object):
-    """A vcjob, of which the templates and the names of schedulers are read."""
+    """A vcjob; only its templates and scheduler names are read."""
 
     spec: JobSpec = JobSpec()
 
 
 def decode_group(group: PodGroup) -> GangObject | None:
-    """Read a PodGroup; None for the group that Volcano makes of each pod without a group.
+    """Read a PodGroup; None for a group that Volcano makes for a single pod without a group.
 
-    As in Volcano, the minimums of tasks count only where ``minMember`` is at least their sum.
+    As in Volcano, the minimums of tasks count only if ``minMember`` is at least their sum.
     """
     named(group)
     metadata, spec = group.metadata, group.spec
@@ -124,9 +124,9 @@ def decode_group(group: PodGroup) -> GangObject | None:
 
 
 def pods_of(job: Job, group: GangObject) -> JobPods:
-    """The pods of a vcjob: who schedules them, and its tasks as roles.
+    """The pods of a vcjob: their scheduler names, and its tasks as roles.
 
-    As in Volcano's ``createJobPod``, a template that names no scheduler has that of the job.
+    As in Volcano's ``createJobPod``, a template without a scheduler name has that of the job.
     """
     spec = job.spec
     schedulers = frozenset(
@@ -144,7 +144,11 @@ def pods_of(job: Job, group: GangObject) -> JobPods:
 
 
 def _template(task: TaskSpec, job: Job) -> Template:
-    """What a pod of a task will be, with the labels that its controller adds."""
+    """The template of the pods of a task, with the labels that the controller adds.
+
+    Raises:
+        BadObject: the pods cannot be placed, or a request cannot be read.
+    """
     metadata, spec = job.metadata, task.template.spec
     added = {"volcano.sh/job-name": metadata.name, TASK_ANNOTATION: task.name}
     labels = {**task.template.metadata.labels, **added}
@@ -161,7 +165,7 @@ def _template(task: TaskSpec, job: Job) -> Template:
 
 
 def _job_awaiting_room(group: PodGroup) -> tuple[str, Uid] | None:
-    """The vcjob whose pods are made once the phase says that there is room."""
+    """The vcjob whose pods are created once the phase says that there is room; None if none."""
     if group.status.get("phase") not in (None, "", PENDING):
         return None
     owners = (owner for owner in group.metadata.owner_references if owner.controller)
@@ -170,9 +174,9 @@ def _job_awaiting_room(group: PodGroup) -> tuple[str, Uid] | None:
 
 
 def _resources(minimum: wire.Quantities) -> Resources:
-    """Amounts by the names that nodes have: ``requests.cpu`` and ``pods`` are names of quotas.
+    """The amounts of resources of nodes; names of quotas, as ``requests.cpu``, are left out.
 
-    An amount that cannot be read is left out.
+    An amount that cannot be read is left out, too.
     """
     amounts: dict[str, int] = {}
     for name, quantity in minimum.items():
@@ -203,7 +207,7 @@ def status_of(
 
 
 def _phase(observed: object, counts: GangOutcome) -> object:
-    """The phase; one that keeps a job's controller from making pods never comes again."""
+    """The phase; it never returns to Pending, in which the controller creates no pods."""
     if counts.bound + counts.failed >= counts.needed:
         return COMPLETED if counts.bound == counts.succeeded else RUNNING
     if counts.seen:
@@ -214,7 +218,7 @@ def _phase(observed: object, counts: GangOutcome) -> object:
 def _conditions(
     outcome: GangOutcome, observed: list[Mapping[str, Any]], now: str, *, keep_sentences: bool
 ) -> list[Mapping[str, Any]]:
-    """The observed conditions, with the one that says how the gang is."""
+    """The observed conditions, with Tutti's condition in place of one of the same type."""
     if outcome.is_whole:
         line = {"type": "Scheduled", "reason": "tasks in gang are ready to be scheduled"}
     else:
@@ -241,9 +245,10 @@ def _conditions(
 
 
 def _automatic(uid: str) -> str:
-    """The name of the PodGroup that Volcano makes for pods that name none: pg_controller_handler.
+    """The name of the PodGroup that Volcano makes for pods that name none.
 
-    It has the uid of the controller of the pods, or of the pod if it has none.
+    The uid is that of the controller of the pods, or of the pod if it has none. Source:
+    pg_controller_handler of Volcano.
     """
     return f"podgroup-{uid}"
 
@@ -270,7 +275,7 @@ def _role_of(pod: wire.Pod) -> str:
 
 
 def _run_of(pod: wire.Pod) -> int:
-    """How often the vcjob had been killed when it made the pod: RestartJob adds to it."""
+    """How often the vcjob had been killed when it created the pod; RestartJob increases it."""
     text = pod.metadata.annotations.get(RUN_ANNOTATION, "")
     return int(text) if text.isdecimal() and len(text) <= _LONGEST_RUN else 0
 

@@ -1,7 +1,7 @@
-"""API objects as the API server writes them, and how they are read, by pydantic.
+"""API objects as the API server writes them: pydantic models, and how they are read.
 
-Separate from the model so that the API's spelling, its nulls and its surprises end here.
-The fields of what declares gangs stand in the modules of ``gang_sources``.
+The spelling of the API and its nulls do not reach the model. The modules of ``gang_sources`` have
+the fields of the objects that declare gangs.
 """
 
 from .base import Condition, LabelSelector, Metadata, Object, Quantities, Requirement, Wire

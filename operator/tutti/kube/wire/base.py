@@ -1,21 +1,18 @@
-"""What all wire objects share, and the selectors that several of them hold.
-
-Separate from ``objects`` so that its parts can stand in files of their own.
-"""
+"""The base classes of all wire objects, and the selectors that several of them have."""
 
 from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-# What Go reads as int32 is no larger: an object with more cannot be read there either.
+# Go reads these fields as int32, so an object with a larger number cannot be read there either.
 Int32 = Annotated[int, Field(ge=-(2**31), lt=2**31)]
-# Amounts stay as they came: ``quantity`` reads them, and a bad one must not lose its object.
+# Amounts as they came. ``codec.quantity`` reads them, so a bad amount does not lose its object.
 Quantities = dict[str, Any]
 
 
 class Wire(BaseModel):
-    """Read-only, camelCase outside, silent about fields that it does not know."""
+    """A part of an API object: frozen, camelCase in JSON; unknown fields are ignored."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -26,7 +23,7 @@ class Wire(BaseModel):
     )
 
     def __hash__(self) -> int:
-        """Be hashable whatever the fields: pydantic copies unhashable defaults for every object."""
+        """Be hashable with any fields, because pydantic copies an unhashable default every time."""
         return hash(type(self))
 
 
@@ -39,14 +36,14 @@ class Requirement(Wire):
 
 
 class LabelSelector(Wire):
-    """What must hold for labels; nothing at all holds for every object."""
+    """Requirements on labels that must all hold; without any, it selects every object."""
 
     match_labels: dict[str, str] = Field(default_factory=dict)
     match_expressions: tuple[Requirement, ...] = ()
 
 
 class OwnerReference(Wire):
-    """Who made an object, and whether it is the one controller."""
+    """An owner of an object; ``controller`` says whether it is the managing controller."""
 
     api_version: str = ""
     kind: str = ""
@@ -72,13 +69,13 @@ class Metadata(Wire):
 
 
 class Object(Wire):
-    """What every API object has."""
+    """The base class of API objects."""
 
     metadata: Metadata = Metadata()
 
 
 class Condition(Wire):
-    """One line of an object's status."""
+    """A condition in the status of an object."""
 
     type: str = ""
     status: str = ""
@@ -87,8 +84,8 @@ class Condition(Wire):
 
 
 class ListMetadata(Wire):
-    """The moment that a list shows, and how to ask for its next page."""
+    """The version of a list, and the token for its next page."""
 
     resource_version: str = ""
-    # "continue" is a word of Python's.
+    # "continue" is a keyword of Python.
     continue_token: str = Field(default="", alias="continue")

@@ -1,14 +1,10 @@
-"""What a pod's spec says of other pods: affinity, anti-affinity, topology spread.
-
-Separate from ``objects`` as ``codec.inter_pod`` is from ``codec.shapes``: these rules look at who
-else runs where.
-"""
+"""The fields of a pod about other pods: affinity, anti-affinity, topology spread."""
 
 from .base import Int32, LabelSelector, Wire
 
 
 class PodAffinityTerm(Wire):
-    """Pods of some namespaces and labels, and how near they are meant."""
+    """Pods by namespace and labels, and the key of the domain that they share."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -17,7 +13,7 @@ class PodAffinityTerm(Wire):
 
 
 class WeightedPodAffinityTerm(Wire):
-    """A preference."""
+    """A preference for or against a domain with certain pods."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -31,7 +27,7 @@ class PodAffinity(Wire):
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it says anything."""
+        """Whether it has any term."""
         return bool(
             self.required_during_scheduling_ignored_during_execution
             or self.preferred_during_scheduling_ignored_during_execution

@@ -1,7 +1,7 @@
-"""The fields of API objects that a decision uses, spelt as the API spells them; no others.
+"""The fields of API objects that decisions use, in the spelling of the API; no other fields.
 
-Everything has the default that its absence means, so that sparse objects are read as the API
-server would fill them in.
+Each default is what the absence of the field means, so a sparse object is read as the API server
+would complete it.
 """
 
 from pydantic import AwareDatetime, Field
@@ -11,7 +11,7 @@ from .queues import QueueRecord
 
 
 class Taint(Wire):
-    """A node's repellent."""
+    """A taint of a node."""
 
     key: str
     value: str = ""
@@ -19,14 +19,14 @@ class Taint(Wire):
 
 
 class NodeSpec(Wire):
-    """The pods that a node refuses."""
+    """The fields that keep pods off a node."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
 
 
 class NodeStatus(Wire):
-    """What a node has, and whether it answers."""
+    """The amounts of a node, and whether it is ready."""
 
     allocatable: Quantities = Field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
@@ -40,13 +40,13 @@ class Node(Object):
 
 
 class ConfigMap(Object):
-    """A v1 ConfigMap; values that are no text are not among these."""
+    """A v1 ConfigMap; binary values are not in ``data``."""
 
     data: dict[str, str] = Field(default_factory=dict)
 
 
 class GangReference(Wire):
-    """The gang that a Reservation is for; without a kind, the one of a tutti.dev PodGroup."""
+    """The gang that a Reservation is for; without a kind, a tutti.dev PodGroup declares it."""
 
     api_group: str = ""
     kind: str = ""
@@ -63,7 +63,7 @@ class ReservedPod(Wire):
 
 
 class Held(Wire):
-    """The room held on one node: for pods, named or by uid alone, and by role for those to come."""
+    """The room on one node: for pods, by name and uid or by uid alone, and for slots by role."""
 
     node: str
     pods: tuple[ReservedPod, ...] = ()
@@ -72,7 +72,7 @@ class Held(Wire):
 
 
 class Victim(Wire):
-    """Pods of a gang that end so that another starts; the gang's namespace and kind are given."""
+    """Pods of a gang that are evicted so that another gang starts."""
 
     namespace: str
     api_group: str = ""
@@ -84,14 +84,14 @@ class Victim(Wire):
 
 
 class ReservationClaim(Wire):
-    """Who ends before a placement is carried out that was decided at this time."""
+    """The pods that end before the placement that was decided at this time is carried out."""
 
     reserved_at: AwareDatetime
     victims: tuple[Victim, ...] = ()
 
 
 class ReservationSpec(Wire):
-    """A gang's whole placement."""
+    """The whole placement of a gang."""
 
     scheduler_name: str
     pod_group: GangReference
@@ -111,7 +111,7 @@ class Reservation(Object):
 
 
 class LeaseSpec(Wire):
-    """Who leads; the times stay text, so that a term is what was written."""
+    """The holder of a Lease; times stay text, so that a term is exactly as written."""
 
     holder_identity: str = ""
     acquire_time: str = ""
@@ -134,20 +134,20 @@ class FailureCondition(Wire):
 
 
 class FailureRule(Wire):
-    """What a Job does about a failed pod of some kind."""
+    """What a Job does about failed pods that meet a condition."""
 
     action: str
     on_pod_conditions: tuple[FailureCondition, ...] = ()
 
 
 class FailurePolicy(Wire):
-    """Rules of which the first that matches counts."""
+    """Rules in order; the first rule that matches counts."""
 
     rules: tuple[FailureRule, ...] = ()
 
 
 class JobSpec(Wire):
-    """How many failures a Job stands."""
+    """How many failures a Job tolerates."""
 
     backoff_limit: int = 6
     backoff_limit_per_index: int | None = None
@@ -155,13 +155,13 @@ class JobSpec(Wire):
 
 
 class UncountedPods(Wire):
-    """Pods that have ended and are not in the counters yet."""
+    """Pods that have ended and are not counted yet."""
 
     failed: tuple[str, ...] = ()
 
 
 class JobStatus(Wire):
-    """How many pods have failed so far, terminating ones among them."""
+    """How many pods have failed so far, terminating pods included."""
 
     failed: int = 0
     uncounted_terminated_pods: UncountedPods = UncountedPods()

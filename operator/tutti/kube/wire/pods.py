@@ -1,7 +1,4 @@
-"""What a pod asks for and how far it has come, as far as a decision uses it.
-
-Separate from ``objects`` because it grows with every rule that is honoured.
-"""
+"""The fields of pods that decisions use."""
 
 from typing import Any
 
@@ -12,13 +9,13 @@ from .inter_pod import PodAffinity, SpreadConstraint
 
 
 class ResourceAmounts(Wire):
-    """The requests of a container or a pod; limits became requests at admission."""
+    """The requests of a container or a pod; at admission, limits fill in missing requests."""
 
     requests: Quantities = Field(default_factory=dict)
 
 
 class Port(Wire):
-    """A container's port."""
+    """A port of a container."""
 
     container_port: int = 0
     host_port: int = 0
@@ -36,7 +33,7 @@ class Container(Wire):
 
 
 class Toleration(Wire):
-    """A pod's pass for taints."""
+    """A toleration of a pod for taints."""
 
     key: str = ""
     operator: str = "Equal"
@@ -52,13 +49,13 @@ class NodeTerm(Wire):
 
 
 class NodeSelector(Wire):
-    """Terms of which one must hold."""
+    """Terms; at least one must hold."""
 
     node_selector_terms: tuple[NodeTerm, ...] = ()
 
 
 class PreferredNodeTerm(Wire):
-    """A preference."""
+    """A preference for certain nodes."""
 
     weight: Int32 = 0
     preference: NodeTerm = NodeTerm()
@@ -86,7 +83,7 @@ class SchedulingGate(Wire):
 
 
 class PodSpec(Wire):
-    """What a pod asks for."""
+    """The spec of a pod."""
 
     scheduler_name: str = ""
     node_name: str = ""
@@ -114,13 +111,13 @@ class Terminated(Wire):
 
 
 class ContainerState(Wire):
-    """What a container does now."""
+    """The state of a container; only its end is read."""
 
     terminated: Terminated = Terminated()
 
 
 class ContainerStatus(Wire):
-    """How far a container has come, and what the kubelet has granted it while it is resized."""
+    """The state of a container, and the amounts that the kubelet has granted during a resize."""
 
     name: str = ""
     state: ContainerState = ContainerState()
@@ -129,13 +126,13 @@ class ContainerStatus(Wire):
 
 
 class PodCondition(Condition):
-    """One line of a pod's status, and since when it says so."""
+    """A condition of a pod, with the time of its last change."""
 
     last_transition_time: AwareDatetime | None = None
 
 
 class PodStatus(Wire):
-    """How far a pod has come."""
+    """The status of a pod."""
 
     phase: str = "Pending"
     reason: str = ""

@@ -1,4 +1,4 @@
-"""The fields of Tutti's Queues, and of the record of a start, spelt as the API spells them."""
+"""The fields of Tutti's Queues and of the record of a start, in the spelling of the API."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from .base import LabelSelector, Object, Quantities, Wire
 
 
 class RoleAtStart(Wire):
-    """Members of one role that a gang started with, and what they requested together."""
+    """How many members of one role a gang started with, and the sum of their requests."""
 
     role: str = ""
     members: int
@@ -26,7 +26,7 @@ class QueueRecord(Wire):
 
 
 class QueueResource(Wire):
-    """The quotas of one resource; amounts stay as they came, as in ``Quantities``."""
+    """The quotas of one resource; amounts are as they came, like ``Quantities``."""
 
     name: str
     guaranteed: Any = None
@@ -34,7 +34,7 @@ class QueueResource(Wire):
 
 
 class QueueSpec(Wire):
-    """What an administrator declares."""
+    """The spec of a Queue, which an administrator writes."""
 
     parent: str = ""
     resources: tuple[QueueResource, ...] = ()
@@ -48,7 +48,7 @@ class QueueSpec(Wire):
 
 
 class QueueStatus(Wire):
-    """What Tutti has written down; no decision reads the rest, which stays as it came."""
+    """The status of a Queue; decisions read only ``draining_since``."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -56,7 +56,7 @@ class QueueStatus(Wire):
 
     @property
     def rest(self) -> dict[str, Any]:
-        """All but the time, as the API spells it."""
+        """All other fields, in the spelling of the API."""
         return dict(self.model_extra or {})
 
 

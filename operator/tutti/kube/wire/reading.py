@@ -1,7 +1,7 @@
-"""Bytes to wire objects: pages of lists, lines of watches, single objects.
+"""Parsers from bytes to wire objects: pages of lists, lines of watches, single objects.
 
-The fast path reads a page in one pass. Where that fails, the slow path takes it apart: null
-means absent, and an object that cannot be read is named instead of taking its neighbours along.
+The fast path reads a page in one pass. If that fails, the slow path reads object by object: null
+means absent, and an object that cannot be read is named, so that the others are not lost.
 """
 
 import json
@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import BadObject, Unavailable, from_status
 from .base import ListMetadata, Object, Wire
 
-SENTENCE_LIMIT = 300  # a rejected value is quoted, and may be long
+SENTENCE_LIMIT = 300  # characters; a quoted value may be long
 
 T = TypeVar("T", bound=Object)
 
@@ -32,7 +32,7 @@ class _Event(Wire, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list; ``broken`` are the objects on it that cannot be read."""
+    """One page of a list; ``broken`` has an error for each object that cannot be read."""
 
     items: tuple[T, ...]
     version: str
@@ -49,7 +49,7 @@ class WatchEvent(Generic[T]):
 
     @property
     def version(self) -> str:
-        """Where a watch can be taken up again."""
+        """The version from which a new watch can continue."""
         return self.item.metadata.resource_version
 
 
@@ -57,7 +57,7 @@ def parse_page(raw: bytes, kind: type[T]) -> Page[T]:
     """Read a page of a list.
 
     Raises:
-        Unavailable: this is no list; the answer was cut or is not the API server's.
+        Unavailable: this is no list; the answer was cut off, or is not from the API server.
     """
     try:
         page = _lists(kind).validate_json(raw)
@@ -70,16 +70,16 @@ def parse_event(raw: bytes, kind: type[T]) -> WatchEvent[T]:
     """Read one line of a watch.
 
     Raises:
-        ApiError: the line says that the watch is over, and why.
+        ApiError: the line is an ERROR event, which ends the watch.
         BadObject: the object in it cannot be read.
-        Unavailable: this is no event; the line was cut.
+        Unavailable: this is no event; the line was cut off.
     """
     try:
         event = _events(kind).validate_json(raw)
         if event.type != "ERROR":
             return WatchEvent(event.type, event.object)
     except ValidationError:
-        pass  # read again below, slower and more patiently
+        pass  # the slow path below reads the line again
     line = _json(raw, f"an event about a {kind.__name__}")
     event_type, body = line.get("type"), line.get("object")
     if event_type == "ERROR":
@@ -87,24 +87,24 @@ def parse_event(raw: bytes, kind: type[T]) -> WatchEvent[T]:
     if not isinstance(event_type, str):
         raise Unavailable(f"an event about a {kind.__name__} has no type")
     if event_type == "BOOKMARK":
-        # It lacks even what every object of the kind has.
+        # A bookmark lacks fields that every other object of the kind has.
         bare = kind.model_construct(metadata=parse_one(body, Object).metadata)
-        return WatchEvent(event_type, cast("T", bare))  # pydantic's stub forgets the subclass
+        return WatchEvent(event_type, cast("T", bare))  # the stubs of pydantic lose the subclass
     return WatchEvent(event_type, parse_one(body, kind))
 
 
 def parse_one(raw: object, kind: type[T]) -> T:
-    """Read one object, from JSON or from what JSON or YAML was parsed to.
+    """Read one object, from JSON or from a parsed JSON or YAML value.
 
     Raises:
-        BadObject: it cannot be read; the sentence says which field.
+        BadObject: it cannot be read; the sentence names the field.
     """
     try:
         if isinstance(raw, bytes | str):
             return kind.model_validate_json(raw)
         return kind.model_validate(raw)
     except ValidationError:
-        pass  # nulls, perhaps
+        pass  # try again without nulls
     if isinstance(raw, bytes | str):
         try:
             raw = json.loads(raw)
@@ -158,7 +158,7 @@ def _json(raw: bytes, subject: str) -> Mapping[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Go writes null for an empty list or map, and means absent."""
+    """The value without nulls; Go writes null for an empty list or map."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):

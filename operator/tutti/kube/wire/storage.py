@@ -1,6 +1,6 @@
-"""Claims, volumes and storage classes: the fields of theirs that a decision uses.
+"""The fields of claims, volumes, storage classes and CSI objects that decisions use.
 
-Separate from ``objects`` because they are read only where a pod that waits names a claim.
+These objects are read only if a pod of our scheduler names a claim.
 """
 
 from typing import Any
@@ -12,13 +12,13 @@ from .pods import NodeSelector
 
 
 class ClaimMetadata(Metadata):
-    """A claim's, of which annotations say whether it is bound."""
+    """The metadata of a claim; an annotation says whether it is bound."""
 
     annotations: dict[str, str] = Field(default_factory=dict)
 
 
 class ClaimSpec(Wire):
-    """What is claimed, and which volume it was given."""
+    """The class and access modes of a claim, and the volume that it has."""
 
     volume_name: str = ""
     access_modes: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class ClaimSpec(Wire):
 
 
 class ClaimStatus(Wire):
-    """Whether the volume is still there."""
+    """The phase of a claim; Lost means that its volume is gone."""
 
     phase: str = ""
 
@@ -53,7 +53,7 @@ class VolumeAffinity(Wire):
 
 
 class VolumeSpec(Wire):
-    """Where a volume is; of the kinds in the tree those that CSI drivers have taken over."""
+    """The source of a volume; of in-tree types only those that were migrated to CSI drivers."""
 
     csi: CsiSource | None = None
     node_affinity: VolumeAffinity = VolumeAffinity()
@@ -105,7 +105,7 @@ class CSINode(Object):
 
 
 class CsiDriverSpec(Wire):
-    """Whether nodes without the driver are left out."""
+    """Whether pods with volumes of the driver are kept off nodes without it."""
 
     prevent_pod_scheduling_if_missing: bool = False
 
@@ -117,13 +117,13 @@ class CSIDriver(Object):
 
 
 class AttachmentSource(Wire):
-    """What is attached; some attachments are of no PersistentVolume."""
+    """The attached volume; empty if it is not a PersistentVolume."""
 
     persistent_volume_name: str = ""
 
 
 class AttachmentSpec(Wire):
-    """Who attaches what to which node."""
+    """The driver, the node and the volume of an attachment."""
 
     attacher: str = ""
     node_name: str = ""
