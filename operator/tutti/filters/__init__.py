@@ -1,1 +1,1 @@
-"""The rules of kube-scheduler's filters for a pod and a node, or for pods in one domain."""
+"""The rules of kube-scheduler's filters: for a pod and a node, and for pods in one domain."""

@@ -1,9 +1,9 @@
-"""May shapes run on nodes, room aside: one shape on all nodes at once.
+"""On which nodes a shape may run, apart from room: the answer for all nodes at once.
 
-``node_rules`` has the rules and answers for one pair; this answers the same, with the work of
-reading a shape's rules once. A pod may have thousands of terms, tolerations or values, so nothing
-here scans them node by node: each requirement is one look at an index of the nodes' labels, each
-taint one look at an index of the tolerations.
+``node_rules`` has the rules and answers for one shape and one node; the answers here are the same.
+A pod may have thousands of terms, tolerations or values. So they are not scanned for each node:
+each requirement is looked up in an index of the labels of nodes, and each taint in an index of the
+tolerations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ Mask = NDArray[np.bool_]  # [node]
 
 
 class Tolerations:
-    """The tolerations of a shape, by what they match."""
+    """An index of the tolerations of a shape."""
 
     def __init__(self, tolerations: Sequence[Toleration]) -> None:
-        """Index them once; what can match no taint is left out."""
+        """Index the tolerations; those that can match no taint are left out."""
         self._exact: set[tuple[str, str, str | None]] = set()  # key, effect; value, or None for any
         self._above: dict[tuple[str, str], int] = {}  # by key and effect: the least bound of Gt
         self._below: dict[tuple[str, str], int] = {}  # the largest bound of Lt
@@ -44,7 +44,7 @@ class Tolerations:
                 self._below[where] = max(n, self._below.get(where, n))
 
     def tolerate(self, taint: Taint) -> bool:
-        """Whether any of them tolerates the taint."""
+        """Whether any of the tolerations tolerates the taint."""
         value = node_rules.integer(taint.value, node_rules.DECIMAL)
         for where in product((taint.key, ""), (taint.effect, "")):
             if (*where, None) in self._exact or (*where, taint.value) in self._exact:
@@ -57,7 +57,7 @@ class Tolerations:
 
 
 class _Label:
-    """One label of all nodes: which of them have it, and with which value."""
+    """The values of one label on all nodes; None for nodes without it."""
 
     def __init__(self, values: Sequence[str | None]) -> None:
         self._values = values
@@ -66,7 +66,7 @@ class _Label:
 
     @cached_property
     def _rows(self) -> Mapping[str, NDArray[np.intp]]:
-        """The nodes by the label's value."""
+        """The nodes by the value of the label."""
         rows: dict[str, list[int]] = {}
         for row, value in enumerate(self._values):
             if value is not None:
@@ -75,7 +75,7 @@ class _Label:
 
     @cached_property
     def _numbers(self) -> tuple[Mask, NDArray[np.int64]]:
-        """Where the value is an integer, and which one."""
+        """The nodes whose value is an integer, and the integer of each node."""
         numbers = [
             None if value is None else node_rules.integer(value, node_rules.PARSE_INT)
             for value in self._values
@@ -118,7 +118,7 @@ class _Label:
 
 
 class NodeIndex:
-    """Nodes by what node rules look at; nothing is indexed before a rule asks for it."""
+    """An index of nodes by the labels and taints that node rules need; it is filled on demand."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         """All answers are in the order of these nodes."""
@@ -127,11 +127,11 @@ class NodeIndex:
 
     @cached_property
     def rows(self) -> Mapping[NodeName, int]:
-        """Where each node is in all answers."""
+        """The position of each node in all answers."""
         return {node.name: row for row, node in enumerate(self._nodes)}
 
     def allowed(self, shape: Shape) -> Mask:
-        """The nodes on which the shape may run: where ``fits_node`` has nothing against it."""
+        """The nodes on which the shape may run: ``fits_node`` returns None for them."""
         mask = self._everywhere()
         tolerates = Tolerations(shape.tolerations).tolerate
         for taint, rows in self._taints:
@@ -142,7 +142,7 @@ class NodeIndex:
         return mask
 
     def obstacles(self, shape: Shape) -> Iterator[str | None]:
-        """What ``fits_node`` says of the shape, node by node."""
+        """The answer of ``fits_node`` for each node."""
         tolerates = Tolerations(shape.tolerations).tolerate
         repelled: list[str | None] = [None] * len(self._nodes)
         for taint, rows in self._taints:
@@ -159,7 +159,7 @@ class NodeIndex:
             yield why or node_rules.lacks_label(shape, labels)
 
     def wanted(self, shape: Shape) -> Mask:
-        """The nodes that node selector and required node affinity leave: ``is_wanted``."""
+        """The nodes that node selector and required node affinity allow: ``is_wanted``."""
         mask = self._required(shape)
         for key, value in shape.node_selector:
             mask = mask & self._label(key).among((value,))
@@ -174,7 +174,7 @@ class NodeIndex:
         return mask
 
     def unwelcome(self, shape: Shape) -> NDArray[np.int64]:
-        """[node]: how many taints would rather not have the shape (PreferNoSchedule)."""
+        """[node]: how many PreferNoSchedule taints the shape does not tolerate."""
         tolerates = Tolerations(shape.tolerations).tolerate
         taints = np.zeros(len(self._nodes), np.int64)
         for taint, rows in self._taints:
@@ -182,7 +182,7 @@ class NodeIndex:
         return taints
 
     def preference(self, shape: Shape) -> NDArray[np.int64]:
-        """[node]: the weights of the shape's preferred node affinity that the node has earned."""
+        """[node]: the sum of the weights of the preferred node affinity terms that hold there."""
         weights = np.zeros(len(self._nodes), np.int64)
         for term, weight in shape.preferences.node_affinity:
             weights[self._term(term)] += weight
@@ -196,7 +196,7 @@ class NodeIndex:
 
     @cached_property
     def _taints(self) -> Sequence[tuple[Node, NDArray[np.intp]]]:
-        """The nodes with anything to tolerate: one of each kind, and the rows of all of it."""
+        """Nodes with taints, cordon or not ready: one of each kind, and the rows of that kind."""
         kinds: dict[object, list[int]] = {}
         for row, node in enumerate(self._nodes):
             if node.taints or node.unschedulable or not node.ready:
@@ -230,7 +230,7 @@ class NodeIndex:
         return _Label([str(node.name) for node in self._nodes])
 
     def _required(self, shape: Shape) -> Mask:
-        """Where any term of the required node affinity holds."""
+        """The nodes on which any term of the required node affinity holds."""
         if shape.required is None:
             return self._everywhere()
         mask = self._nowhere()
@@ -239,7 +239,7 @@ class NodeIndex:
         return mask
 
     def _term(self, term: NodeTerm) -> Mask:
-        """Where all of a term holds; an empty one selects nothing."""
+        """The nodes on which all of a term holds; an empty term selects no node."""
         mask: Mask | None = None
         for requirement in term.labels:
             met = self._label(requirement.key).holds(requirement)
@@ -250,18 +250,18 @@ class NodeIndex:
         return self._nowhere() if mask is None else mask
 
     def _field(self, requirement: Requirement) -> Mask:
-        """One requirement on fields: In or NotIn with one value, or it never holds."""
+        """The nodes on which a requirement on fields holds; only In or NotIn one value can hold."""
         values = requirement.values
         if len(values) != 1 or requirement.operator not in ("In", "NotIn"):
             return self._nowhere()
         if requirement.key == node_rules.NODE_NAME:
             return self._names.holds(requirement)
-        is_equal = values[0] == ""  # no node has another field
+        is_equal = values[0] == ""  # nodes have no other field
         is_met = is_equal == (requirement.operator == "In")
         return self._everywhere() if is_met else self._nowhere()
 
     def _reached(self, shape: Shape) -> Mask:
-        """Where all volumes of the shape can be reached."""
+        """The nodes from which all volumes of the shape can be reached."""
         mask = self._everywhere()
         for reach in shape.volume_reach:
             ways = self._nowhere()

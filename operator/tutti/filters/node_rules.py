@@ -1,9 +1,9 @@
-"""May a shape run on a node, room aside: the node rules of kube-scheduler, in its own words.
+"""Whether a shape may run on a node, apart from room: the node rules of kube-scheduler.
 
-These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, what VolumeBinding and
-VolumeZone ask of the volumes of bound claims, and what the rules between pods ask of a node's
-labels. Separate from the arithmetic of room, because these rules answer for a pair and never depend
-on what else runs. ``node_index`` answers the same for all nodes at once.
+These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, the rules of
+VolumeBinding and VolumeZone for the volumes of bound claims, and the labels that rules between pods
+require of a node. These rules depend on one shape and one node, and not on the pods that run there.
+``node_index`` gives the same answers for all nodes at once.
 """
 
 import re
@@ -15,15 +15,15 @@ from ..model.shapes import Effect, NodeTerm, Shape, Taint, Toleration
 
 HARD_EFFECTS = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)
-# What a node that is not ready is tainted with, be it a moment later: by ``Ready`` being False, or
-# Unknown. Where the taint is there, it decides like any other.
+# The taints of nodes whose condition ``Ready`` is False or Unknown. They may be set a moment later;
+# once a taint is set, it counts like any other.
 UNREADY = tuple(
     Taint(f"node.kubernetes.io/{state}", "", Effect.NO_SCHEDULE)
     for state in ("not-ready", "unreachable")
 )
 MAX_VALUE = 63
 
-NODE_NAME = "metadata.name"  # the one field of nodes that terms may look at
+NODE_NAME = "metadata.name"  # the only field of nodes that terms can match
 NOT_WANTED = "node affinity"
 OUT_OF_REACH = "out of reach of a volume"
 
@@ -43,30 +43,30 @@ def fits_node(shape: Shape, node: Node) -> str | None:
 
 
 def is_wanted(shape: Shape, node: Node) -> bool:
-    """Whether node selector and required node affinity of the shape let it run there."""
+    """Whether node selector and required node affinity of the shape allow the node."""
     return _is_avoided(shape, node, dict(node.labels)) is None
 
 
 def is_tolerated(shape: Shape, node: Node) -> bool:
-    """Whether the shape tolerates all hard taints of the node; a cordon is none of them."""
+    """Whether the shape tolerates all hard taints of the node; a cordon does not count."""
     return untolerated(node, _tolerating(shape)) is None
 
 
 def unwelcome(node: Node, tolerates: Tolerates) -> int:
-    """How many taints of the node would rather not have a shape (PreferNoSchedule)."""
+    """How many PreferNoSchedule taints of the node are not tolerated."""
     return sum(
         taint.effect == Effect.PREFER_NO_SCHEDULE and not tolerates(taint) for taint in node.taints
     )
 
 
 def topologies(shape: Shape) -> Iterator[str]:
-    """The labels that a node must have for the shape's affinity to pods and its spread."""
+    """The labels that a node must have for the pod affinity and the spread of the shape."""
     yield from (term.topology for term in shape.rules.affinity)
     yield from (spread.topology for spread in shape.rules.spread)
 
 
 def repelled(node: Node, tolerates: Tolerates) -> str | None:
-    """Why the node does not take a shape that tolerates this."""
+    """Why the node does not take a shape with these tolerations; None if it does."""
     if node.unschedulable and not tolerates(CORDON):
         return "is cordoned"
     if not node.ready and not any(map(tolerates, UNREADY)):
@@ -78,7 +78,7 @@ def repelled(node: Node, tolerates: Tolerates) -> str | None:
 
 
 def untolerated(node: Node, tolerates: Tolerates) -> Taint | None:
-    """The first hard taint of the node that is not tolerated."""
+    """The first hard taint of the node that is not tolerated; None if all are."""
     for taint in node.taints:
         if taint.effect in HARD_EFFECTS and not tolerates(taint):
             return taint
@@ -86,7 +86,7 @@ def untolerated(node: Node, tolerates: Tolerates) -> Taint | None:
 
 
 def not_selected(shape: Shape, labels: Mapping[str, str]) -> str | None:
-    """The first label of the node selector that a node with these labels does not have."""
+    """The first label of the node selector that the labels of a node lack; None if none."""
     for key, value in shape.node_selector:
         if labels.get(key) != value:
             return f"nodeSelector {key}={value}"
@@ -94,13 +94,13 @@ def not_selected(shape: Shape, labels: Mapping[str, str]) -> str | None:
 
 
 def lacks_label(shape: Shape, labels: Mapping[str, str]) -> str | None:
-    """Which label a node lacks, without which it is in no domain of that topology."""
+    """The first topology label of the shape that the labels of a node lack; None if none."""
     lacking = next((key for key in topologies(shape) if key not in labels), None)
     return None if lacking is None else f"without label {lacking}"
 
 
 def _is_avoided(shape: Shape, node: Node, labels: Mapping[str, str]) -> str | None:
-    """Why the shape does not want the node."""
+    """Why node selector or required node affinity excludes the node; None if they allow it."""
     if (why := not_selected(shape, labels)) is not None:
         return why
     fields = {NODE_NAME: str(node.name)}
@@ -110,7 +110,7 @@ def _is_avoided(shape: Shape, node: Node, labels: Mapping[str, str]) -> str | No
 
 
 def _is_out_of_reach(shape: Shape, labels: Mapping[str, str]) -> str | None:
-    """Why the shape's volumes cannot be reached from the node."""
+    """Why the volumes of the shape cannot be reached from the node; None if they can."""
     for reach in shape.volume_reach:
         if not any(all(label_holds(requirement, labels) for requirement in way) for way in reach):
             return OUT_OF_REACH
@@ -118,7 +118,7 @@ def _is_out_of_reach(shape: Shape, labels: Mapping[str, str]) -> str | None:
 
 
 def _tolerating(shape: Shape) -> Tolerates:
-    """The question whether the shape tolerates a taint."""
+    """A function that says whether the shape tolerates a taint."""
     return lambda taint: _is_tolerated(taint, shape.tolerations)
 
 
@@ -143,7 +143,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _holds(term: NodeTerm, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
-    """A term holds if all of it holds; an empty term selects nothing."""
+    """Whether all requirements of a term hold; an empty term never holds."""
     if not (term.labels or term.fields):
         return False
     return all(label_holds(requirement, labels) for requirement in term.labels) and all(
@@ -152,7 +152,7 @@ def _holds(term: NodeTerm, labels: Mapping[str, str], fields: Mapping[str, str])
 
 
 def label_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """One requirement on labels; a malformed one never holds, as in kube-scheduler."""
+    """Whether a requirement on labels holds; a malformed one never does, as in kube-scheduler."""
     value = labels.get(requirement.key)
     values = requirement.values
     match requirement.operator:
@@ -172,7 +172,7 @@ def label_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 
 def _field_holds(requirement: Requirement, fields: Mapping[str, str]) -> bool:
-    """One requirement on fields: In or NotIn with one value, or it never holds."""
+    """Whether a requirement on fields holds; only In or NotIn with one value can hold."""
     if len(requirement.values) != 1:
         return False
     is_equal = fields.get(requirement.key, "") == requirement.values[0]
@@ -186,8 +186,8 @@ def _field_holds(requirement: Requirement, fields: Mapping[str, str]) -> bool:
 
 
 def integer(text: str, form: re.Pattern[str]) -> int | None:
-    """The 64-bit integer that the text spells in this form; None if it spells none."""
-    # Label and taint values have at most 63 characters; no other text is worth reading.
+    """The 64-bit integer that the text has in this form; None if it has none."""
+    # Values of labels and taints have at most 63 characters.
     if len(text) > MAX_VALUE or form.fullmatch(text) is None:
         return None
     number = int(text)

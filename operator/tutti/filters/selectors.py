@@ -1,7 +1,7 @@
-"""Is a pod among those that a rule is about: by its namespace and its labels.
+"""Whether a rule between pods counts a pod, by the namespace and the labels of the pod.
 
-Separate because whoever makes a plan and whoever checks it ask the same of one pod, and nothing
-else in common. Source: ``labels.Selector`` of apimachinery, ``AffinityTerm`` of kube-scheduler.
+Planning and the checker share this code. Source: ``labels.Selector`` of apimachinery,
+``AffinityTerm`` of kube-scheduler.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,19 +11,22 @@ from ..model.inter_pod import Labels, PodSelector, Requirement
 from ..model.shapes import Shape
 from .node_rules import label_holds
 
-Group = tuple[PodSelector, ...]  # the pods that are among all of these peers
+Group = tuple[PodSelector, ...]  # the pods that all of these selectors count
 Spaces = Mapping[str, Mapping[str, str]]  # the labels of namespaces, by name
 
 
 def spaces(namespaces: Iterable[Namespace]) -> Spaces:
-    """The labels of these namespaces; one that is not there has none."""
+    """The labels of these namespaces, by name."""
     return {space.name: dict(space.labels) for space in namespaces}
 
 
 def is_counted(
     peers: PodSelector, namespace: str, labels: Mapping[str, str], namespaces: Spaces
 ) -> bool:
-    """Whether a pod of this namespace with these labels is one of the peers."""
+    """Whether ``peers`` counts a pod of this namespace with these labels.
+
+    A namespace that is not in ``namespaces`` has no labels.
+    """
     if not _is_selected(peers.selector, labels):
         return False
     return namespace in peers.namespaces or _is_selected(
@@ -37,13 +40,13 @@ def is_budgeted(budget: DisruptionBudget, namespace: str, labels: Labels) -> boo
 
 
 def _is_selected(selector: tuple[Requirement, ...] | None, labels: Mapping[str, str]) -> bool:
-    """Whether all of a selector holds: of an empty one it does, of none it never does."""
+    """Whether all of a selector holds; an empty selector always holds, None never does."""
     return selector is not None and all(
         label_holds(requirement, labels) for requirement in selector
     )
 
 
 def has_rules(shape: Shape) -> bool:
-    """Whether the shape asks anything of other pods."""
+    """Whether the shape has a required rule about other pods."""
     rules = shape.rules
     return bool(rules.affinity or rules.anti_affinity or rules.spread)

@@ -1,6 +1,6 @@
-"""Which nodes are together in one domain, by the labels that rules between pods name.
+"""The domains of nodes, by the labels that rules between pods name.
 
-Separate because it depends on nodes alone, and never on who is there.
+They depend on nodes alone, and not on the pods there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ Mask = NDArray[np.bool_]  # [node]
 
 
 class TopologyDomains:
-    """The domains of every topology that is asked about, worked out once."""
+    """The domains of each topology label; each is computed once, on demand."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        """Read no labels yet."""
+        """Answers are in the order of these nodes."""
         self._nodes = nodes
         self._index = NodeIndex(nodes)
         self._labels: Sequence[Mapping[str, str]] = ()
@@ -30,7 +30,7 @@ class TopologyDomains:
         self._even: dict[object, Domains] = {}
 
     def domains(self, topology: str) -> Domains:
-        """The nodes by the value of a label; those without it are in no domain."""
+        """[node]: the domain by the value of a label; -1 for a node without the label."""
         if topology not in self._by_topology:
             self._labels = self._labels or [dict(node.labels) for node in self._nodes]
             numbers: dict[str, int] = {}
@@ -44,10 +44,10 @@ class TopologyDomains:
         return self._by_topology[topology]
 
     def even(self, shape: Shape, spread: TopologySpread) -> Domains:
-        """The domains over which a constraint spreads: of the nodes that count for the shape.
+        """[node]: the domain over which a constraint spreads; -1 for nodes that do not count.
 
-        They have the labels of all its constraints, and what the policies demand of them.
-        Source: ``calPreFilterState`` of PodTopologySpread.
+        A node counts if it has the labels of all constraints of the shape, and the policies of this
+        constraint allow it. Source: ``calPreFilterState`` of PodTopologySpread.
         """
         keys = tuple(sorted({spread.topology for spread in shape.rules.spread}))
         heeds = self._heeds(shape, spread)
@@ -60,16 +60,16 @@ class TopologyDomains:
         return self._even[key]
 
     def counting(self, shape: Shape, spread: TopologySpread) -> Mask:
-        """The nodes that the constraint's policies leave in."""
+        """The nodes that the policies of the constraint allow."""
         return self._counting(shape, *self._heeds(shape, spread))
 
     def _heeds(self, shape: Shape, spread: TopologySpread) -> tuple[object, object]:
-        """The node rules of the shape that the constraint heeds; None for what it ignores."""
+        """The node rules of the shape that the constraint applies; None for rules it ignores."""
         wants = (shape.node_selector, shape.required) if spread.honors_node_affinity else None
         return wants, shape.tolerations if spread.honors_node_taints else None
 
     def _counting(self, shape: Shape, wants: object, tolerates: object) -> Mask:
-        """The nodes that the policies leave in."""
+        """The nodes that these node rules of the shape allow."""
         key = wants, tolerates
         if key not in self._counting_nodes:
             mask = np.ones(len(self._nodes), np.bool_)
@@ -82,19 +82,19 @@ class TopologyDomains:
 
 
 class NestedDomains:
-    """Domains told by several labels: nodes with the same value for each of them."""
+    """Domains of several labels: the nodes with the same value for each label."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        """Look at nobody's labels yet."""
+        """Answers are in the order of these nodes."""
         self._nodes = nodes
         self._known: dict[tuple[str, ...], tuple[Domains, Sequence[tuple[str, ...]]]] = {}
 
     def domains(self, labels: tuple[str, ...]) -> Domains:
-        """By node its domain, numbered by the values; one that lacks a label is in none."""
+        """[node]: its domain, numbered in the order of values; -1 if the node lacks a label."""
         return self._of(labels)[0]
 
     def values(self, labels: tuple[str, ...], domain: int) -> tuple[str, ...]:
-        """What the nodes of a domain have as values of these labels."""
+        """The values of these labels on the nodes of a domain."""
         return self._of(labels)[1][domain]
 
     def _of(self, labels: tuple[str, ...]) -> tuple[Domains, Sequence[tuple[str, ...]]]:
@@ -108,14 +108,14 @@ class NestedDomains:
 
 
 def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
-    """The node's values of these labels; None if it lacks one."""
+    """The values of these labels on a node; None if it lacks one."""
     values = dict(node.labels)
     path = tuple(values[label] for label in labels if label in values)
     return path if labels and len(path) == len(labels) else None
 
 
 def _renumbered(domains: Domains, counts: Mask) -> Domains:
-    """The domains that have a node which counts, without gaps; other nodes are in none."""
+    """The domains of the nodes that count, numbered without gaps; -1 for other nodes."""
     numbers = np.full_like(domains, -1)
     numbers[counts] = np.unique(domains[counts], return_inverse=True)[1]
     return numbers
