@@ -1,6 +1,7 @@
-"""Spark's properties, and what the applications that they describe will ask a cluster for.
+"""Spark's properties, and the pods that the applications they describe will need.
 
-All but ``pod_group_creator`` is pure: texts and properties in, amounts and manifests out.
+Except ``pod_group_creator``, all modules are pure: they turn texts and properties into amounts and
+manifests.
 """
 
 from .application_size import ApplicationSize

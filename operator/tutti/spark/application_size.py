@@ -1,7 +1,4 @@
-"""What every contract by which an application says its size comes to.
-
-Separate so that each contract can stand by itself.
-"""
+"""The size of an application's gang, which every contract for declaring it returns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +7,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ApplicationSize:
-    """How many executors a gang begins with, how many it may have, and what each will ask for.
+    """How many executors a gang begins with, how many it may have, and what each requests.
 
-    ``most`` is None where there is no bound; ``template`` is that of the role; ``claims`` are those
-    that all executors name: where their volumes can be reached is not part of it.
+    ``most`` is None if there is no bound. ``template`` is the template of the role. ``claims`` are
+    the volume claims that all executors name; the template does not say from which nodes their
+    volumes can be reached.
     """
 
     executors: int

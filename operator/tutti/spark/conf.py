@@ -1,7 +1,7 @@
-"""Spark's properties as Spark's own code would understand them: references, old names, units.
+"""Spark's properties, read as Spark's own code reads them: references, old names, units.
 
-Follows ConfigReader, ConfigBuilder, SparkConf and JavaUtils of Apache Spark. Whatever Spark would
-refuse, and whatever cannot be known here, is a ``BadProperty``: a number is never guessed.
+Source: ConfigReader, ConfigBuilder, SparkConf and JavaUtils of Apache Spark. A value that Spark
+would refuse, or that cannot be known here, is a ``BadProperty``; no number is guessed.
 """
 
 import re
@@ -15,16 +15,16 @@ INT_LIMIT = 2**31 - 1
 LONG_LIMIT = 2**63 - 1
 MEBIBYTE = 2**20
 SHOWN = 60  # characters of a value that is quoted
-DEPTH_LIMIT = 16  # references that lead to references
-FOLLOWED_LIMIT = 100  # references in one value, those of references among them
-LENGTH_LIMIT = 8_192  # characters of a value that is read; those that count are short
+DEPTH_LIMIT = 16  # how deep references may be nested
+FOLLOWED_LIMIT = 100  # references in one value, nested references included
+LENGTH_LIMIT = 8_192  # characters of a value that is read; real values are short
 
-# Names of before Spark 2.3 that SparkConf still understands.
+# Names from before Spark 2.3 that SparkConf still accepts.
 _OLD_NAMES: Mapping[str, str] = {
     "spark.executor.memoryOverhead": "spark.yarn.executor.memoryOverhead",
     "spark.driver.memoryOverhead": "spark.yarn.driver.memoryOverhead",
 }
-# spark-submit and the driver read these as they are written as well, and end where that fails.
+# spark-submit and the driver also read these without following references, and fail on one.
 _WITHOUT_REFERENCES = ("spark.driver.memory", "spark.executor.cores", "spark.executor.memory")
 _REFERENCE = re.compile(r"\$\{(?:(\w{1,64}?):)?(\S{1,256}?)\}")
 _BYTES = re.compile(r"([0-9]+)([a-z]+)?")
@@ -35,7 +35,7 @@ _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?"
 
 
 class BadProperty(Exception):  # noqa: N818 - named for the situation
-    """A property cannot be understood; ``name`` and ``value`` are its own."""
+    """A property cannot be read; ``name`` and ``value`` are those of the property."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
         excerpt = value if len(value) <= SHOWN else value[:SHOWN] + "…"
@@ -45,7 +45,7 @@ class BadProperty(Exception):  # noqa: N818 - named for the situation
 
 
 class Conf:
-    """Properties by name, each read in the type that Spark gives it."""
+    """Properties by name, each read with the type that it has in Spark."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
@@ -55,13 +55,13 @@ class Conf:
         return self._raw(name) is not None
 
     def text(self, name: str) -> str | None:
-        """A text, with its references followed; None where the property is not set."""
+        """A text, with its references resolved; None if the property is not set."""
         raw = self._raw(name)
         self._followed_so_far = 0
         return None if raw is None else self._followed(name, raw, 0)
 
     def under(self, prefix: str) -> Mapping[str, str]:
-        """Every property below a prefix, by the rest of its name; references stay as they are."""
+        """Every property with a prefix, by the rest of its name; references are not resolved."""
         return {
             name.removeprefix(prefix): value
             for name, value in sorted(self._properties.items())
@@ -69,19 +69,19 @@ class Conf:
         }
 
     def flag(self, name: str) -> bool:
-        """A truth value; one that is not set is false."""
+        """A truth value; false if the property is not set."""
         text = (self.text(name) or "false").strip().lower()
         if text not in ("true", "false"):
             self.refuse(name, "is neither true nor false")
         return text == "true"
 
     def count(self, name: str) -> int | None:
-        """A whole number that is not negative."""
+        """A whole number that is not negative; None if the property is not set."""
         text = self.text(name)
         return None if text is None else whole(name, text)
 
     def factor(self, name: str, *, may_be_zero: bool = False) -> float | None:
-        """A factor above zero, or not below it."""
+        """A factor above zero, or also zero if ``may_be_zero``; None if it is not set."""
         text = self.text(name)
         if text is None:
             return None
@@ -93,15 +93,15 @@ class Conf:
         return number
 
     def mebibytes(self, name: str) -> int | None:
-        """A size; one without a unit is in MiB, and what is below one is cut off."""
+        """A size in whole MiB, rounded down; a number without a unit is in MiB."""
         return self._size(name, MEBIBYTE)
 
     def bytes_as_mebibytes(self, name: str) -> int:
-        """A size that is in bytes where it has no unit, in whole MiB; none is zero."""
+        """A size in whole MiB, rounded down; a number without a unit is in bytes; 0 if not set."""
         return (self._size(name, 1) or 0) // MEBIBYTE
 
     def quantity(self, name: str) -> str | None:
-        """A Kubernetes quantity, as it is written."""
+        """A Kubernetes quantity, as it is written; None if the property is not set."""
         text = self.text(name)
         if text is None:
             return None
@@ -112,7 +112,7 @@ class Conf:
         return text.strip()
 
     def refuse(self, name: str, why: str) -> NoReturn:
-        """Say what is wrong with a property."""
+        """Raise a ``BadProperty`` that says what is wrong with a property."""
         raise BadProperty(name, self._raw(name) or "", why)
 
     def _raw(self, name: str) -> str | None:
@@ -164,7 +164,11 @@ class Conf:
 
 
 def whole(name: str, text: str) -> int:
-    """A whole number that is not negative, and that a Java int can hold."""
+    """A whole number that is not negative and fits into a Java int.
+
+    Raises:
+        BadProperty: the text is no such number.
+    """
     stripped = text.strip()
     if _INT.fullmatch(stripped) is None:
         raise BadProperty(name, text, "is not a whole number")

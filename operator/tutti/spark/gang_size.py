@@ -1,7 +1,7 @@
-"""How large the gang of a Spark application is, by whatever says so: one function per contract.
+"""How large the gang of a Spark application is: one function for each contract that declares it.
 
-All answer the same value, and ``group`` makes it a PodGroup. Nothing is ever guessed: what cannot
-be read is a ``BadProperty`` with name and value.
+All return an ``ApplicationSize``, and ``group`` makes a PodGroup from it. Nothing is guessed: a
+value that cannot be read is a ``BadProperty`` with name and value.
 """
 
 import re
@@ -24,30 +24,30 @@ from .manifests import MOST_MEMBERS
 from .resources import SparkApplication, Version, app
 
 VERSION_LABEL = "spark-version"
-UNSAID = Version(3, 2)  # before 3.3 Spark gave its pods no such label
-FILLED_IN = Version(4, 0)  # from here on labels have placeholders: SPARK-47730
+UNSAID = Version(3, 2)  # assumed without that label, which Spark gives its pods from 3.3 on
+FILLED_IN = Version(4, 0)  # from this version on, labels have placeholders: SPARK-47730
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})([.-].*)?")
 OPERATOR = "sparkoperator.k8s.io/"
-_CARRIED = ("spark-app-name", f"{OPERATOR}app-name")  # from the driver to the PodGroup
-# The same on all pods of an application (KubernetesConf).
+_CARRIED = ("spark-app-name", f"{OPERATOR}app-name")  # copied from the driver to the PodGroup
+# Labels that are equal on all pods of an application (KubernetesConf).
 _SHARED = frozenset({*marks.APP_LABELS, "spark-app-name", VERSION_LABEL})
-# Executors are numbered from 1: no selector that names one finds a stand-in, and one that asks
-# whether there is a number does.
+# Executors are numbered from 1. So a selector of a certain number does not match a placeholder, and
+# a selector of any number does.
 _STANDING_IN = {marks.NUMBER_LABEL: "0"}
-MOST_LABELS = 64  # of a template; the PodGroup's CRD says so
+MOST_LABELS = 64  # of a template, by the CRD of PodGroups
 _CLAIMS = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
 _STEPS = "spark.kubernetes.executor.pod.featureSteps"
-LENGTH_LIMIT = 262_144  # characters of properties; real ones have a few thousand
-NOT_HELD = "tutti.dev/not-held"  # on a PodGroup: what its template cannot say
+LENGTH_LIMIT = 262_144  # characters of properties; real texts have a few thousand
+NOT_HELD = "tutti.dev/not-held"  # annotation of a PodGroup: what its template cannot express
 
 Raw = dict[str, Any]
 
 
 def declared_size(member: Member, spark: SparkPod, scheduler: str) -> ApplicationSize | None:
-    """What the pod itself says, by annotations or labels; None if its properties have to.
+    """The size that a pod declares by annotations or labels; None if only its properties have it.
 
     Raises:
-        BadProperty: one of them is missing, or cannot be read.
+        BadProperty: an annotation or label is missing, or cannot be read.
     """
     if not spark.is_driver:
         return by_annotation(member, spark, scheduler)
@@ -60,10 +60,10 @@ def declared_size(member: Member, spark: SparkPod, scheduler: str) -> Applicatio
 def by_properties(
     text: str, template: str | None, driver: Member, scheduler: str
 ) -> ApplicationSize:
-    """What Spark's own properties say, with the pod template that the driver hands on.
+    """The size by Spark's own properties, and by the pod template that the driver mounts.
 
     Raises:
-        BadProperty: one of them cannot be read, or what it does cannot be known.
+        BadProperty: a property cannot be read, or its effect cannot be known.
         BadProperties: the text is no properties file.
     """
     if len(text) > LENGTH_LIMIT:
@@ -89,9 +89,9 @@ def by_properties(
     else:
         raw = pod_templates.plain(resources, labels)
     if not executor_scheduler and _is_operators(driver):
-        executor_scheduler = scheduler  # which the operator's webhook puts into its pods
+        executor_scheduler = scheduler  # the webhook of the operator sets it in its pods
     if executor_scheduler != scheduler or marks.TUTTI_GROUP_LABEL in raw["labels"]:
-        # The executors belong to another scheduler or another group: the driver is alone.
+        # The executors have another scheduler or another group, so the driver is alone.
         return ApplicationSize(0, None, {})
     if (role := raw["labels"].get(marks.TUTTI_ROLE_LABEL, EXECUTOR)) != EXECUTOR:
         why = f"executors have the role {EXECUTOR}: name a PodGroup for them"
@@ -100,10 +100,10 @@ def by_properties(
 
 
 def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> ApplicationSize:
-    """What an executor of client mode says of all: as many, and each as it is itself.
+    """The size by the annotations of an executor in client mode; all executors are like this one.
 
     Raises:
-        BadProperty: a number cannot be read, or no template can say what it is.
+        BadProperty: a number cannot be read, or a template cannot express a field of the executor.
     """
     annotations = dict(spark.annotations)
     if marks.EXECUTORS not in annotations:
@@ -126,7 +126,7 @@ def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> Applicat
 
 
 def _unsupported(executor: Member) -> tuple[str, ...]:
-    """What decides where it may run, and the template of a role cannot say."""
+    """The fields of an executor that restrict its nodes and that no role template can express."""
     shape = executor.shape
     uses = {
         pod_templates.PORTS: any(ports.is_port(name) for name, _ in shape.requests.amounts),
@@ -139,10 +139,10 @@ def _unsupported(executor: Member) -> tuple[str, ...]:
 
 
 def group(member: Member, spark: SparkPod, size: ApplicationSize) -> Raw:
-    """The PodGroup of an application, which goes with the pod that declares it.
+    """The PodGroup of an application, owned by the pod that declares it.
 
     Raises:
-        BadProperty: a gang cannot have so many members, or a pod not such labels.
+        BadProperty: a gang cannot have so many members, or a pod cannot have such labels.
     """
     labels = {name: value for name, value in member.labels if name in _CARRIED}
     reference = {"apiVersion": "v1", "kind": "Pod", "name": member.key.name, "uid": member.uid}
@@ -167,7 +167,7 @@ def _spec(size: ApplicationSize, drivers: int) -> Raw:
     if n + drivers > MOST_MEMBERS:
         raise BadProperty("executors", str(n), f"a gang has at most {MOST_MEMBERS:,} members")
     if n == 0:
-        return {"minMember": 1}  # executors that come later have room when there is some
+        return {"minMember": 1}  # executors that are created later start as room allows
     _demand_labels(size.template.get("labels", {}))
     role: Raw = {"name": EXECUTOR, "minMember": n, "template": dict(size.template)}
     if most is not None and most <= MOST_MEMBERS:
@@ -185,14 +185,14 @@ def _demand_labels(labels: Mapping[str, str]) -> None:
 
 
 def _labels(driver: Member) -> Mapping[str, str]:
-    """What Spark itself gives an executor, as far as its driver has it."""
+    """The labels that Spark gives an executor, as far as the labels of the driver show them."""
     shared = {name: value for name, value in driver.labels if name in _SHARED}
     own = {marks.SPARK_LABEL: EXECUTOR, marks.PROFILE_LABEL: "0", **_STANDING_IN}
     return {**shared, **own}
 
 
 def _filled_in(labels: Mapping[str, str], executor_labels: Mapping[str, str]) -> Mapping[str, str]:
-    """Labels with the placeholders that Spark fills in."""
+    """The labels with the values that Spark puts in place of placeholders."""
     values = {
         "{{APP_ID}}": executor_labels.get(marks.APP_LABEL, ""),
         "{{EXECUTOR_ID}}": executor_labels[marks.NUMBER_LABEL],
@@ -204,7 +204,11 @@ def _filled_in(labels: Mapping[str, str], executor_labels: Mapping[str, str]) ->
 
 
 def _claims(conf: Conf) -> set[str]:
-    """The claims that all executors name; those that are made for each of them are refused."""
+    """The claims that all executors name.
+
+    Raises:
+        BadProperty: claims are created for each executor, which Tutti does not support yet.
+    """
     claims: set[str] = set()
     for name, value in conf.under(_CLAIMS).items():
         if not name.endswith(".options.claimName"):
@@ -217,7 +221,11 @@ def _claims(conf: Conf) -> set[str]:
 
 
 def _most(application: SparkApplication) -> int | None:
-    """Without dynamic allocation Spark replaces lost executors before all are gone: no bound."""
+    """The most executors, or None for no bound.
+
+    Without dynamic allocation there is no bound: Spark replaces lost executors before their pods
+    are gone.
+    """
     most = application.most_executors
     return None if most == application.executors else most
 

@@ -1,6 +1,6 @@
-"""What drivers say of their executors that were made for older gang schedulers: one function each.
+"""Contracts of older gang schedulers, by which drivers declare their executors.
 
-Separate from ``gang_size`` because nobody writes these contracts any more; they are only read.
+There is one function for each contract. Tutti reads them for drivers that still have them.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ Raw = dict[str, Any]
 
 
 def by_palantir(spark: SparkPod) -> ApplicationSize | None:
-    """What the annotations of Palantir's k8s-spark-scheduler say; None where there are none.
+    """The size by the annotations of Palantir's k8s-spark-scheduler; None if there are none.
 
     Raises:
-        BadProperty: one of them is missing, or cannot be read.
+        BadProperty: an annotation is missing, or cannot be read.
     """
     annotations = dict(spark.annotations)
     if not annotations:
@@ -43,26 +43,28 @@ def by_palantir(spark: SparkPod) -> ApplicationSize | None:
 
 
 def by_labels(driver: Member) -> ApplicationSize | None:
-    """What the labels of cosmin-ionita/kubernetes-gang-scheduler say, in cores and GB.
+    """The size by the labels of cosmin-ionita/kubernetes-gang-scheduler, in cores and GB.
+
+    None if the driver has no such labels.
 
     Raises:
-        BadProperty: one of them is missing, or no whole number.
+        BadProperty: a label is missing, or is not a whole number.
     """
     labels = dict(driver.labels)
     names = ("executors", "exec-cpu", "exec-mem")
     if not any(name in labels for name in names[1:]):
-        return None  # "executors" alone is anybody's label
+        return None  # the label "executors" alone may have another purpose
     count, cores, gigabytes = (_count(labels, name) for name in names)
     resources = {"cpu": str(cores), "memory": f"{gigabytes}Gi"}
     return ApplicationSize(count, None, {"resources": resources, "affinity": cheapest()})
 
 
 def cheapest() -> Raw:
-    """What would rather be on nodes whose label ``cost`` is low.
+    """A node affinity that prefers nodes whose label ``cost`` is low.
 
-    A node earns 100 less its cost, put together from binary digits: seven preferences in place of
-    a hundred. One without the label costs nothing there, and one that costs more than 100 is as
-    dear as can be.
+    The weight of a node is 100 minus its cost. It is the sum of binary digits, so seven preferences
+    are enough instead of a hundred. A node without the label has cost 0, and a cost above 100
+    counts as 100.
     """
     digits = [
         (2**n, [str(cost) for cost in range(DEAREST) if (DEAREST - cost) >> n & 1])

@@ -1,7 +1,4 @@
-"""A Spark application as API objects that no API server has seen: a PodGroup and its pods.
-
-Plain manifests, so that whoever reads manifests reads them, too.
-"""
+"""A Spark application as manifests that are on no API server: a PodGroup and its pods."""
 
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -12,7 +9,7 @@ from ..kube.gang_sources.spark import SPARK_LABEL, TUTTI_GROUP_LABEL, TUTTI_ROLE
 from .conf import BadProperty
 from .resources import Part, PodResources, SparkApplication
 
-MOST_MEMBERS = 5000  # of a PodGroup; its CRD says so
+MOST_MEMBERS = 5000  # of a PodGroup, by its CRD
 NAME_LIMIT = 52  # leaves room for numbers in the 63 characters of a label
 UNNAMED = "spark"
 _OTHERS = re.compile(r"[^a-z0-9]+")
@@ -21,7 +18,7 @@ Raw = dict[str, Any]
 
 
 def manifests(app: SparkApplication, name: str, namespace: str, scheduler: str) -> Sequence[Raw]:
-    """The PodGroup and the pods that ``scheduler`` would see; none if it would see none.
+    """The PodGroup and the pods that name ``scheduler``; empty if no pod does.
 
     Raises:
         BadProperty: a gang cannot have so many members.
@@ -50,7 +47,7 @@ def manifests(app: SparkApplication, name: str, namespace: str, scheduler: str) 
 
 
 def gang_name(app: SparkApplication, names_in_use: Container[str]) -> str:
-    """A name for the gang, after the application's, that no other has."""
+    """A name for the gang, made from the name of the application, that is not in use."""
     base = _OTHERS.sub("-", app.name.lower()).strip("-")[:NAME_LIMIT].strip("-") or UNNAMED
     name, number = base, 1
     while name in names_in_use:

@@ -1,7 +1,7 @@
-"""Gangs of Spark applications: what a waiting driver says is read, and its PodGroup is made.
+"""Creates the PodGroups of Spark applications from the fields of their waiting drivers.
 
-Separate from the commit because nothing here takes room: a PodGroup that was made is there, and
-whoever finds none makes it. That comes before each plan: a new application is planned at once.
+This takes no room in the cluster, so it is not part of the commit. It runs before each plan, so
+that a new application is planned at once. Any replica that leads may create a missing PodGroup.
 """
 
 import asyncio
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FIRST_SECONDS = 0.5  # spark-submit makes the ConfigMap right after the driver's pod
-LONGEST_SECONDS = 30.0  # what is wrong stays so until somebody puts it right
-MOST_AT_ONCE = 100  # so that none is made long after its driver was looked at
-PATIENCE_SECONDS = 1.0  # that a cycle waits, so that many drivers do not delay the next binding
+FIRST_SECONDS = 0.5  # the first wait; spark-submit creates the ConfigMap right after the driver
+LONGEST_SECONDS = 30.0  # the longest wait; an error usually lasts until a user corrects it
+MOST_AT_ONCE = 100  # so that no PodGroup is created long after its driver was looked at
+PATIENCE_SECONDS = 1.0  # how long a cycle waits, so that many drivers delay no binding
 
 
 @dataclass(frozen=True, slots=True)
 class _RetryWait:
-    """How long a pod is left alone after a try that failed, and until when."""
+    """The wait after a try that failed: how long, and until when."""
 
     seconds: float
-    until: float
+    until: float  # seconds since the epoch
 
 
 class PodGroupCreator:
-    """Reads and creates; what is remembered is only when to try again."""
+    """Creates PodGroups; it remembers only when to try again."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class PodGroupCreator:
         in_flight: int,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        """``scheduler`` is ours: executors that are left to another are not counted.
+        """``scheduler`` is our scheduler name; executors that name another do not count.
 
-        A cycle waits for ``patience`` seconds.
+        A cycle waits for at most ``patience`` seconds.
         """
         self._state = state
         self._api = api
@@ -66,10 +66,10 @@ class PodGroupCreator:
         self._waits: dict[Uid, _RetryWait] = {}
 
     async def declare(self) -> None:
-        """Make the PodGroups that waiting pods of Spark lack; says of each why it cannot be made.
+        """Create the PodGroups that waiting Spark pods lack, or record why one cannot be created.
 
-        What takes longer than a cycle waits goes on beside it, and a later one hears what came of
-        it.
+        Calls that take longer than a cycle waits continue beside it, and a later cycle gets their
+        result.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -85,13 +85,13 @@ class PodGroupCreator:
             calls.result()
 
     def forget(self) -> None:
-        """Leave what goes on beside the cycles to the leader who is next."""
+        """Cancel the calls that are under way; the next leader makes them."""
         if self._under_way is not None:
             self._under_way.cancel()
             self._under_way = None
 
     def _calls_to_make(self) -> Sequence[Calling]:
-        """What is worth a try now, the oldest first."""
+        """The calls to make now, the oldest pods first."""
         now, waiting = self._clock(), self._state.undeclared()
         here = {member.uid for member in waiting}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in here}
@@ -105,7 +105,7 @@ class PodGroupCreator:
         ]
 
     def next_retry(self) -> float | None:
-        """In how many seconds one is worth another try."""
+        """In how many seconds the next try is due; None if no pod waits for a PodGroup."""
         now = self._clock()
         waits = [self._waits.get(member.uid) for member in self._state.undeclared()]
         return min((0.0 if w is None else max(0.0, w.until - now) for w in waits), default=None)
@@ -117,7 +117,7 @@ class PodGroupCreator:
         except (spark.BadProperty, spark.BadProperties) as problem:
             self._put_off(member, str(problem))
         except errors.Conflict:
-            # Made in a cycle before, which a watch will show; or made for another pod.
+            # It was created in a cycle before, which a watch will show; or for another pod.
             self._put_off(
                 member, f"there is a PodGroup {app.app} already, and it is not this pod's"
             )
@@ -141,7 +141,7 @@ class PodGroupCreator:
         properties = await self._text(space, app.properties)
         template = None if app.template is None else await self._text(space, app.template)
         try:
-            # Large texts take a while: one at a time, for whoever plans needs a thread as well.
+            # Large texts take a while. Only one is read at a time: planning needs a thread, too.
             async with self._reading:
                 return await asyncio.to_thread(
                     spark.by_properties, properties, template, member, self._scheduler

@@ -1,8 +1,8 @@
-"""What executors will ask for beside what the properties say: the pod template they are made from.
+"""The pod template that executors are created from, merged with the properties.
 
-Follows KubernetesUtils.loadPodFromTemplate and BasicExecutorFeatureStep in Apache Spark: one
-container of the template becomes Spark's, and its amounts of cpu and memory are replaced; the
-others stay. Separate from ``resources``, which knows properties alone.
+Source: KubernetesUtils.loadPodFromTemplate and BasicExecutorFeatureStep in Apache Spark. One
+container of the template becomes Spark's, and Spark replaces its amounts of cpu and memory. The
+other containers stay. ``resources`` knows only the properties.
 """
 
 import json
@@ -26,13 +26,14 @@ from .resources import PodResources
 FILE = "spark.kubernetes.executor.podTemplateFile"
 CONTAINER = "spark.kubernetes.executor.podTemplateContainerName"
 SHOWN = 40  # characters of a value that is quoted
-LENGTH_LIMIT = 65_536  # characters; real ones have a few thousand, and YAML is slow to read
-PARTS = ("tolerations", "affinity", "topologySpreadConstraints")  # of a pod, and of a template
+LENGTH_LIMIT = 65_536  # characters; real templates have a few thousand, and YAML is slow to read
+# The parts of a pod spec that a role template also has.
+PARTS = ("tolerations", "affinity", "topologySpreadConstraints")
 SELECTOR = "nodeSelector"
-# What is no text in them; where keys are anybody's, all is.
+# The fields in these parts that are numbers; and the fields with free keys, which are all text.
 _NUMBERS = ("maxSkew", "minDomains", "tolerationSeconds", "weight")
 _FREE = ("labels", "matchLabels", SELECTOR)
-_PLAIN = (1e-3, 1e7)  # fractions of this size are written alike by Java and Python
+_PLAIN = (1e-3, 1e7)  # Java and Python write fractions of this size in the same way
 PORTS = "spec.containers[].ports[].hostPort"
 NUMBERED = f"a selector of {NUMBER_LABEL}"
 UNHELD = "which room cannot be held for yet: name a PodGroup for the executors"
@@ -42,15 +43,15 @@ Raw = dict[str, Any]
 
 
 class MergedTemplate(NamedTuple):
-    """What a pod template comes to, with the properties."""
+    """A pod template merged with the properties."""
 
     template: Mapping[str, Any]  # of the role
-    scheduler: str  # that it names; empty if none
-    claims: Sequence[str]  # that its pods share by name, and the template of a role cannot say
+    scheduler: str  # the scheduler that it names; empty if none
+    claims: Sequence[str]  # claims that all its pods name; a role template cannot express them
 
 
 def plain(resources: PodResources, labels: Mapping[str, str]) -> Raw:
-    """The template of a role whose pods ask for this, and nothing else; Spark adds ``labels``."""
+    """The role template of pods with these resources alone; Spark adds ``labels``."""
     template: Raw = {"resources": {**resources.limits, **resources.requests}}
     if resources.node_selector:
         template["nodeSelector"] = dict(resources.node_selector)
@@ -60,13 +61,13 @@ def plain(resources: PodResources, labels: Mapping[str, str]) -> Raw:
 def merged(
     resources: PodResources, text: str, container: str, labels: Mapping[str, str]
 ) -> MergedTemplate:
-    """The same of pods that are made from a pod template.
+    """The role template of pods that are created from a pod template.
 
-    ``container`` is the name of the one that becomes Spark's; without one of that name it is the
+    ``container`` names the container that becomes Spark's; if there is none of that name, it is the
     first.
 
     Raises:
-        BadProperty: the template cannot be read, or says what the template of a role cannot.
+        BadProperty: the pod template cannot be read, or a role template cannot express it.
     """
     document = _document(text)
     spec = _completed_spec(document, resources, container)
@@ -87,7 +88,7 @@ def merged(
 
 
 def is_numbered(rules: InterPodRules) -> bool:
-    """Whether they are about single executors by number, which absent ones do not have yet."""
+    """Whether rules select executors by number, which absent executors do not have yet."""
     peers = (rule.peers for rule in (*rules.affinity, *rules.anti_affinity))
     counted = (spread.peers for spread in rules.spread)
     return any(
@@ -114,7 +115,7 @@ def _document(text: str) -> Document:
 
 
 def _completed_spec(document: Document, resources: PodResources, container: str) -> Raw:
-    """The spec as the API server completes it, with what Spark puts into its container."""
+    """The spec as the API server completes it, with the resources of Spark in its container."""
     spec = document.raw.get("spec")
     if not isinstance(spec, Mapping):
         _refuse("the template has no spec")
@@ -138,9 +139,9 @@ def _completed_spec(document: Document, resources: PodResources, container: str)
 
 
 def _worded(value: Any, at: str) -> Any:
-    """The value with text where the API has text, whatever is written there.
+    """The value with text for every field that is text in the API.
 
-    Spark reads a template by fabric8's client, whose Jackson takes any scalar for text.
+    Spark reads a template with the fabric8 client, whose Jackson reads any scalar as text.
     """
     name = at.rpartition(".")[2]
     if isinstance(value, Mapping):
@@ -154,7 +155,7 @@ def _worded(value: Any, at: str) -> Any:
 
 
 def _text(value: object, at: str) -> str:
-    """What Spark takes a scalar for; nothing at all is empty text."""
+    """The text as which Spark reads a scalar; None is empty text."""
     if isinstance(value, bool) or value is None:
         return "" if value is None else str(value).lower()
     least, most = _PLAIN
@@ -173,7 +174,7 @@ def _maps(value: object) -> Sequence[Mapping[str, Any]]:
 
 
 def _completed(container: Mapping[str, Any], spark_resources: PodResources | None = None) -> Raw:
-    """A container as the API server completes it: what has only a limit is requested, too."""
+    """A container as the API server completes it: a limit without a request becomes a request."""
     resources = container.get("resources") or {}
     if not isinstance(resources, Mapping):
         _refuse("the resources of a container are no map")
@@ -194,15 +195,15 @@ def _read(raw: Mapping[str, Any]) -> wire.Pod:
 
 
 def _unsupported(spec: Mapping[str, Any], pod: wire.Pod) -> Iterator[str]:
-    """What decides where its pods may run and the template of a role cannot say, by field."""
+    """The fields that restrict the nodes of its pods and that no role template can express."""
     rules, malformed = decode_rules(pod)
     yield from malformed
     yield from unmodelled(pod.spec)
-    # In the host's network Spark's own ports, which no template shows, are the node's.
+    # With hostNetwork, Spark's own ports are host ports, too, and no template shows them.
     if pod.spec.host_network or host_ports(pod.spec):
         yield "spec.hostNetwork" if pod.spec.host_network else PORTS
-    # A node by name; a class with node rules and overhead of its own; what becomes requests of
-    # the pod as a whole where it says none.
+    # A node by name; a RuntimeClass, which may have node rules and overhead; and limits of the pod
+    # as a whole, which become its requests if it has none.
     whole = spec.get("resources")
     alone = {
         "spec.nodeName": pod.spec.node_name,
@@ -221,7 +222,7 @@ def _requests(pod: wire.Pod) -> Resources:
 
 
 def _amounts(resources: Resources) -> Raw:
-    """Amounts as quantities; a pod takes one of a node's pods whatever it says."""
+    """The amounts as quantities, without ``pods``, of which every pod takes one."""
     return {
         name: f"{n}m" if name == _MILLICORES else str(n)
         for name, n in resources.amounts
@@ -230,7 +231,7 @@ def _amounts(resources: Resources) -> Raw:
 
 
 def _demand_json(template: Raw) -> None:
-    """YAML has values that no API object can hold."""
+    """Refuse a template with YAML values that no API object can have."""
     try:
         json.dumps(template, allow_nan=False)
     except (TypeError, ValueError) as problem:

@@ -1,8 +1,7 @@
-"""Texts in the format of Java's properties files, read as Spark reads them.
+"""The reader of texts in the format of Java's properties files, as Spark reads them.
 
-The format is that of java.util.Properties.load; the trimming of values is that of Spark's
-Utils.getPropertiesFromFile. Ours rather than a package's: sixty lines against one more thing that
-every installation carries.
+The format is that of java.util.Properties.load; values are trimmed as in Spark's
+Utils.getPropertiesFromFile. Sixty lines here save every installation a dependency.
 """
 
 import re
@@ -12,18 +11,18 @@ _BLANK = " \t\f"
 _COMMENT = "#!"
 _SEPARATOR = "=:"
 _LETTERS: Mapping[str, str] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_LINES = re.compile(r"\r\n|\n|\r")  # what ends a line in Java, and nothing else
+_LINES = re.compile(r"\r\n|\n|\r")  # only these end a line in Java
 _HEX = re.compile(r"[0-9A-Fa-f]{4}")
-# What Spark strips of a value: all that Java's trim() does but the ends of lines.
+# The characters that Spark strips from a value: those of Java's trim() except line ends.
 _STRIPPED = "".join(chr(n) for n in range(0x21) if chr(n) not in "\r\n")
 
 
 class BadProperties(Exception):  # noqa: N818 - named for the situation
-    """A text is no properties file; the sentence says in which line, and why."""
+    """A text is not a properties file; the sentence says why."""
 
 
 def read(text: str) -> Mapping[str, str]:
-    """Every property by name; of one that is given twice, the last counts.
+    """Every property by name; if a property is given twice, the last value counts.
 
     Raises:
         BadProperties: an escaped character does not have its four hexadecimal digits.
@@ -36,7 +35,7 @@ def read(text: str) -> Mapping[str, str]:
 
 
 def _joined(raw_properties: Mapping[str, str]) -> Mapping[str, str]:
-    """With pairs of escaped halves made the one character that they stand for."""
+    """The properties with each escaped surrogate pair combined into one character."""
     return {_whole(name): _whole(value) for name, value in raw_properties.items()}
 
 
@@ -45,7 +44,7 @@ def _whole(text: str) -> str:
 
 
 def _logical(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with those that continue them, without comments and blank ones; the first's number."""
+    """Logical lines with the number of their first line, without comments and blank lines."""
     lines = iter(enumerate(_LINES.split(text), start=1))
     for number, line in lines:
         whole = line.lstrip(_BLANK)
@@ -61,12 +60,12 @@ def _logical(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _goes_on(line: str) -> bool:
-    """Whether it ends in a backslash that is not itself escaped."""
+    """Whether a line ends in a backslash that is not itself escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _halves(line: str) -> tuple[str, str]:
-    """Name and value, both still escaped: apart at the first ``=``, ``:`` or blank."""
+    """Name and value, both still escaped, split at the first ``=``, ``:`` or blank."""
     end = 0
     while end < len(line) and line[end] not in _SEPARATOR + _BLANK:
         end += 2 if line[end] == "\\" else 1
@@ -77,7 +76,7 @@ def _halves(line: str) -> tuple[str, str]:
 
 
 def _plain(text: str, number: int) -> str:
-    """The text without its escapes."""
+    """The text with its escapes resolved."""
     parts, at = [], 0
     while (backslash := text.find("\\", at)) >= 0:
         parts.append(text[at:backslash])

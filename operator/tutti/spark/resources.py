@@ -1,9 +1,9 @@
-"""What Spark will ask for: its driver pod and its executors, computed as Spark computes them.
+"""The requests of the driver pod and the executors of Spark, computed as Spark computes them.
 
-Follows, in Apache Spark: BasicDriverFeatureStep, BasicExecutorFeatureStep, KubernetesConf and
+Source, in Apache Spark: BasicDriverFeatureStep, BasicExecutorFeatureStep, KubernetesConf and
 KubernetesUtils for pods, ResourceProfile and ResourceUtils for amounts, SchedulerBackendUtils and
-ExecutorAllocationManager for how many. `python -m tests.conformance.spark_sizes` compares with
-Spark itself.
+ExecutorAllocationManager for the number of executors. `python -m tests.conformance.spark_sizes`
+compares with Spark itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ class Version(NamedTuple):
 
 
 NEWEST = Version(4, 3)
-CONFIGURABLE_MINIMUM = Version(4, 0)  # from here on minMemoryOverhead is read: SPARK-47208
+CONFIGURABLE_MINIMUM = Version(4, 0)  # the first that reads minMemoryOverhead: SPARK-47208
 
 DEFAULT_EXECUTORS = 2
 DEFAULT_MEBIBYTES = 1024
@@ -40,7 +40,7 @@ _OFF_HEAP = "spark.memory.offHeap"
 
 
 class Part(StrEnum):
-    """Which of Spark's two kinds of pods."""
+    """The two kinds of Spark pods."""
 
     DRIVER = "driver"
     EXECUTOR = "executor"
@@ -48,30 +48,30 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """What every pod of one part asks for; amounts are Kubernetes quantities.
+    """The resources of every pod of one part; amounts are Kubernetes quantities.
 
-    ``unknown`` names the properties that change the pod in ways which they do not say themselves.
+    ``unknown`` names the properties whose effect on the pod cannot be known from the properties.
     """
 
     requests: Mapping[str, str]
     limits: Mapping[str, str]
     node_selector: Mapping[str, str]
-    scheduler: str | None  # None: the cluster's default
-    labels: Mapping[str, str]  # those that the properties add to what Spark gives each pod
+    scheduler: str | None  # None: the default of the cluster
+    labels: Mapping[str, str]  # labels from properties, which Spark adds to its own
     unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SparkApplication:
-    """One Spark application: its pods, and how many of them.
+    """One Spark application: its pods, and how many there are.
 
-    ``executors`` is what it asks for at once, ``most_executors`` what dynamic allocation may come
-    to; None is without bound.
+    ``executors`` is the number that it requests at once. ``most_executors`` is the largest number
+    with dynamic allocation; None means no bound.
     """
 
     name: str
     namespace: str | None
-    is_client: bool  # the driver runs where it was started, and is no pod that Spark makes
+    is_client: bool  # client mode: the driver runs where it was started, not in a pod of Spark
     driver: PodResources
     executor: PodResources
     executors: int
@@ -82,7 +82,7 @@ def app(properties: Mapping[str, str], version: Version = NEWEST) -> SparkApplic
     """The application that these properties describe.
 
     Raises:
-        BadProperty: Spark would refuse one of them, or its value cannot be known here.
+        BadProperty: Spark would refuse a property, or its value cannot be known here.
     """
     conf = Conf(properties)
     least, most = _executors(conf)
@@ -102,7 +102,7 @@ def _is_client(conf: Conf) -> bool:
 
 
 def _executors(conf: Conf) -> tuple[int, int | None]:
-    """How many at once, and how many at most."""
+    """How many executors at once, and how many at most; None for no bound."""
     instances = conf.count(_INSTANCES)
     if not conf.flag(f"{_DYNAMIC}.enabled"):
         if instances == 0:
@@ -122,7 +122,7 @@ def _pod_resources(conf: Conf, part: Part, mebibytes: int) -> PodResources:
     devices = dict(_devices(conf, part))
     limit = conf.quantity(f"spark.kubernetes.{part}.limit.cores")
     return PodResources(
-        # Devices stand among the limits alone; the API server takes them for requests, too.
+        # Spark sets devices only as limits; the API server makes requests of them.
         requests={"cpu": _cpu(conf, part), "memory": memory},
         limits={"memory": memory, **devices, **({} if limit is None else {"cpu": limit})},
         node_selector={
@@ -167,7 +167,7 @@ def _memory(conf: Conf, part: Part) -> int:
     mebibytes = conf.mebibytes(name)
     if mebibytes == 0:
         conf.refuse(name, "is less than 1 MiB")
-    # The driver that checks reads a number without a unit in bytes, unlike what makes the pods.
+    # The check in the driver reads a number without a unit in bytes; for pods it is in MiB.
     if part is Part.EXECUTOR and name in conf and conf.bytes_as_mebibytes(name) < LEAST_MEMORY:
         conf.refuse(name, f"Spark ends below {LEAST_MEMORY} MiB, and checks no unit as bytes")
     return DEFAULT_MEBIBYTES if mebibytes is None else mebibytes
@@ -188,7 +188,7 @@ def _overhead(conf: Conf, part: Part, memory: int, version: Version) -> int:
 
 
 def _default_factor(conf: Conf) -> float:
-    """Of both parts; what the driver's step finds is handed on to the executors."""
+    """The overhead factor of both parts; Spark passes the factor of the driver to executors."""
     factor = conf.factor(_FACTOR, may_be_zero=True)
     if factor is not None:
         return factor
@@ -208,7 +208,7 @@ def _off_heap(conf: Conf) -> int:
 
 
 def _devices(conf: Conf, part: Part) -> Iterator[tuple[str, str]]:
-    """``vendor/name`` and how many of it."""
+    """Each device as ``vendor/name``, and how many a pod requests."""
     prefix = f"spark.{part}.resource."
     by_name = conf.under(prefix)
     for name in sorted({key.partition(".")[0] for key in by_name}):
