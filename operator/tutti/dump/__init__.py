@@ -1,7 +1,7 @@
-"""Snapshots as files: written as trimmed API objects, and read back, dumps or not, by one decoder.
+"""Snapshots as files of trimmed API objects; one decoder reads dumps and other files.
 
-``write`` makes a v1 List that kubectl can read; ``read`` takes dumps, ``kubectl get -o yaml`` and
-plain manifests. Only what a decision uses is in a Snapshot, so nothing else can be in a dump.
+``write`` makes a v1 List that kubectl can read. ``read`` takes dumps, the output of ``kubectl get
+-o yaml`` and plain manifests. A Snapshot has only what decisions use, and so does a dump.
 """
 
 from .decode import Objects, read

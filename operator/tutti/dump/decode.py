@@ -1,7 +1,7 @@
-"""API objects from files to model values, through the decoder that reads the live cluster.
+"""Decodes API objects in files to model values, with the decoders of the live cluster.
 
-The operator leaves an unreadable object out and goes on, but a file with one is refused: its author
-can correct it.
+The operator leaves an unreadable object out. A file with such an object is refused instead, because
+its author can correct it.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from . import defaults, limits, membership
 from .documents import BadFile, Document, Text, documents
 from .header import DumpHeader, header
 
-SCHEDULER = "tutti"  # where neither a dump nor the caller says another
+SCHEDULER = "tutti"  # the scheduler name if neither a dump nor the caller gives another
 _PRESENT = {kind.api for kind in kinds.KINDS}
 
 W = TypeVar("W", bound=wire.Object)
@@ -31,27 +31,29 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What a set of files holds."""
+    """The objects in a set of files."""
 
-    taken_at: float  # seconds since the epoch; of a dump, else of the youngest object
+    taken_at: float  # seconds since the epoch: time of the dump, or of the newest object
     scheduler: str
     header: DumpHeader | None = None  # of the dump among the files, if there is one
     members: tuple[Member, ...] = ()
     occupants: tuple[ForeignPod, ...] = ()
     items: Mapping[kinds.AnyKind, Sequence[Item[Any]]] = field(default_factory=dict)  # not pods
     skipped: Mapping[str, int] = field(default_factory=dict)  # objects of other kinds, by kind
-    repeated: int = 0  # objects that came again later, which is the one that counts
+    repeated: int = 0  # objects that the files have twice; the last one counts
 
     def of(self, kind: Kind[Any, V]) -> tuple[V, ...]:
-        """The objects of one kind, which is not the pods'."""
+        """The objects of one kind, which is not Pod."""
         return tuple(item.value for item in self.items.get(kind, ()))
 
 
 def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
-    """Read files together: dumps, ``kubectl get`` output, manifests; ``scheduler`` is ours.
+    """Read files together: dumps, ``kubectl get`` output, manifests.
+
+    ``scheduler`` is the schedulerName of our pods.
 
     Raises:
-        BadFile: one of them cannot be used.
+        BadFile: a file cannot be used.
     """
     all_of_them = [document for text in texts for document in documents(text)]
     dump_header = _header(all_of_them)
@@ -81,10 +83,10 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
 
 
 def _header(all_documents: Sequence[Document]) -> DumpHeader | None:
-    """The words over the dump among the files.
+    """The header of the dump among the files; None if there is no dump.
 
     Raises:
-        BadFile: they cannot be read, or there are two dumps.
+        BadFile: the header cannot be read, or there are two dumps.
     """
     dump_header: DumpHeader | None = None
     for document in all_documents:
@@ -102,9 +104,9 @@ def _header(all_documents: Sequence[Document]) -> DumpHeader | None:
 
 
 def _documents_in(document: Document, now: str, pods_left: int) -> Sequence[Document] | None:
-    """The objects that count: itself, or its pods-to-be; None where no decision looks at it.
+    """The objects that count: the document itself, or the pods that a controller would create.
 
-    So many pods may be ``left`` for it to make.
+    None if no decision uses the document. At most ``pods_left`` pods may be created.
     """
     is_known = _api(document) in _PRESENT
     if not defaults.is_new(document):
@@ -122,13 +124,13 @@ def _name(document: Document) -> tuple[str, str]:
 
 
 def _declared_by(document: Document) -> str:
-    """The kind that a PodGroup in a dump stands for, if that is another."""
+    """The kind that a PodGroup in a dump stands for; empty if it stands for itself."""
     marks = document.metadata.get("annotations")
     return str(marks.get(membership.DECLARED_BY, "")) if isinstance(marks, Mapping) else ""
 
 
 def _youngest(all_documents: Iterable[Document]) -> float:
-    """When the youngest object was made: as good as now, and the same in every run."""
+    """When the newest object was created, in seconds since the epoch: the same in every run."""
     return max((_created(document) for document in all_documents), default=0.0)
 
 
@@ -140,7 +142,7 @@ def _created(document: Document) -> float:
         )
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return 0.0  # decoding will say what is wrong with it
+        return 0.0  # the decoder reports the error
 
 
 def _decoded(all_documents: Iterable[Document], into: Objects) -> Objects:
@@ -177,7 +179,7 @@ def _api(document: Document) -> ApiKind:
 
 
 def _items(of_kind: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[Any]]:
-    """The objects of one kind that are of interest, by uid; by name where a file has no uids."""
+    """The decoded objects of one kind with their uids; without a uid, the name is used."""
     read = _LIMITED.get(kind, kind.decode)
     for document in of_kind:
         value = _decode_document(document, kind.model, read)
@@ -189,7 +191,7 @@ def _items(of_kind: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[An
 def _implied(
     namespaces: Iterable[Namespace], members: Iterable[Member], occupants: Iterable[ForeignPod]
 ) -> Iterator[Namespace]:
-    """The namespaces that must be there since pods are: all that is known of them is their name."""
+    """The namespaces of pods that no file has; only their names are known."""
     names = {member.key.namespace for member in members} | {pod.namespace for pod in occupants}
     for name in sorted(names - {namespace.name for namespace in namespaces}):
         yield Namespace(name, ((defaults.NAMESPACE_NAME, name),))
@@ -201,12 +203,12 @@ def _is_ours(document: Document, scheduler: str) -> bool:
 
 
 def _member(pod: wire.Pod) -> Member:
-    """As it is read live, and what a dump says beside it."""
+    """The pod as the operator reads it, with the fields that a dump adds."""
     return membership.read_back(decode.decode_member(pod), pod.metadata.annotations)
 
 
 def _group(group: pod_group.PodGroup) -> GangObject:
-    """As it is read live; in a dump it may stand for another kind of object."""
+    """The PodGroup as the operator reads it; in a dump it may stand for another kind."""
     annotations = group.metadata.annotations
     is_foreign = membership.DECLARED_BY in annotations
     return membership.declared(limits.group(group, is_foreign=is_foreign), annotations)
@@ -221,7 +223,7 @@ def _decode_document(document: Document, kind: type[W], value: Callable[[W], V])
         raise BadFile(f"{document.place} ({subject})", problem.sentence) from problem
 
 
-# Of kinds that have limits of their own in a file, where no API server has refused anything.
+# The decoders of kinds with limits; the API server, which would enforce them, has not seen files.
 _LIMITED: Mapping[kinds.AnyKind, Callable[[Any], Any]] = {
     pod_group.KIND: _group,
     kinds.RESERVATION: limits.reservation,

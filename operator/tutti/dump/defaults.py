@@ -1,7 +1,7 @@
-"""Manifests that no API server has seen: what it, a controller or a kubelet would fill in.
+"""Manifests that no API server has seen, with what it, a controller or a kubelet would fill in.
 
-An object without a uid was never created. It is read as it would be once it is, so that a file
-for ``kubectl apply`` can be planned as it stands.
+An object without a uid was never created. It is read as if it had been created, so that Tutti can
+plan a file for ``kubectl apply`` without changes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,13 +14,13 @@ from .documents import BadFile, Document
 from .inter_pod import PREFERRED, REQUIRED
 
 NAMESPACE = "default"
-NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the label that every namespace carries
-NODE_PODS = "110"  # a kubelet's default
+NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the label that every namespace has
+NODE_PODS = "110"  # the default of kubelets
 HOSTNAME = "kubernetes.io/hostname"
 Raw = dict[str, Any]
 
 _CLUSTERWIDE = frozenset(kind.api for kind in kinds.KINDS if not kind.is_namespaced)
-# What a controller makes pods of, and which field says how many.
+# The kinds of which a controller makes pods, and the field that says how many.
 WORKLOADS: Mapping[tuple[str, str], str] = {
     ("batch", "Job"): "parallelism",
     ("apps", "Deployment"): "replicas",
@@ -31,17 +31,17 @@ MOST_PODS = 100_000  # of all workloads together
 
 
 def is_new(document: Document) -> bool:
-    """Whether it was never created."""
+    """Whether the object was never created."""
     return not document.metadata.get("uid")
 
 
 def pods(document: Document, now: str, allowed: int = MOST_PODS) -> Iterator[Document]:
     """The pods that a controller would make of a workload that was never created.
 
-    So many are ``left`` of those that all workloads may make together.
+    ``allowed`` is how many of ``MOST_PODS`` are left for it.
 
     Raises:
-        BadFile: how many is no number that makes sense, or more than are left.
+        BadFile: the number of pods is not a valid number, or is larger than ``allowed``.
     """
     spec = _map(document.raw, "spec")
     template = _map(spec, "template")
@@ -82,9 +82,9 @@ def _place(document: Document) -> str:
 
 
 def filled(document: Document, now: str) -> Document:
-    """The object with what its creation would add; ``now`` is when it would be created."""
+    """The object with the fields that its creation at ``now`` would add."""
     if document.raw.get("metadata") and not document.metadata:
-        return document  # no metadata but something else, which decoding will name
+        return document  # the metadata is not a map, which the decoder reports
     metadata = {**document.metadata}
     if ApiKind(document.group, document.kind) not in _CLUSTERWIDE:
         metadata["namespace"] = metadata.get("namespace") or NAMESPACE
@@ -105,14 +105,14 @@ def filled(document: Document, now: str) -> Document:
 
 
 def _label(metadata: Raw, key: str) -> None:
-    """Label an object with its own name, as kubelets do nodes and the API server namespaces."""
+    """Label an object with its own name, as kubelets and the API server do."""
     labels = metadata.get("labels") or {}
     if isinstance(labels, Mapping):
         metadata["labels"] = {key: metadata.get("name", ""), **labels}
 
 
 def with_label_keys(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
-    """A pod's spec with what the API server merges into its terms, by the pod's own labels."""
+    """The spec of a pod with its label keys merged into the terms, as the API server does."""
     affinity = _map(spec, "affinity")
     merged = {
         kind: _affinity(_map(affinity, kind), labels)
@@ -123,7 +123,7 @@ def with_label_keys(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
 
 
 def _pod_spec(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
-    """Limits without requests are requests, too; what terms match by the pod's labels is merged."""
+    """The spec of a pod as the API server completes it: requests from limits, and label keys."""
     full = with_label_keys(spec, labels)
     for kind in ("containers", "initContainers"):
         containers = spec.get(kind)
@@ -151,7 +151,7 @@ def _affinity(raw: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
 
 
 def _term(raw: Any, labels: Mapping[str, Any]) -> Any:
-    """A term with what the API server merges into its selector when a pod is created."""
+    """A term with its label keys merged into the selector, as the API server does at creation."""
     selector = raw.get("labelSelector") if isinstance(raw, Mapping) else None
     if not isinstance(selector, Mapping):
         return raw
@@ -180,7 +180,7 @@ def _container(raw: Raw) -> Raw:
 
 
 def _node_status(status: Mapping[str, Any]) -> Raw:
-    """The status of a healthy kubelet, with all capacity allocatable."""
+    """The status of a node with a healthy kubelet; without ``allocatable``, it is the capacity."""
     offers = status.get("allocatable") or status.get("capacity") or {}
     if isinstance(offers, dict):
         offers = {PODS: NODE_PODS, **offers}

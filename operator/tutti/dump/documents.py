@@ -1,7 +1,6 @@
-"""Texts to API objects that know where they stand: files, their documents, the items of Lists.
+"""Splits files into API objects that know their place: file, document, item of a List.
 
-Separate from their meaning because files come from anywhere: whatever a text is, it ends here in
-objects or in one sentence.
+Files may come from untrusted sources. Any text gives objects, or one error in one sentence.
 """
 
 import json
@@ -14,13 +13,13 @@ import yaml
 ALIAS_LIMIT = 100_000  # lists and maps that aliases may add to a document
 DEPTH_LIMIT = 200  # far more than any API object has
 DOCUMENTS_LIMIT = 100_000  # of one text
-YAML_LIMIT = 12_000_000  # characters; libyaml's nodes take 70 bytes for each of them
-LISTS_LIMIT = 3  # Lists in Lists
+YAML_LIMIT = 12_000_000  # characters; the nodes of libyaml take 70 bytes for each
+LISTS_LIMIT = 3  # how deep Lists may be nested
 MERGE_LIMIT = 1_000_000  # keys that ``<<`` may copy in one document
-SOURCES_LIMIT = 16  # of one ``<<``
-SHOWN = 120  # characters of what is quoted
+SOURCES_LIMIT = 16  # maps that one ``<<`` may name
+SHOWN = 120  # characters that are quoted
 
-# What PyYAML's constructors let through when a text has a tag that its value does not deserve.
+# The exceptions of PyYAML's constructors for a value that does not match its tag.
 _UNREADABLE = (
     yaml.YAMLError,
     ValueError,
@@ -34,41 +33,41 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 class BadFile(Exception):  # noqa: N818 - named for the situation, as in ``errors``
-    """A file cannot be used; the one line says which document and which field, and why."""
+    """A file cannot be used; the message is one line with document, field and reason."""
 
     def __init__(self, place: str, sentence: str) -> None:
         super().__init__(" ".join(f"{place}: {sentence}".split()))
 
 
 class Text(NamedTuple):
-    """What stands in one file."""
+    """The name and the content of one file."""
 
     name: str
     content: bytes
 
 
 class Document(NamedTuple):
-    """One API object, and where it stands."""
+    """One API object, and its place in a file."""
 
     place: str
     kind: str
-    group: str  # of its API: "tutti.dev", or empty
+    group: str  # its API group, such as "tutti.dev"; empty for the core API
     raw: Mapping[str, Any]
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Its metadata; empty where there is none worth the name."""
+        """The metadata of the object; empty if it is not a map."""
         value = self.raw.get("metadata")
         return value if isinstance(value, Mapping) else {}
 
 
 class Loader(yaml.CSafeLoader):
-    """YAML 1.1, as kubectl reads it, with merge keys that cannot grow without end."""
+    """A loader of YAML 1.1, as kubectl reads it, with limits on merge keys."""
 
     merged = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Copy what ``<<`` names, within limits."""
+        """Copy the maps that ``<<`` names, within limits."""
         for key, value in node.value:
             is_list = isinstance(value, yaml.SequenceNode)
             if key.tag == _MERGE and is_list and len(value.value) > SOURCES_LIMIT:
@@ -80,13 +79,13 @@ class Loader(yaml.CSafeLoader):
 
 
 class JsonLoader(Loader):
-    """YAML 1.2 by its JSON schema, as Java's snakeyaml-engine reads it.
+    """A loader of YAML 1.2 with the JSON schema, as Java's snakeyaml-engine reads it.
 
-    ``yes``, ``007`` and ``2026-01-01`` are text there, and ``<<`` is a name like any other.
+    ``yes``, ``007`` and ``2026-01-01`` are text in it, and ``<<`` is an ordinary key.
     """
 
 
-JsonLoader.yaml_implicit_resolvers = {}  # none of YAML 1.1's
+JsonLoader.yaml_implicit_resolvers = {}  # without those of YAML 1.1
 for _kind, _pattern in (
     ("null", "null|"),
     ("bool", "true|false"),
@@ -98,10 +97,10 @@ for _kind, _pattern in (
 
 
 def documents(text: Text, loader: type[Loader] = Loader) -> Iterator[Document]:
-    """The API objects of one file, those in Lists one by one, the Lists themselves first.
+    """The API objects of one file; each List comes before its items.
 
     Raises:
-        BadFile: the text is no YAML or JSON, or something in it is no API object.
+        BadFile: the text is not YAML or JSON, or something in it is not an API object.
     """
     for number, raw in enumerate(_parsed(text, loader), start=1):
         place = f"{text.name}, document {number}"
@@ -132,7 +131,7 @@ def _parsed(text: Text, kind: type[Loader]) -> Iterator[Any]:
     loader = None
     try:
         loader = kind(content)
-        while loader.check_data():  # type: ignore[no-untyped-call]  # the stub forgot
+        while loader.check_data():  # type: ignore[no-untyped-call]  # the stub lacks the type
             raw = loader.get_data()
             _demand_sane(raw, f"{text.name}, document {number}")
             yield raw
@@ -147,7 +146,7 @@ def _parsed(text: Text, kind: type[Loader]) -> Iterator[Any]:
 
 
 def _demand_shallow(content: str, name: str) -> None:
-    """Refuse what is nested too deeply before libyaml composes it, in C and by recursion."""
+    """Refuse a text that is nested too deeply, before libyaml composes it by recursion in C."""
     number = depth = 0
     parser = Loader(content)
     try:
@@ -172,7 +171,7 @@ def _refuse_depth(place: str) -> NoReturn:
 
 
 def _error_line(problem: Exception) -> str:
-    """What is wrong, on one line; PyYAML draws pictures."""
+    """The error on one line; the messages of PyYAML have several."""
     if isinstance(problem, RecursionError):
         return "it is nested too deeply"
     if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
@@ -181,8 +180,8 @@ def _error_line(problem: Exception) -> str:
 
 
 def _demand_sane(raw: Any, place: str) -> None:
-    """Refuse what would be endless, or endlessly deep, once aliases are followed."""
-    sizes: dict[int, int] = {}  # of containers that are measured
+    """Refuse a value that is too large or too deep once aliases are resolved."""
+    sizes: dict[int, int] = {}  # of containers that have been measured
     path: set[int] = set()  # containers that are being measured
     todo: list[tuple[Any, bool]] = [(raw, False)]
     while todo:
@@ -227,7 +226,7 @@ def _objects(
         return
     yield Document(place, "List", "", {"metadata": raw.get("metadata")})
     for number, item in enumerate(items or (), start=1):
-        # A list of one kind need not name it again.
+        # The items of a list of one kind need not name the kind.
         inner = f"{place}, item {number}"
         yield from _objects(item, inner, kind.removesuffix("List"), version, depth + 1)
 

@@ -1,6 +1,7 @@
-"""Model values back to API objects: as few fields as the decoder needs to read the same values.
+"""Encodes model values as API objects, with the fields that the decoder needs and no others.
 
-The inverse of ``decode``; a property test says so. What was never kept cannot be written.
+The inverse of ``decode``, as a property test checks. Fields that a Snapshot does not keep are not
+written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +23,12 @@ from .volumes import add_claims, without_volumes
 
 Raw = dict[str, Any]
 
-OTHERS = "others"  # the namespace of what stands for pods of other schedulers
+OTHERS = "others"  # namespace and schedulerName of the pods that stand for foreign pods
 _VOLUMES = "spec.volumes[]."
 
 
 def timestamp(seconds: float) -> str:
-    """Whole seconds as the API server writes them, others with microseconds."""
+    """A time as the API server writes it; with microseconds if it is not in whole seconds."""
     return encode.timestamp(seconds) if seconds.is_integer() else encode.moment(seconds)
 
 
@@ -58,7 +59,7 @@ def node(value: Node) -> Raw:
 
 
 def group(gang: Gang, taken_at: float) -> Raw:
-    """What declares a gang, as a PodGroup without its status, which no decision reads."""
+    """The declaration of a gang as a PodGroup, without its status, which no decision reads."""
     spec = pod_group.encode_spec(gang, [_role(role) for role in gang.roles])
     metadata: Raw = {
         "name": gang.key.name,
@@ -133,7 +134,7 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
 
 
 def reservation(value: Reservation) -> Raw:
-    """A Reservation as it stands; pods without a known name are there by uid."""
+    """A Reservation; pods whose name is not known are named by uid alone."""
     body = dict(encode.reservation(value))
     names = {"uid": value.self_uid or f"reservation-{value.uid}", "resourceVersion": value.version}
     body["metadata"] = {**body["metadata"], **names}
@@ -147,9 +148,10 @@ def reservation(value: Reservation) -> Raw:
 def foreign_pods(
     on: Node, ours: Resources, pods: Sequence[PlacedPod], taken_at: float, first: int
 ) -> Iterator[Raw]:
-    """The use of a node beside our members: as many pods as there are, in equal shares.
+    """Pods that stand for the use of a node by others: as many as there are, in equal shares.
 
-    Pods that rules between pods may count are known one by one, but not what each of them uses.
+    The pods that rules between pods may count are known one by one, but not their requests.
+    ``ours`` is the use by our members. Other pods are numbered from ``first``.
     """
     rest = {name: n for name, n in without_volumes(on.used - ours).amounts if n > 0}
     count = max(rest.pop(PODS, 1 if rest else 0), len(pods))
@@ -164,7 +166,7 @@ def foreign_pods(
 
 
 def placed_pod(value: PlacedPod, share: Resources = NOTHING, taken_at: float = 0.0) -> Raw:
-    """A pod of another scheduler that rules may count; its name was not kept."""
+    """A pod of another scheduler that rules may count, with its uid in place of its name."""
     raw = _foreign_pod(value.uid, value.node, share)
     raw["metadata"] |= {"namespace": value.namespace, "labels": dict(value.labels)}
     if value.terminating:
@@ -232,7 +234,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
 
 
 def _add_node_rules(spec: Raw, shape: Shape) -> None:
-    """Let a pod, or a template of pods, ask this of its node."""
+    """Add the node constraints of a shape to the spec of a pod or a template."""
     if shape.node_selector:
         spec["nodeSelector"] = dict(shape.node_selector)
     if shape.tolerations:
@@ -265,7 +267,7 @@ def _status(value: Member) -> Raw:
 
 
 def _use(spec: Raw, field: str) -> None:
-    """Let a pod use a field whose rule is not modelled; which value it had does not matter."""
+    """Add an unsupported field to the spec of a pod; its value does not matter."""
     if add_unreadable(spec, field):
         return
     if field.startswith("spec.schedulingGroup"):
@@ -288,7 +290,7 @@ def _container(requests: Resources) -> Raw:
 
 def _requests(requests: Resources) -> dict[str, str]:
     amounts = {n: text for n, text in _amounts(requests).items() if not ports.is_port(n)}
-    amounts.pop(PODS, None)  # every pod takes one, whatever it says
+    amounts.pop(PODS, None)  # every pod takes one without requesting it
     return amounts
 
 

@@ -1,6 +1,6 @@
-"""What a dump says beside its objects: when it was taken, how was planned, and what came of it.
+"""The header of a dump: when it was taken, the settings of the planner, and the plan.
 
-It stands in the annotations of the List, which kubectl reads past and keeps.
+The header is in the annotations of the List, which kubectl ignores and keeps.
 """
 
 import json
@@ -19,24 +19,24 @@ from ..model.keys import POD_GROUP, GangKey, Uid
 PREFIX = "tutti.dev/"
 TAKEN_AT, SETTINGS, PLAN = "taken-at", "settings", "plan"
 FINISHED, BEREFT, REFUSED, PROTECTED = "finished", "bereft", "refused", "protected"
-_DIGITS = 9  # decimal places: more than a float of seconds since 1970 has
+_DIGITS = 9  # decimal places; more than a float of seconds since 1970 has
 
 
 @dataclass(frozen=True, slots=True)
 class PlannerConfig:
-    """How is planned: all that a Plan depends on beside the Snapshot."""
+    """The settings of the planner: all inputs of a Plan beside the Snapshot."""
 
     scheduler: str
     strategy: str
     policy: Policy
-    budget: Mapping[str, float] = field(default_factory=dict)  # the strategies' own words
+    budget: Mapping[str, float] = field(default_factory=dict)  # by field of ``Budget``
 
 
 @dataclass(frozen=True, slots=True)
 class DumpHeader:
-    """The words over a dump; ``plan`` as ``plan_record`` writes it, None if none was made."""
+    """The header of a dump; ``plan`` is as in ``plan_record``, or None if no plan was made."""
 
-    taken_at: float
+    taken_at: float  # seconds since the epoch
     setup: PlannerConfig
     plan: Mapping[str, Any] | None = None
     finished: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class DumpHeader:
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """A Plan as JSON: equal for equal Plans; claims are there if there are any."""
+    """A Plan as JSON, equal for equal Plans; ``claims`` is absent if there are none."""
     claims = {"claims": [claim_record(claim) for claim in plan.claims]} if plan.claims else {}
     return claims | {
         "placements": [
@@ -87,7 +87,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
 
 
 def claim_record(claim: Claim) -> dict[str, Any]:
-    """A claim as JSON: where the gang starts, who ends before, and what that costs."""
+    """A claim as JSON: where the gang starts, which pods end before, and what that costs."""
     return {
         "gang": gang_text(claim.gang),
         "uid": claim.uid,
@@ -109,7 +109,7 @@ def claim_record(claim: Claim) -> dict[str, Any]:
 
 
 def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> dict[str, str]:
-    """What ``header`` reads back."""
+    """The annotations of a dump, which ``header`` reads back."""
     values = {field.name: getattr(setup.policy, field.name) for field in fields(Policy)}
     settings = {
         "schedulerName": setup.scheduler,
@@ -140,10 +140,10 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
 
 
 def header(marks: Mapping[Any, Any]) -> DumpHeader | None:
-    """Read the annotations of a List; None where they are not a dump's.
+    """Read the annotations of a List; None if the List is not a dump.
 
     Raises:
-        errors.BadObject: they are, and cannot be read.
+        errors.BadObject: the List is a dump, and its annotations cannot be read.
     """
     words = {
         name.removeprefix(PREFIX): word
@@ -178,7 +178,7 @@ def header(marks: Mapping[Any, Any]) -> DumpHeader | None:
 
 
 def exactly(seconds: float) -> str:
-    """RFC 3339 with all the digits that a float has."""
+    """RFC 3339 with all digits of the fraction."""
     whole = int(seconds // 1)
     text = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     fraction = f"{seconds:.{_DIGITS}f}".partition(".")[2]
@@ -244,5 +244,5 @@ def _wrong(name: str, sentence: str) -> errors.BadObject:
 
 
 def gang_text(key: GangKey) -> str:
-    """A gang by name, and by kind where no PodGroup declares it."""
+    """A gang by namespace and name, and by kind if it is not declared by a PodGroup of Tutti."""
     return str(key) if key.kind == POD_GROUP else f"{key} ({key.kind})"

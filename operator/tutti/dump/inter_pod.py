@@ -1,6 +1,6 @@
-"""Rules between pods back to the API's fields, with all defaults written out.
+"""Encodes rules between pods as fields of the API, with all defaults written out.
 
-The inverse of ``kube.codec.inter_pod``; separate from ``encode`` as that is from ``decode``.
+The inverse of ``kube.codec.inter_pod``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ Raw = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
-# A selector that cannot be read, in the place of one whose text was not kept.
+# A selector that cannot be read; it stands for one whose text a Snapshot does not keep.
 _UNREADABLE: Mapping[str, Any] = {"labelSelector": {"matchExpressions": [{}]}}
 
 
@@ -26,7 +26,7 @@ def requirement(value: Requirement) -> Raw:
 
 
 def add_rules(spec: Raw, rules: InterPodRules) -> None:
-    """Let a pod ask this of other pods."""
+    """Add rules about other pods to the spec of a pod."""
     for field, terms in (("podAffinity", rules.affinity), ("podAntiAffinity", rules.anti_affinity)):
         if terms:
             spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(term) for term in terms]}
@@ -35,7 +35,7 @@ def add_rules(spec: Raw, rules: InterPodRules) -> None:
 
 
 def add_wishes(spec: Raw, wishes: Preferences) -> None:
-    """Let a pod rather have this; other affinity and spread are there already."""
+    """Add preferences to the spec of a pod that has its required affinity and spread already."""
     if wishes.node_affinity:
         terms = [{"weight": n, "preference": node_term(term)} for term, n in wishes.node_affinity]
         spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})[PREFERRED] = terms
@@ -62,7 +62,7 @@ def node_term(value: NodeTerm) -> Raw:
 
 
 def add_unreadable(spec: Raw, field: str) -> bool:
-    """Let a pod have a selector that cannot be read, if that is what the field stands for."""
+    """Add a selector that cannot be read, if ``field`` names one; return whether it does."""
     if field == reading.MALFORMED + reading.SPREAD:
         spec["topologySpreadConstraints"] = [_UNREADABLE]
         return True

@@ -1,7 +1,7 @@
-"""How large what stands in a file may be: what the API server would refuse is refused here, too.
+"""Limits on numbers in files: an object that the API server would refuse is refused here, too.
 
-Separate from decoding, which reads what an API server has let through, and from ``documents``,
-whose limits are about texts. Files come past no API server, and a few bytes can ask for billions.
+No API server has checked a file, and a few bytes can request billions of members. The limits in
+``documents`` are about texts.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from ..kube.gang_sources import GangObject
 from ..kube.gang_sources.pod_group import PodGroup, decode_group
 from ..model.cluster import Reservation
 
-# Of the CRDs; a test says that they are the same.
+# The limits of the CRDs; a test checks that they are the same.
 MOST_MEMBERS = 5_000
 MOST_ROLES = 32
 MOST_START_SECONDS = 31_536_000
@@ -25,10 +25,10 @@ MOST_DIGITS = 20  # of a number that is quoted
 
 
 def group(pod_group: PodGroup, *, is_foreign: bool = False) -> GangObject:
-    """Read a PodGroup; one that stands for an object of another kind may want any number of pods.
+    """Read a PodGroup; if it stands for an object of another kind, its minMember has no limit.
 
     Raises:
-        BadObject: it asks for more than its CRD allows, or cannot be read.
+        BadObject: a number exceeds its limit in the CRD, or the object cannot be read.
     """
     spec, name = pod_group.spec, named(pod_group)
     if len(spec.roles) > MOST_ROLES:
@@ -36,7 +36,7 @@ def group(pod_group: PodGroup, *, is_foreign: bool = False) -> GangObject:
         raise BadObject(name, f"{problem}: let members of equal needs share a role")
     for field, n in _members(pod_group):
         if is_foreign and field == "spec.minMember":
-            continue  # such a number alone is no more than a number
+            continue  # without roles, a large number takes no memory
         if n is not None and n > MOST_MEMBERS:
             raise BadObject(name, f"{_beyond(field, n, MOST_MEMBERS)}: lower it, or split the gang")
     for field, seconds, most in (
@@ -59,7 +59,7 @@ def reservation(wire_object: wire.Reservation) -> Reservation:
     """Read a Reservation.
 
     Raises:
-        BadObject: it holds more than its CRD allows, or cannot be read.
+        BadObject: it has more slots than its CRD allows, or cannot be read.
     """
     name, total = named(wire_object), 0
     for i, node_entry in enumerate(wire_object.spec.placement):

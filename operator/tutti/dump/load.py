@@ -1,6 +1,7 @@
-"""Snapshots from files: what a dump, ``kubectl get`` output or manifests would look like live.
+"""Makes Snapshots from files: dumps, ``kubectl get`` output or manifests.
 
-The same code folds them that folds the watches, so that nothing is understood differently.
+The objects go through the cluster state, like the objects of watches, so that both are read in the
+same way.
 """
 
 from collections.abc import Iterable
@@ -40,7 +41,10 @@ def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:
 
 
 def _reminded(snapshot: Snapshot, objects: Objects) -> Snapshot:
-    """What only the operator that wrote the dump remembered: what went, and what was refused."""
+    """The Snapshot with what only the operator that wrote the dump could know.
+
+    These are finished members that are gone, lost Reservations, refusals and protected gangs.
+    """
     if objects.header is None:
         return snapshot
     finished = objects.header.finished

@@ -1,7 +1,4 @@
-"""Which gang a pod is in, and what a pod of Spark says, written so that the decoder reads the same.
-
-Separate from ``encode``, which writes what every pod has.
-"""
+"""Writes the gang and the Spark fields of a pod into a dump, and reads them back."""
 
 import json
 from collections.abc import Mapping
@@ -27,13 +24,14 @@ from ..model.spark import DRIVER, ConfigMapKey, SparkPod
 
 Raw = dict[str, Any]
 
-# In dumps alone. What declares a gang is written as a PodGroup, whatever it is, with its real kind.
-DECLARED_BY = "tutti.dev/declared-by"  # kind.group of what declares a gang, unless a PodGroup does
-GANG = "tutti.dev/gang"  # kind.group/name of the gang of a pod, unless a PodGroup declares it
-OTHER_GANGS = "tutti.dev/other-gangs"  # the gangs that a pod names as well
-RUN = "tutti.dev/run"  # the number of the run that a pod was made for, unless it is 0
+# Annotations in dumps only. Every object that declares a gang is written as a PodGroup, with its
+# real kind in an annotation.
+DECLARED_BY = "tutti.dev/declared-by"  # kind.group of the declaring object, if not Tutti's PodGroup
+GANG = "tutti.dev/gang"  # kind.group/name of the gang of a pod, if not of Tutti's PodGroup
+OTHER_GANGS = "tutti.dev/other-gangs"  # the other gangs that a pod names
+RUN = "tutti.dev/run"  # the number of the run that a pod was created for, unless it is 0
 
-# What a PodGroup has no field for, of a gang that something else declares: see ``_Declared``.
+# Fields of other declaring kinds that a PodGroup does not have: see ``_Declared``.
 DECLARATION = "tutti.dev/declaration"
 
 UNCONFIGURED = "tutti.dev/unconfigured"  # in dumps alone: why the size of its gang is unknown
@@ -42,7 +40,7 @@ _RUN_DIGITS = 9
 
 
 class _Declared(wire.Object):
-    """What other kinds say, and a PodGroup has no field for."""
+    """The fields of other declaring kinds that a PodGroup does not have."""
 
     priority: int | None = None
     unsupported_fields: tuple[str, ...] = ()
@@ -50,7 +48,7 @@ class _Declared(wire.Object):
 
 
 def declaration(gang: Gang) -> Raw:
-    """The annotations of the PodGroup that stands for what declares a gang."""
+    """The annotations of a PodGroup that stands for an object of another kind."""
     if gang.key.kind == POD_GROUP:
         return {}
     body: Raw = {}
@@ -65,10 +63,10 @@ def declaration(gang: Gang) -> Raw:
 
 
 def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
-    """A gang with what its annotations in a dump say of what declares it.
+    """The gang with the fields from its annotations in a dump.
 
     Raises:
-        BadObject: one of them cannot be read.
+        BadObject: an annotation cannot be read.
     """
     if (kind := annotations.get(DECLARED_BY)) is None:
         return group
@@ -83,7 +81,7 @@ def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
 
 
 def labels(value: Member) -> Raw:
-    """Its own, and those that say to the decoder what it is."""
+    """The labels of a pod, and the labels from which the decoder reads its gang and role."""
     pod_labels = dict(value.labels)
     if value.is_driver:
         pod_labels[SPARK_LABEL] = DRIVER
@@ -97,7 +95,7 @@ def labels(value: Member) -> Raw:
 
 
 def marks(value: Member) -> Raw:
-    """The annotations with the size of its gang, or why that is unknown, and with its gang."""
+    """The annotations of a pod: its gangs, their size or why that is unknown, and its run."""
     annotations = {} if value.spark is None else dict(value.spark.annotations)
     if value.size_unknown_because:
         annotations[UNCONFIGURED] = value.size_unknown_because
@@ -111,7 +109,7 @@ def marks(value: Member) -> Raw:
 
 
 def read_back(value: Member, annotations: Mapping[str, str]) -> Member:
-    """A pod with what a dump adds to its own fields."""
+    """The pod with the fields from its annotations in a dump."""
     space, gang_texts = value.key.namespace, annotations.get(OTHER_GANGS, "")
     other_gangs = [_key(space, text) for text in gang_texts.split(",") if text]
     run = annotations.get(RUN, "")
@@ -143,14 +141,14 @@ def _key(namespace: str, text: str) -> GangKey:
 
 
 def mount(spec: Raw, spark: SparkPod | None) -> None:
-    """Let a driver mount the ConfigMaps that it mounts."""
+    """Add the ConfigMaps that a driver mounts to its spec."""
     if spark is not None:
         _mount(spec, PROPERTIES_VOLUME, PROPERTIES, spark.properties)
         _mount(spec, TEMPLATE_VOLUME, TEMPLATE, spark.template)
 
 
 def _mount(spec: Raw, name: str, file: str, key: ConfigMapKey | None) -> None:
-    """Let a pod mount a text of a ConfigMap."""
+    """Add a volume with a text of a ConfigMap to the spec of a pod."""
     if key is not None:
         source = {"name": key.config_map, "items": [{"key": key.key, "path": file}]}
         spec.setdefault("volumes", []).append({"name": name, "configMap": source})

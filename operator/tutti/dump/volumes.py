@@ -1,6 +1,6 @@
-"""Claims, volumes and classes back to API objects, as far as pods of our scheduler name them.
+"""Encodes claims, volumes and classes as API objects, as far as pods of our scheduler name them.
 
-The inverse of ``kube.codec.volumes``; separate from ``encode`` as that is from ``decode``.
+The inverse of ``kube.codec.volumes``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,19 +28,19 @@ Raw = dict[str, Any]
 
 
 def written(storage: Storage) -> Iterator[Raw]:
-    """All of it, as API objects; their uids are not part of a Snapshot."""
+    """The classes, volumes and claims as API objects; their uids are not part of a Snapshot."""
     yield from (_class(storage_class) for storage_class in storage.classes)
     yield from (_volume(volume) for volume in storage.volumes)
     yield from (_claim(claim) for claim in storage.claims)
 
 
 def without_volumes(amounts: Resources) -> Resources:
-    """What pods ask for themselves, without the volumes that their claims lead to."""
+    """The amounts without those that count the volumes of drivers."""
     return Resources(tuple(amount for amount in amounts.amounts if not is_attaching(amount[0])))
 
 
 def drivers(snapshot: Snapshot) -> Iterator[Raw]:
-    """CSINodes with the rest of each limit: what is attached for other pods is not written."""
+    """CSINodes; each limit is lower by the volumes of other pods, which a dump does not have."""
     ours = _attached_for_ours(snapshot)
     resources = {name for node in snapshot.nodes for name in node.allocatable.names}
     names = sorted(name for name in resources if is_attaching(name))
@@ -77,7 +77,7 @@ def _attached_for_ours(snapshot: Snapshot) -> Mapping[tuple[NodeName, str], set[
 
 
 def add_claims(spec: Raw, claims: Iterable[str]) -> None:
-    """Let a pod have a volume for each of these claims."""
+    """Add a volume for each of these claims to the spec of a pod."""
     for name in claims:
         volumes = spec.setdefault("volumes", [])
         volumes.append({"name": f"volume-{len(volumes)}", CLAIM: {"claimName": name}})
@@ -88,7 +88,7 @@ def _claim(value: Claim) -> Raw:
     if value.is_bound:
         metadata["annotations"] = {reading.BOUND: "yes"}
     if value.terminating:
-        metadata["deletionTimestamp"] = "1970-01-01T00:00:00Z"  # when it began decides nothing
+        metadata["deletionTimestamp"] = "1970-01-01T00:00:00Z"  # the time does not matter
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -120,7 +120,10 @@ def _volume(value: Volume) -> Raw:
 
 
 def _term(way: Way) -> Raw:
-    """A term; one that asks nothing of labels held for fields, which only nameless nodes have."""
+    """A term of node affinity; an empty way gives a term that every node meets.
+
+    Its original term was about fields, and volumes are tested as if a node had no name.
+    """
     if not way:
         field = {"key": NODE_NAME, "operator": "NotIn", "values": ["-"]}
         return {"matchFields": [field]}

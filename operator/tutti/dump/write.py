@@ -1,4 +1,4 @@
-"""A Snapshot as one v1 List, one object per line, in JSON: kubectl reads it, and so does grep."""
+"""Writes a Snapshot as a v1 List in JSON, with one object per line, for kubectl and grep."""
 
 import json
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from .header import PlannerConfig, annotations
 
 
 def write(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None = None) -> str:
-    """The Snapshot, how was planned, and the plan that was made of it.
+    """The Snapshot, the settings of the planner, and the plan for it, if any, as text.
 
-    Pods of other schedulers are known by what they use of a node alone, and written so; their
-    labels are there as long as some rule between pods may ask for them.
+    A Snapshot has only the sum that pods of other schedulers use of a node, and stand-ins for these
+    pods are written. Their labels are written if a rule between pods is in force.
     """
     words = annotations(snapshot, setup, plan)
     head = {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": words}}
@@ -49,7 +49,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
 
 
 def _foreign_pods(snapshot: Snapshot, members: list[Member]) -> Iterator[encode.Raw]:
-    """The pods of other schedulers; those on unknown nodes come last."""
+    """The pods of other schedulers; pods on unknown nodes come last."""
     used, ours = _used_by(members), {member.uid for member in members}
     pods_by_node: dict[NodeName, list[PlacedPod]] = {}
     for foreign_pod in snapshot.placed_pods:
