@@ -166,7 +166,7 @@ class NodeIndex:
         return mask
 
     def tolerated(self, shape: Shape) -> Mask:
-        """The nodes all of whose hard taints the shape tolerates: ``is_tolerated``."""
+        """The nodes whose hard taints the shape tolerates, all of them: ``is_tolerated``."""
         tolerates = Tolerations(shape.tolerations).tolerate
         mask = self._everywhere()
         for taint, rows in self._taints:

@@ -1,8 +1,8 @@
 """Whether a shape may run on a node, apart from room: the node rules of kube-scheduler.
 
-These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, the rules of
-VolumeBinding and VolumeZone for the volumes of bound claims, and the labels that rules between pods
-require of a node. These rules depend on one shape and one node, and not on the pods that run there.
+These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, and the rules of
+VolumeBinding and VolumeZone for the volumes of bound claims. Rules between pods also require labels
+of a node. All these rules depend on one shape and one node, and not on the pods that run there.
 ``node_index`` gives the same answers for all nodes at once.
 """
 

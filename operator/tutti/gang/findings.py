@@ -27,7 +27,7 @@ class MembersExist(Finding):
 
 @dataclass(frozen=True, slots=True)
 class RoleMembersExist(Finding):
-    """So many of a role's members exist."""
+    """So many members of a role exist."""
 
     role: str
     members: int
@@ -175,7 +175,7 @@ class NotStartedInTime(Finding):
 
 @dataclass(frozen=True, slots=True)
 class GivenUp(Finding):
-    """The gang is not tried any more, since ``onTimeout`` is ``Fail``."""
+    """The gang is not tried any more, because ``onTimeout`` is ``Fail``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PreviousStatus:
-    """The last status of a PodGroup: whether it was ever whole, and why it was not at the end."""
+    """The last status of a PodGroup: whether the gang was ever whole, and why it no longer was."""
 
     was_whole: bool = False
     cause: str = ""

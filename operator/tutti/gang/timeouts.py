@@ -37,7 +37,10 @@ def next_change_at(censuses: Iterable[MemberCounts], now: float) -> float | None
 
 
 def next_stuck_at(snapshot: Snapshot) -> float | None:
-    """When the next terminating pod counts as stuck while claims wait, in seconds of the epoch."""
+    """When the next terminating pod will count as stuck, in seconds since the epoch.
+
+    None if there is none, or no claim waits for pods to end.
+    """
     if all(reservation.victims is None for reservation in snapshot.reservations):
         return None
     moments = (

@@ -152,7 +152,7 @@ class Source(Protocol):
 
 
 class Client:
-    """The implementation of Api, Leases and Source by HTTP. It never retries; the caller does."""
+    """Implements Api, Leases and Source by HTTP; it never retries, because the next cycle does."""
 
     def __init__(
         self,

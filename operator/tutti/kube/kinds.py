@@ -1,7 +1,7 @@
 """The kinds of API objects that Tutti lists and watches: each is declared once, here.
 
-The modules of ``gang_sources`` declare the kinds that declare gangs. To add a kind, declare its
-fields, its decoder and the kind here, use its store in the cluster state, and grant its list and
+The modules of ``gang_sources`` have the kinds that declare gangs. To add a kind, declare its
+fields, its decoder and the kind here. Use its store in the cluster state, and grant its list and
 watch in the chart; a test fails if that right is missing. The larger models and decoders, as for
 pods, nodes and volumes, are in ``wire`` and ``codec``.
 """

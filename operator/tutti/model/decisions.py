@@ -218,8 +218,8 @@ class QueueUse:
     """What the gangs in a queue and below it use at the time of the Snapshot, before the plan.
 
     Only resources that some queue guarantees are in ``covered`` and ``borrowed``; the two add up to
-    the charge. ``share`` is the charge above the guarantee as a part of the cluster total, of the
-    resource in which it is largest, divided by the weight of the queue.
+    the charge. ``share`` is the largest part of any resource's total that is charged above the
+    guarantee, divided by the weight of the queue.
     """
 
     name: str

@@ -98,7 +98,7 @@ class Metrics(Collector):
         self._mode = mode
         self._leader: Leader | None = None
         self._last_cycle: _LastCycle | None = None
-        self._starting: dict[str, float] = {}  # by gang that is being started: its wait began at
+        self._starting: dict[str, float] = {}  # gangs that are being started: since when they wait
         self._registry = CollectorRegistry()
         self._cycles = self._counter("tutti_cycles", "Cycles, by result.", "result")
         self._plans = self._counter(

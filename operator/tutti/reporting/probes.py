@@ -16,7 +16,7 @@ Check = Callable[[], str]  # empty if the check passes, else the reason in a sen
 async def serving(
     port: int, *, healthy: Check, ready: Check, metrics: Callable[[], bytes]
 ) -> AsyncIterator[int]:
-    """Serve the paths while the context is open; yield the port that is in use.
+    """Serve the paths while the context is open; yield the port that is served.
 
     Raises:
         OSError: the port is in use.

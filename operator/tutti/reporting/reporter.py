@@ -45,7 +45,7 @@ NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next
 # due. So of thousands of them it writes a share, which makes the next cycles shorter.
 GROUPS_PER_CYCLE, SHARE_PER_CYCLE = 4, 1 / 50
 IN_FLIGHT = 16
-LEAST_FORGOTTEN = 1000  # so many more write times are kept before those of gone PodGroups go
+LEAST_FORGOTTEN = 1000  # write times of deleted PodGroups are dropped once so many more are kept
 
 
 class _StatusUpdate(NamedTuple):
@@ -157,11 +157,11 @@ class Reporter:
         return self._of_pods and (bool(gang.members) or self._state.is_own_job(gang))
 
     def _forget(self, snapshot: Snapshot) -> None:
-        """Forget the gangs that are gone, and the reports that changed nodes make outdated.
+        """Forget the gangs that are gone, and the reports that depend on changed nodes.
 
-        These are the reports on gangs with a member on a node that appeared, disappeared, or
-        changed its readiness. Write times are forgotten only now and then, because many PodGroups
-        are at rest.
+        Such a report is about a gang with a member on a node that appeared, disappeared, or changed
+        its readiness. Write times are forgotten only now and then, because many PodGroups are at
+        rest.
         """
         nodes = {node.name: node.ready for node in snapshot.nodes}
         self._topologies = snapshot.topologies

@@ -17,16 +17,16 @@ class GangReport(NamedTuple):
     """All inputs of the report on a gang, except for the nodes that its members are on."""
 
     gang: Gang
-    group: GangObject | None  # None where Tutti writes no status, as for a single pod
+    group: GangObject | None  # None if Tutti writes no status, as for a single pod
     reservation: Reservation | None
     rejection: Rejection | None
 
 
 class _CachedReport(NamedTuple):
-    """The inputs of the last report, and until when it needs no update, in seconds of the epoch."""
+    """The inputs of the last report, and until when the report needs no update."""
 
     about: GangReport
-    until: float
+    until: float  # seconds since the epoch
     reworded: float  # the same, if the gang waits for the same reason in other words
 
 

@@ -18,7 +18,9 @@ Raw = dict[str, Any]
 
 
 def manifests(app: SparkApplication, name: str, namespace: str, scheduler: str) -> Sequence[Raw]:
-    """The PodGroup and the pods that name ``scheduler``; empty if no pod does.
+    """The PodGroup and the pods for ``scheduler``; pods that name another scheduler are left out.
+
+    The answer is empty if no pod is for this scheduler.
 
     Raises:
         BadProperty: a gang cannot have so many members.

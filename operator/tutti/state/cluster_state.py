@@ -69,8 +69,8 @@ class ClusterState:
 
         If ``is_declaring``, this operator makes the PodGroups of Spark applications, and their
         drivers wait for it. ``shown`` is called for each binding of ours that the watch of bound
-        pods shows, with the time at which the API server confirmed it, in seconds since the epoch.
-        The time is None if the watch was faster than the answer.
+        pods shows. Its argument is when the API server confirmed the binding, in seconds since the
+        epoch; None if the watch was faster than the answer.
         """
         self._wake = wake
         self._observe_lag = shown
@@ -159,7 +159,7 @@ class ClusterState:
         )
 
     def protect(self, gang: Uid, until: float) -> None:
-        """Let no plan end this gang for another gang before ``until``, in seconds of the epoch."""
+        """Let no plan end this gang for another before ``until``, in seconds since the epoch."""
         self.protected[gang] = until
         self._wake()
 

@@ -40,7 +40,7 @@ class NodeUsage:
         """``attached`` gives the volumes of a node, which add to the requests of its pods."""
         self._attached = attached
         self._known: dict[NodeName, tuple[Uid, Node]] = {}  # as the API server shows each node
-        self._place: dict[Uid, NodeName] = {}  # where each pod uses room
+        self._place: dict[Uid, NodeName] = {}  # the node whose room each pod uses
         self._usage: dict[NodeName, _Usage] = {}
         self._shown: dict[NodeName, Node] = {}  # with the used amounts
         self._order: list[NodeName] = []
@@ -83,7 +83,7 @@ class NodeUsage:
         self._stale.update(self._known if names is None else set(names) & self._known.keys())
 
     def placed(self) -> Iterable[Uid]:
-        """Every pod that uses room on some node, known or not."""
+        """Every pod that uses room on a node, even if the node is not known."""
         return self._place
 
     def node(self, name: NodeName) -> Node | None:

@@ -11,7 +11,7 @@ from ..model.keys import Uid
 
 V = TypeVar("V")
 
-MOST_GONE = 50_000  # deletions that are remembered; an answer that is later than these is unlikely
+MOST_GONE = 50_000  # remembered deletions; no answer should be later than so many others
 
 
 class Store(Generic[V]):
