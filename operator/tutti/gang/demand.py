@@ -1,7 +1,7 @@
 """What a gang requests now, derived from the observed members and not from earlier decisions.
 
 A gang without a bound member starts whole; a gang that has started is repaired or extended. Only
-this module makes the difference; the rounds answer all requests alike.
+this module distinguishes the two; the rounds answer all requests in the same way.
 """
 
 from collections import Counter
@@ -110,7 +110,7 @@ class MemberCounts:
 
 
 def min_members(gang: Gang) -> int:
-    """How many members the gang needs to start: minMember, or the sum over its roles if larger."""
+    """How many members the gang needs to start: minMember or the sum over its roles, at least 1."""
     return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)
 
 

@@ -226,7 +226,7 @@ class EvictionsCapped(Finding):
 
 @dataclass(frozen=True, slots=True)
 class ToBeReleased(Finding):
-    """So many bound members are to be evicted."""
+    """So many bound members will be evicted, so that the gang starts again whole."""
 
     members: int
 

@@ -35,7 +35,7 @@ def declared(gang: Gang, role: str) -> Shape | None:
 
 
 def placeholders(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
-    """So many absent members of a role; their uids are numbered from ``first``, and no pod's."""
+    """So many absent members of a role; their uids, which no pod has, count from ``first``."""
     template, space = template_of(gang, role), gang.key.namespace
     if template is None:
         return ()

@@ -128,8 +128,8 @@ class Rejection:
     """Why a gang got no placement: the reason and the findings.
 
     ``gang.finding_text`` puts findings in words. If a gang has timed out and still waits,
-    ``underlying_reason`` is why. With ``only_extra_members``, the members without room are members
-    that the gang does not need.
+    ``underlying_reason`` is why. With ``only_extra_members``, the gang needs none of the members
+    that have no room.
     """
 
     gang: GangKey

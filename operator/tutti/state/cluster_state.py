@@ -129,7 +129,10 @@ class ClusterState:
         return self.gang_objects[POD_GROUP]
 
     def snapshot(self, now: float) -> Snapshot:
-        """Freeze the state at ``now``, in seconds since the epoch; unchanged parts are shared."""
+        """Freeze the state at ``now``, in seconds since the epoch.
+
+        Unchanged parts are the same objects as in the last Snapshot.
+        """
         self._gangs.look()
         if self._sorted_reservations is None:
             ordered = sorted(self.reservations, key=lambda reservation: reservation.gang)
@@ -438,7 +441,7 @@ class ClusterState:
         self._wake()
 
     def _bound_listed(self, began: int) -> None:
-        """Retract assumptions that were confirmed before the list was requested: it lacks them."""
+        """Retract the assumptions that this list lacks and that were confirmed before it began."""
         self._bound_lists += 1
         self._wake()
         for uid, known in list(self._assumed.items()):

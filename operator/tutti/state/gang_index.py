@@ -14,7 +14,7 @@ from .spark_apps import SparkApps
 
 
 class GangIndex:
-    """PodGroups and members by gang, and the gangs made of them; unchanged gangs are shared."""
+    """PodGroups and members by gang, and their gangs; an unchanged gang is the same object."""
 
     def __init__(
         self,
