@@ -250,7 +250,7 @@ class NodeIndex:
         return self._nowhere() if mask is None else mask
 
     def _field(self, requirement: Requirement) -> Mask:
-        """The nodes on which a requirement on fields holds; only In or NotIn one value can hold."""
+        """The nodes on which a requirement on fields holds: In or NotIn, with exactly one value."""
         values = requirement.values
         if len(values) != 1 or requirement.operator not in ("In", "NotIn"):
             return self._nowhere()

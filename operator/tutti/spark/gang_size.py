@@ -64,7 +64,7 @@ def by_properties(
 
     Raises:
         BadProperty: a property cannot be read, or its effect cannot be known.
-        BadProperties: the text is no properties file.
+        BadProperties: the text is not a properties file.
     """
     if len(text) > LENGTH_LIMIT:
         raise properties.BadProperties(

@@ -107,7 +107,7 @@ def _scaled(mantissa: int, power: int) -> int:
     if power >= 0:
         amount = mantissa * int(10 ** min(power, _BEYOND))
     else:
-        # A larger divisor gives the same result, which depends on the sign of the mantissa alone.
+        # Beyond the digits of the mantissa, all divisors give the same result: 0, or 1 rounded up.
         divisor = int(10 ** min(-power, len(str(abs(mantissa))) + 1))
         amount = -(-mantissa // divisor)
     return max(-largest, min(amount, largest))

@@ -121,7 +121,10 @@ def _node_name(term: wire.NodeTerm) -> str | None:
 
 
 def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
-    """The required node affinity without empty terms, which match no node; nor does no term."""
+    """The required node affinity; None if there is none.
+
+    An empty term matches no node, so it is left out. An affinity without terms matches no node.
+    """
     selector = _selector(affinity)
     if selector is None:
         return None
