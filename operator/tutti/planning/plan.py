@@ -202,10 +202,8 @@ def with_claimants(
         victims = tuple(victim.gang for victim in claim.victims)
         finding = ClaimsRoom(members, victims, by_guarantee=claim.by_guarantee)
         by_gang[claim.gang] = before.with_findings(finding)
-    claimants = {claim.gang for claim in claims}
-    for gang, obstacle in obstacles.items():
-        if gang in by_gang and gang not in claimants:
-            by_gang[gang] = by_gang[gang].with_findings(obstacle)
+    for gang in obstacles.keys() & by_gang.keys():
+        by_gang[gang] = by_gang[gang].with_findings(obstacles[gang])
     return tuple(by_gang.values())
 
 

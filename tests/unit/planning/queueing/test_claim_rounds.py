@@ -282,6 +282,12 @@ def test_a_gang_that_says_never_starts_within_the_guarantee_of_its_queue_alone()
     assert starts(plan(seen(never(waits("a", "", 8))))) == ["a"]
 
 
+def test_a_gang_that_says_never_and_is_covered_waits_for_room_like_others() -> None:
+    full = gang("full").of(8, gpu=1).each(node="n1")
+    made = plan(seen(A, B, never(waits("new", "a", 4)), *runs(full, B)), OFF)
+    assert reasons(made) == {"new": Reason.NOT_ENOUGH_ROOM}
+
+
 def test_gangs_that_say_never_share_the_guarantee_of_their_queue() -> None:
     one, two = (never(waits(name, "a", 3, n)) for n, name in ((5, "z"), (9, "b")))
     made = plan(seen(A, one, two))
