@@ -213,6 +213,7 @@ def _plain(value: Any) -> Any:
     from ..gang.quantities import listed
     from ..model.keys import GangKey
     from ..model.resources import Resources
+    from ..whatif.gang_state import OPTIONAL
 
     if isinstance(value, GangKey):
         return str(value)
@@ -221,7 +222,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if is_dataclass(value):
-        return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
+        return {
+            _camel(field.name): _plain(getattr(value, field.name))
+            for field in fields(value)
+            if getattr(value, field.name) or not field.metadata.get(OPTIONAL)
+        }
     return value
 
 

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..gang import demand, domain_rules, health
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, NodeName
+
+
+OPTIONAL = "optional"  # says of a field that data leaves it out while it is empty
 
 
 class GangOutcome(StrEnum):
@@ -33,7 +36,8 @@ class GangStanding:
     nodes: tuple[tuple[NodeName, int], ...] = ()
     ailment: str = ""  # what a gang that has started lacks
     hindrance: str = ""  # why it does not start, though this plan places it
-    preference: str = ""  # which preferred levels of a topology it does without
+    # Which preferred levels of a topology it does without; not in data where it is empty.
+    preference: str = field(default="", metadata={OPTIONAL: True})
 
 
 def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | None:

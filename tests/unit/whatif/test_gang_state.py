@@ -1,7 +1,10 @@
 """What has become of a gang, as data and in a sentence."""
 
+from dataclasses import replace
+
 import pytest
 
+from tutti.cli import explain
 from tutti.model.cluster import Phase
 from tutti.model.keys import GangKey
 from tutti.planning.plan import plan
@@ -48,6 +51,10 @@ def test_a_gang_in_more_domains_than_it_prefers_says_so() -> None:
     assert answer is not None
     assert answer.preference == "in 2 domains of rack; 1 was preferred"
     assert sentences.of_standing(answer).endswith(" on r1; in 2 domains of rack; 1 was preferred")
+    (told,) = explain.data([explain.Explained(answer, None)])["gangs"]
+    assert told["standing"]["preference"] == "in 2 domains of rack; 1 was preferred"
+    plain = explain.Explained(replace(answer, preference=""), None)
+    assert "preference" not in explain.data([plain])["gangs"][0]["standing"]
 
 
 def test_a_gang_that_does_not_exist_has_no_standing() -> None:
