@@ -10,7 +10,6 @@ from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, NodeName
 
-
 OPTIONAL = "optional"  # says of a field that data leaves it out while it is empty
 
 

@@ -16,7 +16,7 @@ from tutti.cli.output.watch import View
 from tutti.model.decisions import Policy
 from tutti.model.queues import Preemption
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot, topology
 
 ROOT = Path(__file__).parents[3]
 QUEUES = str(ROOT / "docs" / "queues" / "cluster.yaml")
@@ -95,6 +95,14 @@ def reclaim() -> str:
     )
 
 
+def racks() -> str:
+    """A dump of a gang that is in two racks and prefers one."""
+    setup = dump.PlannerConfig("tutti", "ilp", Policy(), {})
+    nodes = [node(name, cpu=1).labelled(rack=name) for name in ("r1", "r2")]
+    wide = gang("wide").of(2, cpu=1).preferring("rack").bound_on("r1", "r2")
+    return dump.write(snapshot(*nodes, topology("rack"), wide), setup)
+
+
 def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[str]:
     (tmp_path / "app.json").write_text(app())
     (tmp_path / "reclaim.json").write_text(reclaim())
@@ -110,7 +118,9 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
         for file in files:
             yield from printed(lines(command, "-f", file))
         if command == "explain":
+            (tmp_path / "racks.json").write_text(racks())
             yield from printed(lines(command, "-f", CLUSTER, "eval"))
+            yield from printed(lines(command, "-f", str(tmp_path / "racks.json"), "wide"))
         return
     held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1")
     picture = snapshot(node("n1", cpu=8, memory=16, gpu=4), held, gang("w").of(9, cpu=1))
