@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import yaml
 
 from .controlplane import build, die_with_parent
-from .controlplane.components import free_ports
+from .controlplane.components import free_ports, is_free
 from .judge.history import TUTTI_READS
 
 if TYPE_CHECKING:
@@ -126,6 +126,9 @@ class OperatorProcess:
 
     def start(self, *, ready: bool = True) -> None:
         """Start it, and wait until it knows the cluster unless told otherwise."""
+        # While it was down, another program may have got its port, for a connection of its own.
+        if not is_free(self.port):
+            self.port = free_ports("probes")["probes"]
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "operator"),

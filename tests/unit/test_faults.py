@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from ..chaos.faults import trials
 from ..chaos.faults.writes import Write, write_of
+from ..harness.controlplane.components import free_ports, is_free
+from ..harness.controlplane.wiring import LOOPBACK
 from ..harness.proxy import Call
 
 ADDRESSES = {
@@ -47,3 +51,11 @@ def test_every_write_in_turn_is_killed_at_in_every_way() -> None:
         "killed after the commit: write 5",
         "killed, the write 3 s late: write 5",
     ]
+
+
+def test_a_port_that_a_connection_has_got_is_not_free_for_an_operator() -> None:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        with socket.create_connection(server.getsockname()) as connection:
+            assert not is_free(connection.getsockname()[1])
+        assert not is_free(server.getsockname()[1])
+    assert is_free(free_ports("probes")["probes"])

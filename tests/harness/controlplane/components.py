@@ -60,6 +60,17 @@ def free_ports(*names: str) -> dict[str, int]:
         return {name: each.getsockname()[1] for name, each in sockets.items()}
 
 
+def is_free(port: int) -> bool:
+    """Whether a server could listen on the port at this moment."""
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
 def base_components(wiring: Wiring) -> list[Component]:
     """The processes of every control plane, in the order of their start."""
     return [_etcd(wiring), _kube_apiserver(wiring)]
