@@ -233,6 +233,7 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
         open_ones = reading.extras([g for g in reading.now if has_begun(g)])
         while gangs or open_ones:
             gangs = [g for g in gangs if _takes_a_turn(reading, g)]
+            open_ones = [x for x in open_ones if _takes_a_turn(reading, _alone_of(reading, x))]
             for together in _groups(reading, gangs, open_ones):
                 level = [g for g in gangs if g.name in together]
                 extras = [x for x in open_ones if _label(*x) in together]
@@ -251,11 +252,19 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
                 joined = [x for x in extras if x[1] in reading.placed.get(x[0], ())]
                 reading = replace(reading, joined=(*reading.joined, *joined))
                 waits = len(mine) < len(level) or len(joined) < len(extras)
-                if more or waits or not all(_takes_a_turn(reading, g) for g in gangs):
+                others = [*gangs, *(_alone_of(reading, x) for x in open_ones)]
+                if more or waits or not all(_takes_a_turn(reading, g) for g in others):
                     break
         yield reading
 
     return step
+
+
+def _alone_of(reading: Reading, extra: tuple[str, int]) -> Gang:
+    """A member beyond those needed as a gang of its own."""
+    name, pod = extra
+    gang = reading.gang(name)
+    return replace(gang, need=1, pods=(gang.pods[pod],))
 
 
 def _takes_a_turn(reading: Reading, gang: Gang) -> bool:

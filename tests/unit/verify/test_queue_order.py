@@ -271,8 +271,8 @@ def test_gangs_that_their_leaf_may_cover_may_start_first() -> None:
     assert in_family(w, x, y, cpu=2) == ()
     two = gang_in("x", "a", 2)
     assert in_family(w, two, y, gang_in("z", "a", 2), cpu=5) == (), "y is no place for it"
-    only_child = (*FAMILY[:1], queue("q", parent="p", guaranteed=(("cpu", 6000),)), *FAMILY[2:])
-    only_child = (*only_child, replace(FAMILY[1], parent="q"))
+    above = queue("q", parent="p", guaranteed=(("cpu", 6000),))
+    only_child = (FAMILY[0], above, replace(FAMILY[1], parent="q"), FAMILY[2])
     three = gang_in("x", "a", 3), gang_in("y", "a", 3)
     assert in_family(w, *three, queues=only_child) == ()
 
