@@ -22,6 +22,7 @@ NOT_REPRODUCED = 3
 ABOUT_SPARK = ("spark_conf", "spark_version")
 AS_IT_IS = ("scheduler_name", "namespace", "everywhere")  # options that change nothing in the plan
 OBJECTIVES = ("resources", "gangs", "members")
+PREEMPTIONS = ("Off", "Reclaim", "Full")
 
 EXAMPLES = """\b
 Examples:
@@ -43,6 +44,9 @@ Examples:
   # with another objective or priority
   tutti plan -f now.json --objective gangs
   tutti plan -f now.json --set-priority ml/train=1000
+\b
+  # who would end for whom, before you turn preemption on
+  tutti plan -f now.json --preemption Reclaim
 \b
   # with another quota, before you apply it: which gangs would start, or wait?
   tutti plan -f now.json --set-queue vision.limit.nvidia.com/gpu=48
@@ -152,6 +156,11 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
     help="What if: use this strategy.",
 )
 @click.option("--objective", type=click.Choice(OBJECTIVES), help="What if: use this objective.")
+@click.option(
+    "--preemption",
+    type=click.Choice(PREEMPTIONS),
+    help="What if: use this setting of preemption, and say who would end for which gangs.",
+)
 def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **options: object) -> None:
     """Plan offline: which gangs would start, where, and why the others wait.
 
@@ -180,7 +189,10 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **option
     if added := _added(what_if, before.snapshot, objects):
         snapshot, _ = decode_texts([*texts, *added], name)
     changed_setup = offline.changed(
-        setup, what_if.text("strategy") or None, what_if.text("objective") or None
+        setup,
+        what_if.text("strategy") or None,
+        what_if.text("objective") or None,
+        what_if.text("preemption") or None,
     )
     after = offline.planned(_changed(snapshot, what_if), changed_setup)
     render.show(output, after, before, namespace=what_if.shown_namespace)

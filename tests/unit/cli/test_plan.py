@@ -88,6 +88,35 @@ def test_json_has_the_claims_of_a_plan_that_ends_somebody() -> None:
     assert answers(told)["ml/high"] == "waits"
 
 
+def test_who_would_end_is_shown_before_preemption_is_turned_on() -> None:
+    """The cluster is that of an operator that ends nobody."""
+    some = gang("some").of(3, cpu=2).needing(1).bound_on(*["n2"] * 3).priority(9)
+    leaving = gang("leaving").of(1, cpu=2).each(node="n3", terminating=True)
+    parts: list[Part] = [
+        *(node("n1", cpu=4), node("n2", cpu=6), node("n3", cpu=2)),
+        gang("low").of(4, cpu=1).bound_on(*["n1"] * 4),
+        some,
+        leaving,
+        gang("high").of(2, cpu=2).priority(3),
+        gang("next").of(1, cpu=2).priority(2),
+    ]
+    text = dumped(*parts)
+    lines = run("-f", "-", "--preemption", "Full", text=text).stdout.splitlines()
+    ends = [line for line in lines if line.startswith("so that")]
+    why = "its priority is higher"
+    assert ends == [
+        f"so that ml/high starts, these would end: 4 pods of ml/low; {why}",
+        f"so that ml/next starts, these would end: pods that terminate already; {why}",
+    ]
+    other = run("-f", "-", "-n", "etl", "--preemption", "Full", text=text).stdout
+    assert "so that" not in other
+    reclaim = run("-f", "-", "--preemption", "Reclaim", text=text).stdout
+    assert "so that" not in reclaim
+    told = json.loads(run("-f", "-", "-o", "json", "--preemption", "Full", text=text).stdout)
+    assert "claims" not in told["before"]
+    assert [claim["gang"] for claim in told["after"]["claims"]] == ["ml/high", "ml/next"]
+
+
 def test_json_says_the_same_to_programs() -> None:
     told = json.loads(run("-f", "-", "-o", "json", text=contended()).stdout)
     assert answers(told) == {"ml/a": "starts", "ml/b": "waits"}

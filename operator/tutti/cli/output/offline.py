@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from ...dump import Objects, PlannerConfig
 from ...model.cluster import Snapshot
 from ...model.decisions import Objective, Plan, Policy
+from ...model.queues import Preemption
 from ...strategies import StrategyError, load, names
 from ...strategies.problem import Budget
 from ...verify import plan_checks
@@ -36,9 +37,16 @@ def setup_of(objects: Objects) -> PlannerConfig:
     return PlannerConfig(objects.scheduler, DEFAULT_STRATEGY, Policy(), {})
 
 
-def changed(setup: PlannerConfig, strategy: str | None, objective: str | None) -> PlannerConfig:
-    """The configuration with another strategy or objective, if given."""
+def changed(
+    setup: PlannerConfig,
+    strategy: str | None,
+    objective: str | None,
+    preemption: str | None = None,
+) -> PlannerConfig:
+    """The configuration with another strategy, objective or mode of preemption, if given."""
     policy = setup.policy
+    if preemption is not None:
+        policy = replace(policy, preemption=Preemption(preemption))
     if objective is not None:
         policy = replace(policy, objective=Objective(objective))
     return replace(setup, strategy=strategy or setup.strategy, policy=policy)

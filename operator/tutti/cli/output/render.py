@@ -95,6 +95,9 @@ def _print_summary(comparison: _Comparison) -> None:
         table.show(out, f"after:  {summary}")
         here = f"in namespace {visible(comparison.namespace)}, " * bool(comparison.namespace)
         table.show(out, f"{here}{table.difference(changes)}")
+    for claim in after.plan.claims:
+        if comparison.is_shown(claim.gang.namespace):
+            table.show(out, table.claim(claim))
     gangs = {gang.key for gang in after.snapshot.gangs}
     groupless = [pod for pod in after.snapshot.strays if pod.gang not in gangs]
     strays = [pod for pod in groupless if comparison.is_shown(pod.key.namespace)]

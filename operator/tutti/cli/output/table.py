@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...gang.quantities import count
-from ...model.decisions import Plan
+from ...model.decisions import Claim, Plan
 from ...model.keys import NodeName
 from ...model.terminal import visible
 from .plan_diff import ChangeKind, GangAnswer, GangChange, GangRow
@@ -123,6 +123,17 @@ def _gap(plan: Plan) -> str:
         return f"; {short}" if short else ""
     first = f"; the highest priority without a proof is {plan.open_level.priority}"
     return f"{first}: {short}" if short else first
+
+
+def claim(made: Claim) -> str:
+    """Who would end so that a gang starts, in one sentence."""
+    right = "a guarantee covers it" if made.by_guarantee else "its priority is higher"
+    victims = [
+        f"{count(len(victim.members), 'pod' if victim.is_whole else 'extra pod')} of {victim.gang}"
+        for victim in made.victims
+    ]
+    ends = ", ".join(victims) or "pods that terminate already"
+    return visible(f"so that {made.gang} starts, these would end: {ends}; {right}")
 
 
 def difference(changes: Sequence[GangChange]) -> str:
