@@ -221,7 +221,7 @@ class _Judge:
     over: set[Uid]  # members that have ended, or leave
     claimed: set[GangKey]
     being_bound: Collection[GangKey]  # or being ended
-    now: float
+    taken_at: float
 
     @classmethod
     def of(cls, snapshot: Snapshot, modes: Modes, protected: Collection[GangKey]) -> "_Judge":
@@ -337,7 +337,7 @@ class _Judge:
                 yield f"its victim {victim.gang} does not run, or not yet"
                 continue
             queue = self.queues.queues.get(gang.queue)
-            if queue is not None and self.now < gang.started + queue.min_run_seconds:
+            if queue is not None and self.taken_at < gang.started + queue.min_run_seconds:
                 yield f"its victim {victim.gang} has not run for long enough"
             names = {member.key.name for member in self._members(victim)}
             yield from self._victim(claim, counted, gang, names, is_whole=victim.is_whole)
