@@ -150,23 +150,23 @@ def _await_account(cluster: Cluster) -> None:
         time.sleep(0.2)
 
 
-def _create(cluster: Cluster, manifest: Manifest, made: list[Manifest]) -> None:
+def _create(cluster: Cluster, manifest: Manifest, manifests: list[Manifest]) -> None:
     """Create an object; it is noted before, so that Ctrl-C in between leaves nothing."""
-    made.append(manifest)
+    manifests.append(manifest)
     try:
         cluster.create(manifest)
     except RefusedError as refusal:
-        made.remove(manifest)
+        manifests.remove(manifest)
         name = f"{manifest['kind']} {manifest['metadata']['name']}"
         raise DemoError(f"{name} cannot be created: {refusal}") from refusal
 
 
-def _remove(cluster: Cluster, made: list[Manifest]) -> None:
+def _remove(cluster: Cluster, manifests: list[Manifest]) -> None:
     """Delete in the reverse order and wait until all is gone; what will not go is named."""
     deadline = time.monotonic() + GONE_SECONDS
     left = []
     # What is in the namespace goes with it; it was made after the cluster-wide ones.
-    for manifest in reversed([each for each in made if "namespace" not in each["metadata"]]):
+    for manifest in reversed([each for each in manifests if "namespace" not in each["metadata"]]):
         try:
             why = _remove_one(cluster, manifest, deadline)
         except DemoError as problem:

@@ -165,10 +165,10 @@ def is_ours(there: Manifest) -> bool:
     return bool(LABEL.items() <= there["metadata"].get("labels", {}).items())
 
 
-def await_established(cluster: Cluster, made: Iterable[Manifest]) -> None:
+def await_established(cluster: Cluster, manifests: Iterable[Manifest]) -> None:
     """Wait until the API server serves the kinds that were created."""
     deadline = time.monotonic() + ESTABLISHED_SECONDS
-    for manifest in made:
+    for manifest in manifests:
         if manifest["kind"] != "CustomResourceDefinition":
             continue
         while not _is_established(cluster.request("GET", place_of(manifest))):

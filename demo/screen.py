@@ -154,10 +154,10 @@ class Screen:
         for style, width in (("bold", 13), ("", 13)):
             grid.add_column(style=style, no_wrap=True, min_width=width)
         grid.add_column(overflow="fold")
-        for each in happenings:
-            gang = Text.assemble(*self.badge(each.gang), f" {each.gang}")
-            word = Text(each.word, style=WORDS.get(each.word, "yellow"))
-            grid.add_row(f"{each.at:.1f} s", gang, word, each.sentence)
+        for happening in happenings:
+            gang = Text.assemble(*self.badge(happening.gang), f" {happening.gang}")
+            word = Text(happening.word, style=WORDS.get(happening.word, "yellow"))
+            grid.add_row(f"{happening.at:.1f} s", gang, word, happening.sentence)
         return grid
 
     def _cells(self, gang: Gang, *, is_wide: bool) -> tuple[RenderableType, ...]:

@@ -82,11 +82,11 @@ class Stage(ABC):
 def example(gang: str, namespace: str) -> list[Manifest]:
     """The manifests of one file of examples/demo, in this namespace."""
     text = (EXAMPLES / f"{gang}.yaml").read_text()
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for manifest in yaml.safe_load_all(text):
         manifest["metadata"]["namespace"] = namespace
-        found.append(manifest)
-    return found
+        manifests.append(manifest)
+    return manifests
 
 
 def amount(pod: Mapping[str, Any], resource: str) -> int:

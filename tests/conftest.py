@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 LEDGER = rights.Ledger()
 TOLD = pytest.StashKey[list[str]]()  # of rights
 
-# Examples are drawn anew on every machine but the same everywhere: a failure is a defect, not luck.
+# The examples are the same on every machine: a failure is a defect, not luck.
 hypothesis.settings.register_profile("tutti", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("tutti")
 

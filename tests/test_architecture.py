@@ -245,8 +245,8 @@ Schema = Mapping[str, Any]
 def _schema(name: str) -> Schema:
     crd = yaml.safe_load((ROOT / "charts" / "tutti" / "crds" / f"{name}.yaml").read_text())
     (version,) = crd["spec"]["versions"]
-    found: Schema = version["schema"]["openAPIV3Schema"]["properties"]
-    return found
+    schema: Schema = version["schema"]["openAPIV3Schema"]["properties"]
+    return schema
 
 
 def _compare(where: str, schema: Schema, model: type[BaseModel]) -> None:

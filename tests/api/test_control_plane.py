@@ -243,7 +243,7 @@ def test_nodes_become_ready_without_kube_controller_manager_too() -> None:
 
         def taints() -> list[str]:
             node = plane.request("GET", "/api/v1/nodes/alone")
-            return [each["key"] for each in node["spec"].get("taints", [])]
+            return [taint["key"] for taint in node["spec"].get("taints", [])]
 
         until(lambda: taints() == ["kept"], "the taint of admission is gone, ours is not")
 

@@ -325,7 +325,7 @@ def test_the_record_of_a_start_never_changes(server: ControlPlane) -> None:
     server.request("DELETE", path)
 
 
-def test_a_reservation_that_is_kept_for_its_record_may_hold_room_anew(
+def test_a_reservation_that_is_kept_for_its_record_may_hold_room_again(
     server: ControlPlane,
 ) -> None:
     """Its room has a time of its own; the gang and the record stay."""
@@ -333,22 +333,22 @@ def test_a_reservation_that_is_kept_for_its_record_may_hold_room_anew(
     body = held(ROOM, queue=queue)
     path = _path("reservations", body["metadata"]["name"])
     server.request("POST", _path("reservations"), body)
-    anew = {
+    reuse = {
         "podGroup": {"generation": 2},
         "term": "another",
         "reservedAt": "2026-01-02T00:00:00Z",
         "placement": ROOM,
         "evict": None,
     }
-    assert "holds room never change" in _refusal(server, "PATCH", path, {"spec": anew})
+    assert "holds room never change" in _refusal(server, "PATCH", path, {"spec": reuse})
     server.request("PATCH", path, {"spec": {"placement": [], "evict": ["a"]}})
-    assert "holds room never change" in _refusal(server, "PATCH", path, {"spec": anew})
+    assert "holds room never change" in _refusal(server, "PATCH", path, {"spec": reuse})
     server.request("PATCH", path, {"spec": {"evict": None}})
     other = {"podGroup": {"uid": "another"}}
     assert _refusal(server, "PATCH", path, {"spec": other})
-    spec = server.request("PATCH", path, {"spec": anew})["spec"]
+    spec = server.request("PATCH", path, {"spec": reuse})["spec"]
     assert (spec["reservedAt"], spec["placement"], spec["queue"]) == (
-        anew["reservedAt"],
+        reuse["reservedAt"],
         ROOM,
         queue,
     )

@@ -128,7 +128,7 @@ def test_the_plan_in_it_is_reproduced_a_hundred_times_in_any_order(taken: Path) 
     """With the strategy that made it, from the file alone."""
     body = json.loads(taken.read_text())
     kept = json.loads(body["metadata"]["annotations"]["tutti.dev/plan"])
-    assert [each["gang"] for each in kept["rejections"]] == ["ml/waits"]
+    assert [rejection["gang"] for rejection in kept["rejections"]] == ["ml/waits"]
     for seed in range(100):
         random.Random(seed).shuffle(body["items"])
         found = dump.read([dump.Text("now.json", json.dumps(body).encode())])

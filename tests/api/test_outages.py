@@ -131,7 +131,7 @@ def _is_watch_from(versions: range, call: Call) -> bool:
 
 
 def _await_watches(rig: Rig, proxy: Proxy, version: int) -> None:
-    """Wait until every stream has been listed anew and is watched from there."""
+    """Wait until every stream has been listed again and is watched from there."""
 
     def is_renewed(path: str, field: str) -> bool:
         return any(

@@ -66,11 +66,11 @@ def allow_one(plane: ControlPlane, name: str) -> None:
     )
 
 
-async def kept(api: Client, seen: Member) -> Member:
+async def kept(api: Client, member: Member) -> Member:
     """Change the pod, as whoever keeps it from being evicted does."""
-    sentence = f"no eviction of version {seen.version} will succeed"
+    sentence = f"no eviction of version {member.version} will succeed"
     why = encode.Why("NotEvicted", sentence, time.time(), encode.DISRUPTED)
-    return await api.say_of_pod(seen, why)
+    return await api.say_of_pod(member, why)
 
 
 @pytest.mark.parametrize("has_budget", [False, True], ids=["free", "within a budget"])

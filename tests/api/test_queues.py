@@ -27,10 +27,10 @@ def rig() -> Iterator[Rig]:
 @pytest.fixture
 def place(rig: Rig) -> Iterator[Place]:
     """A namespace and nodes of a test's own; its queues go with it."""
-    made = Place(rig)
-    yield made
+    place = Place(rig)
+    yield place
     rig.plane.request("DELETE", QUEUES)
-    for path in (f"/api/v1/namespaces/{made.name}/pods", _groups(made)):
+    for path in (f"/api/v1/namespaces/{place.name}/pods", _groups(place)):
         rig.plane.request("DELETE", path)
     rig.until(lambda: not rig.plane.request("GET", QUEUES)["items"], "no Queue is left")
 

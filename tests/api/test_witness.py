@@ -115,7 +115,11 @@ def test_a_gang_bound_as_it_should_be_is_seen_in_order_and_judged(plane: Control
 
 
 def _others(verdict: Any) -> list[str]:
-    return [found.sentence for found in verdict.violations if "closed list" in found.sentence]
+    return [
+        violation.sentence
+        for violation in verdict.violations
+        if "closed list" in violation.sentence
+    ]
 
 
 def test_what_happened_before_the_start_is_the_initial_state(plane: ControlPlane) -> None:

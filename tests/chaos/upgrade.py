@@ -54,9 +54,9 @@ class Upgrade:
     def nodes(self) -> Mapping[str, str]:
         """The nodes of the pods that have one, by uid."""
         return {
-            each["metadata"]["uid"]: each["spec"]["nodeName"]
-            for each in self.rig.pods()
-            if "nodeName" in each["spec"]
+            pod["metadata"]["uid"]: pod["spec"]["nodeName"]
+            for pod in self.rig.pods()
+            if "nodeName" in pod["spec"]
         }
 
     def hand_over(self, to: OperatorProcess, *, by_kill: bool = False) -> None:
@@ -103,7 +103,7 @@ def without_queues(upgrade: Upgrade) -> None:
     rig.create(pod("alone", cpu=1))
     for name in ("one", "two"):
         upgrade.start(name)
-    rig.until(lambda: all(each["status"]["phase"] == "Running" for each in rig.pods()), "all run")
+    rig.until(lambda: all(pod["status"]["phase"] == "Running" for pod in rig.pods()), "all run")
     upgrade.hand_over_at_rest(new)
     click.echo("upgrade: no write but to the Lease")
     upgrade.start("three")
@@ -165,7 +165,9 @@ def main(earlier: str) -> None:
             upgrade.old.stop()
         verdict = rig.verdict()
         click.echo(verdict.summary())
-        others = [each for each in verdict.violations if each.promise is not Promise.LIMITS]
+        others = [
+            violation for violation in verdict.violations if violation.promise is not Promise.LIMITS
+        ]
         assert not others, "the earlier version may exceed the limit, and nothing else"
         raise SystemExit(0)
 

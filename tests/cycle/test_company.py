@@ -57,7 +57,7 @@ async def a_begun_gang(*more: builders.NodeBuilder) -> tuple[Life, str]:
     return life, bound
 
 
-async def test_a_slot_that_a_rule_forbids_by_now_is_lost_and_placed_anew() -> None:
+async def test_a_slot_that_a_rule_forbids_by_now_is_lost_and_placed_again() -> None:
     life, bound = await a_begun_gang(node("n3", cpu=1, gpu=1).labelled(hostname="n3"))
     scenarios.assert_promises(life.cluster)
     assert scenarios.places(life.cluster, "a") == [bound, "n3"]

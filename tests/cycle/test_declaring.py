@@ -55,9 +55,9 @@ class Played:
         text = "".join(f"{key}={value}\n" for key, value in properties.items())
         self.cluster.config_maps[NAMESPACE, name] = {"spark.properties": text}
 
-    async def submit(self, made: Member) -> None:
+    async def submit(self, member: Member) -> None:
         """Create a pod, and let the operator see it."""
-        self.cluster.add_pod(replace(made, created=self.clock.now))
+        self.cluster.add_pod(replace(member, created=self.clock.now))
         self.life.watch.catch_up()
         await self.life.turn()
 
@@ -221,7 +221,7 @@ async def test_a_server_that_is_away_ends_the_cycle(call: str) -> None:
     away = Fault(errors.Unavailable("no answer"))
     played.cluster.fault = lambda _, name: away if name == call else None
     await played.submit(driver())
-    assert [str(one) for one in played.life.problems] == ["no answer"]
+    assert [str(problem) for problem in played.life.problems] == ["no answer"]
     played.cluster.fault = lambda _number, _name: None
     await played.life.settle()
     assert played.pod().node == NodeName("n1")
@@ -315,7 +315,7 @@ async def test_a_driver_that_starts_alone_is_told_so_once() -> None:
     await played.submit(driver())
     await played.life.settle()
     await played.pass_by(60.0)
-    told = [one for one in played.cluster.events.values() if one["reason"] == "StartsAlone"]
+    told = [event for event in played.cluster.events.values() if event["reason"] == "StartsAlone"]
     assert [one["involvedObject"]["name"] for one in told] == ["drv"]
     assert "spark.enabled" in told[0]["message"]
 
@@ -325,7 +325,7 @@ async def test_a_driver_that_gets_a_podgroup_is_not_told_that_it_starts_alone() 
     played.keep(ALONE)
     await played.submit(driver())
     await played.life.settle()
-    assert "StartsAlone" not in {one["reason"] for one in played.cluster.events.values()}
+    assert "StartsAlone" not in {event["reason"] for event in played.cluster.events.values()}
 
 
 async def test_a_pod_that_names_two_gangs_is_told_in_which_it_is() -> None:
@@ -337,7 +337,9 @@ async def test_a_pod_that_names_two_gangs_is_told_in_which_it_is() -> None:
     both = replace(executor(1), spark=None, group="mine", other_gangs=(GangKey(NAMESPACE, APP),))
     await played.submit(both)
     await played.life.settle()
-    (told,) = [one for one in played.cluster.events.values() if one["reason"] == "SeveralGangs"]
+    (told,) = [
+        event for event in played.cluster.events.values() if event["reason"] == "SeveralGangs"
+    ]
     assert told["message"].startswith("The pod is a member of PodGroup mine. It also names")
 
 

@@ -265,7 +265,7 @@ async def test_a_pod_group_recreated_under_its_name_takes_the_bound_pods_over(
     assert life.cluster.calls.count("bind") == calls
 
 
-async def test_a_pod_group_recreated_while_reserved_is_planned_anew() -> None:
+async def test_a_pod_group_recreated_while_reserved_is_planned_again() -> None:
     made = gang("a").of(2, cpu=1)
     life = a_life(node("n1", cpu=4), made)
 
@@ -598,6 +598,6 @@ def picture(life: Life) -> list[str]:
     """What a World shows, in lines that are easy to compare."""
     seen = life.state.snapshot(0.0)
     # Of a gang of which nothing lives, a World that has said all shows no more.
-    gangs = [one for one in seen.gangs if not one.is_idle]
-    members = [str(m) for one in gangs for m in (replace(one, members=()), *one.members)]
+    gangs = [gang for gang in seen.gangs if not gang.is_idle]
+    members = [str(m) for gang in gangs for m in (replace(gang, members=()), *gang.members)]
     return [*members, *map(str, seen.strays), *map(str, seen.nodes), *map(str, seen.reservations)]

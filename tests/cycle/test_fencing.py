@@ -2,7 +2,7 @@
 
 No clock takes part: what protects is the term, read again after reserving, and the preconditions
 of every call. The paused leader stops before or after each commit of its own in turn; another
-takes over, finds the nodes changed, plans anew and comes to rest; then the first goes on.
+takes over, finds the nodes changed, plans again and comes to rest; then the first goes on.
 """
 
 import asyncio
@@ -92,7 +92,11 @@ async def test_a_leader_paused_at_any_call_does_no_harm_when_it_wakes(
         _first, second = await run_with_a_pause(cluster, number, change, is_committed=is_committed)
         # Another scheduler's pods may collide; nobody else may.
         collisions = ["does not fit n1"] if change is fill_the_first else []
-        broken = [said for said in cluster.broken if not any(one in said for one in collisions)]
+        broken = [
+            said
+            for said in cluster.broken
+            if not any(collision in said for collision in collisions)
+        ]
         assert broken == [], number
         assert scenarios.half_bound(cluster) == [], number
         assert cluster.reservations == {}, number
@@ -175,7 +179,7 @@ async def test_a_reservation_of_a_past_term_that_turns_up_late_is_deleted_not_ca
     await new[0].settle()
     calls = cluster.calls[made:]
     assert calls.index("release") < calls.index("bind")
-    assert calls.count("reserve") == 1, "it was planned anew"
+    assert calls.count("reserve") == 1, "it was planned again"
     scenarios.assert_promises(cluster)
 
 

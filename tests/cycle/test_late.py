@@ -170,7 +170,7 @@ async def test_what_asks_for_more_is_said_once() -> None:
     make(life.cluster, "w-0", cpu=2)
     life.watch.catch_up()
     await turns(life, 3)
-    said = "w-0 asks for 2 cpu, and the template of role worker declares 1 cpu: it is placed anew"
+    said = "w-0 asks for 2 cpu, and the template of role worker declares 1 cpu: it is placed again"
     assert events(life.cluster, "LargerThanDeclared") == [said]
 
 
@@ -337,7 +337,7 @@ async def test_a_binding_that_lands_late_does_not_cost_the_workers_their_room() 
     await turns(life, 3)
     assert bound(cluster) == ["a-0"]
     assert sum(slot.count for slot in reserved_slots(cluster)) == 3
-    assert "release" not in cluster.calls, "it is not given back and made anew"
+    assert "release" not in cluster.calls, "it is not given back and made again"
 
 
 async def test_a_change_that_is_refused_is_not_tried_in_every_cycle() -> None:

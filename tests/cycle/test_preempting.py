@@ -157,9 +157,11 @@ async def test_a_guarantee_ends_the_gang_that_borrows_and_no_other() -> None:
     go(cluster)
     await turns(life)
     assert on_nodes(cluster) == ["covered-0", "covered-1", "new-0", "new-1"]
-    assert [held.record.queue for held in cluster.reservations.values() if held.record] == [
-        *("b", "a")
-    ]
+    assert [
+        reservation.record.queue
+        for reservation in cluster.reservations.values()
+        if reservation.record
+    ] == [*("b", "a")]
     assert not cluster.broken
 
 
@@ -290,7 +292,7 @@ async def test_a_claim_is_given_up_if_the_budget_refuses_again() -> None:
     clock.now += 30
     await turns(life)
     assert "low-1" in on_nodes(cluster)
-    claims = [held.victims for held in cluster.reservations.values()]
+    claims = [reservation.victims for reservation in cluster.reservations.values()]
     assert all(victim.gang.name != "low" for victims in claims for victim in victims or ())
 
 
@@ -319,12 +321,12 @@ async def test_no_eviction_is_sent_to_a_gang_of_which_a_budget_would_keep_a_part
 
 async def test_what_a_tenant_declares_after_the_start_protects_no_borrower() -> None:
     """Neither an edit of the PodGroup does, nor another PodGroup of the same name."""
-    for is_made_anew in (False, True):
+    for is_made_again in (False, True):
         cluster, clock = guaranteed(), Clock()
         for name in ("base", "loan"):  # the first by name is covered
             waits(cluster, name, "b", at=1000.0)
         await live(cluster, clock)
-        if is_made_anew:
+        if is_made_again:
             cluster.delete_group("loan")
             cluster.collect()
             cluster.add_group(gang("loan").of(2, cpu=1))
@@ -555,7 +557,11 @@ async def test_a_crash_at_any_call_of_a_reclaim_leaves_the_same_gangs_and_record
             await reclaimed(cluster, clock)
         await reclaimed(cluster, clock)
         assert on_nodes(cluster) == on_nodes(whole), number
-        queues = [held.record.queue for held in cluster.reservations.values() if held.record]
+        queues = [
+            reservation.record.queue
+            for reservation in cluster.reservations.values()
+            if reservation.record
+        ]
         assert sorted(queues) == ["a", "b"], number
-        assert all(held.is_spent for held in cluster.reservations.values()), number
+        assert all(reservation.is_spent for reservation in cluster.reservations.values()), number
         assert not cluster.broken, number

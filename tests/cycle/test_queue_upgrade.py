@@ -52,7 +52,7 @@ async def test_queues_that_are_created_while_gangs_run_end_nobody_and_stop_start
     await life.settle()
     assert is_bound(cluster, "d-0")
     assert before.items() <= bound(cluster).items()
-    recorded = sorted(str(held.gang.name) for held in cluster.reservations.values())
+    recorded = sorted(str(reservation.gang.name) for reservation in cluster.reservations.values())
     assert recorded == ["a", "b", "c", "d"], "those that ran before have a record, too"
 
 

@@ -24,7 +24,7 @@ REPORTS = {"write_status", "say"}  # on PodGroups
 def reserved_condition(cluster: FakeCluster, name: str) -> tuple[str, str]:
     """What a gang's condition Reserved says: reason and sentence."""
     conditions: Any = cluster.groups[GangKey(NAMESPACE, name)].status["conditions"]
-    (line,) = (each for each in conditions if each["type"] == "Reserved")
+    (line,) = (condition for condition in conditions if condition["type"] == "Reserved")
     assert line["status"] == "False"
     return line["reason"], line["message"]
 

@@ -125,7 +125,7 @@ async def test_a_deposed_leader_deletes_nothing_before_it_has_asked_who_leads() 
 
 
 async def test_a_reservation_that_goes_with_its_pod_group_gives_no_room_at_once() -> None:
-    """The garbage collector deletes it; the PodGroup is made anew, as by `replace --force`."""
+    """The garbage collector deletes it; the PodGroup is made again, as by `replace --force`."""
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
     clock = Clock(1.5)  # too early for a report on pods, which would change them
@@ -325,7 +325,7 @@ async def test_who_leaves_an_unsigned_reservation_is_read_once_if_it_says_who_th
     life = Life(cluster, Clock(), identity="tutti-1")
     await turns(life, 2)
     (held,) = cluster.reservations.values()
-    nameless = tuple(replace(one, pod=one.pod._replace(name="")) for one in held.entries)
+    nameless = tuple(replace(entry, pod=entry.pod._replace(name="")) for entry in held.entries)
     for entries in (held.entries, nameless, ()):
         (held,) = cluster.reservations.values()
         await cluster.amend(replace(held, entries=entries))

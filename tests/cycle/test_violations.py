@@ -15,7 +15,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Share, Solution
 from tutti.verify import plan_checks
 
-from ..harness.builders import gang, node, snapshot
+from ..harness.builders import gang, node, snapshot_of
 from ..harness.fakes import Clock, FakeCluster, Life
 from . import scenarios
 
@@ -80,9 +80,9 @@ async def test_the_dump_holds_the_plan_that_broke_a_promise(
     assert "liar broke a promise" in caplog.text
     assert kept.stat().st_mode & 0o077 == 0
     found = dump.read([dump.Text(kept.name, kept.read_bytes())])
-    seen = load.snapshot_of(found)
-    broken = plan(seen, Liar(), BestFit(), Budget())
-    assert plan_checks.violations(seen, broken)
+    snapshot = load.snapshot_of(found)
+    broken = plan(snapshot, Liar(), BestFit(), Budget())
+    assert plan_checks.violations(snapshot, broken)
     assert found.header is not None
     assert found.header.plan == dump.plan_record(broken)
 
@@ -107,7 +107,7 @@ async def test_without_a_directory_nothing_is_written(caplog: pytest.LogCaptureF
 
 def test_dumps_are_few_and_seldom(tmp_path: Path) -> None:
     dumps = ViolationDumps(tmp_path, SETUP)
-    of = snapshot(node("n1", cpu=1), gang("a").of(1, cpu=1))
+    of = snapshot_of(node("n1", cpu=1), gang("a").of(1, cpu=1))
     made = plan(of, BestFit(), BestFit(), Budget())
     written = []
     for second in range(0, int(LEAST_SECONDS * 10), 20):
@@ -118,7 +118,7 @@ def test_dumps_are_few_and_seldom(tmp_path: Path) -> None:
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
-    of = snapshot(node("n1", cpu=1))
+    of = snapshot_of(node("n1", cpu=1))
     made = plan(of, BestFit(), BestFit(), Budget())
     path = ViolationDumps(tmp_path, SETUP).keep(of, made)
     assert path is not None

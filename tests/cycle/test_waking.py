@@ -13,7 +13,11 @@ HOUR = 3600.0  # after which a gang has waited too long, where nothing else is s
 def said(cluster: FakeCluster, name: str) -> str:
     """The sentence by which a gang is told why it waits."""
     status = next(group.status for key, group in cluster.groups.items() if key.name == name)
-    return next(str(one["message"]) for one in status["conditions"] if one["type"] == "Reserved")
+    return next(
+        str(condition["message"])
+        for condition in status["conditions"]
+        if condition["type"] == "Reserved"
+    )
 
 
 async def test_a_cycle_is_run_when_a_gang_has_waited_too_long() -> None:

@@ -1,4 +1,4 @@
-"""The pictures of docs/console.md: `python -m tests.docs.pictures` makes them anew."""
+"""The pictures of docs/console.md: `python -m tests.docs.pictures` makes them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tutti import dump
 from tutti.model.decisions import Policy
 
 from ..harness.browser.driver import chromium
-from ..harness.builders import gang, node, snapshot
+from ..harness.builders import gang, node, snapshot_of
 from ..harness.console_process import tutti_ui
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def cluster() -> str:
         gangs.append(running.priority(100))
     for name, members in WAITING.items():
         gangs.append(gang(name, "research").of(members, cpu=8, gpu=SCALE))
-    return dump.write(snapshot(*nodes, *gangs, at=5400.0), SETUP)
+    return dump.write(snapshot_of(*nodes, *gangs, at=5400.0), SETUP)
 
 
 async def write(page: Page, folder: Path) -> None:

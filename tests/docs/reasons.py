@@ -66,7 +66,7 @@ def _passed(call: ast.Call) -> Iterator[ast.expr]:
     if place is None:
         return
     yield from call.args[place : place + 1]
-    yield from (one.value for one in call.keywords if one.arg == "reason")
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == "reason")
 
 
 def _of_function(at: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
@@ -86,9 +86,9 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
             yield one.arg, value
 
 
-def _words(given: ast.expr, constants: Mapping[str, str]) -> Iterator[str]:
+def _words(expr: ast.expr, constants: Mapping[str, str]) -> Iterator[str]:
     """What an expression may say, as far as it says it here."""
-    match given:
+    match expr:
         case ast.Constant(value=str(word)) if word:
             yield word
         case ast.Name(id=name) if name in constants:

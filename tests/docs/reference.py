@@ -1,6 +1,6 @@
 """docs/reference.md, made from the CRDs.
 
-`python -m tests.docs.reference` writes it anew; a test compares.
+`python -m tests.docs.reference` writes it again; a test compares.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _of_kind(name: str) -> Iterator[str]:
     crd = yaml.safe_load((ROOT / "charts" / "tutti" / "crds" / f"{name}.yaml").read_text())
     names, (version,) = crd["spec"]["names"], crd["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
-    short = ", ".join(f"`{one}`" for one in names.get("shortNames", ()))
+    short = ", ".join(f"`{shortname}`" for shortname in names.get("shortNames", ()))
     yield f"## {names['kind']}\n\n{schema['description']}\n"
     yield f"`kubectl get {names['plural']}`, short {short}; {crd['spec']['scope'].lower()}.\n"
     yield from _refusals(schema)
@@ -45,7 +45,7 @@ def _of_kind(name: str) -> Iterator[str]:
     columns = version.get("additionalPrinterColumns", ())
     if columns:
         yield f"### What `kubectl get {names['plural']}` shows\n\n| column | |\n|---|---|"
-        yield from (_column(one) for one in columns)
+        yield from (_column(column) for column in columns)
         yield ""
 
 
@@ -85,10 +85,10 @@ def _refusals(schema: Mapping[str, Any]) -> Iterator[str]:
         within = field.get("items", {})
         parts = [] if "properties" in field else [field]
         parts += [] if "properties" in within else [within]
-        rules += [f"`{name}`: {said}" for part in parts for said in _messages(part)]
+        rules += [f"`{name}`: {message}" for part in parts for message in _messages(part)]
     if rules:
         yield "Validation errors:\n"
-        yield from (f"- {said}" for said in rules)
+        yield from (f"- {rule}" for rule in rules)
         yield ""
 
 

@@ -62,9 +62,9 @@ def test_what_needs_no_cluster_prints_what_its_page_shows(
     """On standard output, or else in the one line that says what is wrong."""
     monkeypatch.chdir(ROOT)
     _, *arguments = shlex.split(command.line)
-    said = CliRunner().invoke(cli.main, arguments, prog_name="tutti")
-    assert said.exit_code in (0, cli.WRONG_INPUT)
-    assert (said.stderr if said.exit_code else said.stdout) == command.printed
+    result = CliRunner().invoke(cli.main, arguments, prog_name="tutti")
+    assert result.exit_code in (0, cli.WRONG_INPUT)
+    assert (result.stderr if result.exit_code else result.stdout) == command.printed
 
 
 @cache
@@ -83,7 +83,7 @@ def test_make_knows_every_target_and_its_options(line: str) -> None:
         ["make", "--dry-run", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (target,) = (one for one in arguments if one in commands.MAKE)
-    passed = next((one for one in arguments if one.startswith("BENCH=")), "")
+    (target,) = (argument for argument in arguments if argument in commands.MAKE)
+    passed = next((argument for argument in arguments if argument.startswith("BENCH=")), "")
     for option in re.findall(r"--[a-z-]+", passed):
         assert option in _help(MODULES[target])

@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 
 
 def test_the_reference_is_what_the_crds_say() -> None:
-    """`python -m tests.docs.reference` writes it anew."""
+    """`python -m tests.docs.reference` writes it again."""
     assert reference.PAGE.read_text() == reference.written()
 
 

@@ -119,17 +119,17 @@ class Corner:
     def on(self, node: str) -> list[str]:
         """The names of pods on a node that are not over."""
         return [
-            each["metadata"]["name"]
-            for each in self.pods()
-            if each["spec"].get("nodeName") == node
-            and each["status"]["phase"] not in ("Succeeded", "Failed")
+            pod["metadata"]["name"]
+            for pod in self.pods()
+            if pod["spec"].get("nodeName") == node
+            and pod["status"]["phase"] not in ("Succeeded", "Failed")
         ]
 
     def running(self, group: str) -> int:
         """How many members run and stay."""
         return sum(
-            each["status"]["phase"] == "Running" and "deletionTimestamp" not in each["metadata"]
-            for each in self.pods(group)
+            pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+            for pod in self.pods(group)
         )
 
     def bound(self, group: str) -> int:
@@ -151,7 +151,7 @@ class Corner:
 
     def events(self, name: str) -> list[str]:
         """The reasons of the Events about an object."""
-        return [str(each["reason"]) for each in self.rig.events(name, self.name)]
+        return [str(event["reason"]) for event in self.rig.events(name, self.name)]
 
     def evictions(self) -> int:
         """How many pods of this corner anybody asked to evict."""

@@ -1,6 +1,6 @@
 """How it must end for a gang that something befell under way: one function for each kind of change.
 
-What is lost before any member is bound is given back and planned anew; what is lost after that is
+What is lost before any member is bound is given back and planned again; what is lost after that is
 repaired. Nothing is ever evicted: that is checked for every race.
 """
 

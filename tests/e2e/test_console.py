@@ -17,7 +17,7 @@ from tutti import dump
 
 from ..docs import pictures
 from ..harness.browser.driver import Page, chromium
-from ..harness.builders import Part, gang, node, single, snapshot
+from ..harness.builders import Part, gang, node, single, snapshot_of
 from ..harness.console_process import tutti_ui
 from ..unit.cli.test_plan import SETUP
 
@@ -53,7 +53,7 @@ def hostile(tmp_path: Path) -> Path:
         single(TURNED, cpu=64),
     ]
     path = tmp_path / "hostile.json"
-    path.write_text(dump.write(snapshot(*parts), SETUP))
+    path.write_text(dump.write(snapshot_of(*parts), SETUP))
     return path
 
 
@@ -127,7 +127,7 @@ async def test_hover_click_keys_and_explain_tell_what_the_commands_tell(
     path = tmp_path / "now.json"
     path.write_text(
         dump.write(
-            snapshot(
+            snapshot_of(
                 node("n1", cpu=4),
                 node("n2", cpu=4),
                 gang("runs").of(2, cpu=1).bound_on("n1", "n1"),
@@ -168,7 +168,7 @@ async def test_hover_click_keys_and_explain_tell_what_the_commands_tell(
         assert page.complaints == []
 
 
-async def test_the_pictures_of_the_docs_can_be_made_anew(page: Page, tmp_path: Path) -> None:
+async def test_the_pictures_of_the_docs_can_be_made_again(page: Page, tmp_path: Path) -> None:
     await pictures.write(page, tmp_path)
     for name in pictures.VIEWS:
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000

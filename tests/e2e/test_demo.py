@@ -227,7 +227,7 @@ def _everything(plane: ControlPlane) -> Mapping[str, Any]:
         f"{rights}/clusterrolebindings",
     )
     names = {
-        kind: sorted(each["metadata"]["name"] for each in plane.request("GET", kind)["items"])
+        kind: sorted(item["metadata"]["name"] for item in plane.request("GET", kind)["items"])
         for kind in kinds
     }
     return {"nodes": nodes, **names}

@@ -66,13 +66,13 @@ def test_a_replaced_member_of_a_running_gang_is_bound_again(rig: Rig) -> None:
     rig.plane.kubectl("apply", "-n", "replaced", "-f", str(path))
     name = "deployment"
     rig.until(lambda: rig.bound(name, "replaced") == 5, "all replicas are bound")
-    before = {each["metadata"]["name"] for each in rig.pods(name, "replaced")}
+    before = {pod["metadata"]["name"] for pod in rig.pods(name, "replaced")}
     gone = min(before)
     rig.delete("pod", gone, "replaced")
 
     def is_whole_again() -> bool:
         pods = rig.pods(name, "replaced")
-        names = {each["metadata"]["name"] for each in pods}
+        names = {pod["metadata"]["name"] for pod in pods}
         return gone not in names and len(names) == rig.bound(name, "replaced") == len(before)
 
     rig.until(is_whole_again, "the replacement is bound")

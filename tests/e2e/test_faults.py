@@ -1,6 +1,6 @@
 """A sample of `make soak`: the operator is killed and its road broken at some writes of a scenario.
 
-Which ones is drawn anew from a seed that stands here, so that a failure can be had again.
+Which ones is drawn again from a seed that stands here, so that a failure can be had again.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ CAP = 4
 
 
 def run_with(rig: Rig, settings: Mapping[str, str]) -> None:
-    """Start the operator anew with these settings, and with the rights that go with them."""
+    """Start the operator again with these settings, and with the rights that go with them."""
     rig.operator.stop()
     mode = settings.get("TUTTI_MODE", "active")
     operator_process.grant(rig.plane, f"--set=settings.mode={mode}")

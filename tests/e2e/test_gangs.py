@@ -20,13 +20,13 @@ def test_thirty_gangs_that_do_not_fit_together_all_run_whole_in_the_end() -> Non
         gangs = {f"gang-{i:02}": n for i, n in enumerate(sizes)}
         rig.create(*(pod_group(name, n) for name, n in gangs.items()))
         rig.create(
-            *(each for name, n in gangs.items() for each in members(name, n, gpu=1, cpu="1"))
+            *(member for name, n in gangs.items() for member in members(name, n, gpu=1, cpu="1"))
         )
         rig.until(lambda: rig.bound() >= GPUS * 0.9, "the cluster fills up")
         waiting = [name for name in gangs if rig.bound(name) == 0]
         assert waiting, "more was asked for than fits, so some gang must wait"
         # Only now may anybody end: those who wait could have started before somebody looked.
-        rig.plane.apply(_ending(each, seconds=4) for each in rig.pods())
+        rig.plane.apply(_ending(pod, seconds=4) for pod in rig.pods())
 
         def all_finished() -> bool:
             path = "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"
@@ -70,7 +70,7 @@ def _alternately(rig: Rig, scheduler: str, run_seconds: float | None = None) -> 
     bound = dict.fromkeys(sides, 0)
 
     def has_started() -> bool:
-        placed = [one["metadata"]["name"] for one in rig.pods() if "nodeName" in one["spec"]]
+        placed = [pod["metadata"]["name"] for pod in rig.pods() if "nodeName" in pod["spec"]]
         bound.update((side, sum(name.startswith(side) for name in placed)) for side in sides)
         return sum(bound.values()) >= 12 and (scheduler == "tutti" or sum(bound.values()) == 20)
 
@@ -79,4 +79,4 @@ def _alternately(rig: Rig, scheduler: str, run_seconds: float | None = None) -> 
 
 
 def _finished(rig: Rig) -> int:
-    return sum(each["status"]["phase"] == "Succeeded" for each in rig.pods())
+    return sum(pod["status"]["phase"] == "Succeeded" for pod in rig.pods())

@@ -120,13 +120,13 @@ def test_room_of_members_that_never_come_is_given_back(rig: Rig) -> None:
     app.until_bound(3)
 
 
-def test_a_member_that_asks_for_more_is_placed_anew(rig: Rig) -> None:
+def test_a_member_that_asks_for_more_is_placed_again(rig: Rig) -> None:
     """Its slot is given back and used with what is free beside it."""
     app = App(rig, 2, cpu=4)
     app.until_slots(2)
     app.workers("w-0", cpu=2)
     app.until_bound(2)
-    said = "w-0 asks for 2 cpu, and the template of role worker declares 1 cpu: it is placed anew"
+    said = "w-0 asks for 2 cpu, and the template of role worker declares 1 cpu: it is placed again"
     rig.until(lambda: app.events("LargerThanDeclared") == [said], "it is said")
     app.until_slots(1)
     app.workers("w-1")
@@ -141,7 +141,7 @@ def test_a_slot_whose_node_goes_is_held_elsewhere_and_a_deleted_group_holds_noth
     app = App(rig, 2, cpu=3)
     app.until_bound(1)
     app.until_slots(2)
-    (first,) = {one["spec"]["nodeName"] for one in rig.pods("app", app.name)}
+    (first,) = {pod["spec"]["nodeName"] for pod in rig.pods("app", app.name)}
     rig.nodes(1, f"{app.name}-more", cpu=2, memory="32Gi", labels={"pool": app.name})
     rig.plane.request("PATCH", f"/api/v1/nodes/{first}", {"spec": {"unschedulable": True}})
 

@@ -76,13 +76,13 @@ def trial(plane: ControlPlane, namespace: str, path: Path | None = None) -> Iter
     rig = Rig(plane, operator)
     plane.create_namespace(namespace)
     _prepare(rig, namespace)
-    found = Trial(rig, namespace)
+    trial = Trial(rig, namespace)
     try:
         with rig._witness:
             operator.start()
-            yield found
+            yield trial
             operator.kill()
-            found.verdict = rig.verdict()
+            trial.verdict = rig.verdict()
     finally:
         operator.kill()
         for kind in KINDS:
@@ -232,7 +232,7 @@ def test_the_judge_finds_starts_beyond_limits_and_in_held_queues_and_queues_that
                 lambda: (
                     "going"
                     not in {
-                        each["metadata"]["name"] for each in plane.request("GET", path)["items"]
+                        item["metadata"]["name"] for item in plane.request("GET", path)["items"]
                     }
                 ),
                 "the queue is let go",

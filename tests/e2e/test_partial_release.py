@@ -1,4 +1,4 @@
-"""``onPartial: Release``: bound members are evicted only where a controller makes all anew.
+"""``onPartial: Release``: bound members are evicted only where a controller makes all again.
 
 With real Jobs and ReplicaSets, the real kube-controller-manager, and an agent for kubelets.
 """
@@ -64,7 +64,7 @@ def test_a_gang_without_room_for_its_replacement_is_released_and_starts_again_el
             len(corner.pods()) == 3
             and not before & {pod["metadata"]["uid"] for pod in corner.pods("serve")}
         ),
-        "all three are made anew",
+        "all three are made again",
     )
     corner.until_says("serve", "Reserved", "NotEnoughRoom", "short 1")
     assert corner.bound("serve") == 0
@@ -75,7 +75,7 @@ def test_a_gang_without_room_for_its_replacement_is_released_and_starts_again_el
 
 
 def test_bare_pods_are_never_evicted_and_that_is_said(corner: Corner) -> None:
-    """Nobody would make them anew."""
+    """Nobody would make them again."""
     corner.nodes(3, cpu=1)
     corner.group("train", 3, on_partial="Release")
     corner.rig.create(*(corner.pod(f"train-{i}", "train", cpu=1) for i in range(3)))

@@ -32,8 +32,8 @@ def rig() -> Iterator[Rig]:
 def _remove_all(rig: Rig) -> None:
     for kind in ("/api/v1/namespaces/ml/pods", "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"):
         rig.plane.request("DELETE", f"{kind}?gracePeriodSeconds=0")
-    for each in rig.plane.request("GET", QUEUES)["items"]:
-        path = f"{QUEUES}/{each['metadata']['name']}"
+    for item in rig.plane.request("GET", QUEUES)["items"]:
+        path = f"{QUEUES}/{item['metadata']['name']}"
         rig.plane.request("PATCH", path, {"metadata": {"finalizers": None}})
         rig.plane.request("DELETE", path)
     rig.until(lambda: not rig.reservations(), "no Reservation is left")
@@ -48,9 +48,9 @@ def _gang(rig: Rig, name: str, into: str, n: int, cpu: int) -> None:
 def _there(rig: Rig) -> dict[str, int]:
     """How many pods of each gang have a node and stay."""
     found: dict[str, int] = {}
-    for each in rig.pods():
-        if "nodeName" in each["spec"] and "deletionTimestamp" not in each["metadata"]:
-            name = each["metadata"]["labels"]["tutti.dev/pod-group"]
+    for pod in rig.pods():
+        if "nodeName" in pod["spec"] and "deletionTimestamp" not in pod["metadata"]:
+            name = pod["metadata"]["labels"]["tutti.dev/pod-group"]
             found[name] = found.get(name, 0) + 1
     return found
 

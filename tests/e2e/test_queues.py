@@ -57,7 +57,7 @@ def _queue(rig: Rig, name: str, **spec: Any) -> None:
 def _running(rig: Rig) -> int:
     """How many pods have a node and have not ended."""
     return sum(
-        "nodeName" in each["spec"] and each["status"]["phase"] != "Succeeded" for each in rig.pods()
+        "nodeName" in pod["spec"] and pod["status"]["phase"] != "Succeeded" for pod in rig.pods()
     )
 
 
@@ -73,7 +73,7 @@ def _gangs(rig: Rig, into: str, *names: str, seconds: float | None = SHORT) -> N
 
 
 def _names(rig: Rig) -> set[str]:
-    return {each["metadata"]["name"] for each in rig.plane.request("GET", QUEUES)["items"]}
+    return {item["metadata"]["name"] for item in rig.plane.request("GET", QUEUES)["items"]}
 
 
 def _charged(rig: Rig, name: str) -> str:
@@ -86,7 +86,7 @@ def _until_charged(rig: Rig, name: str, amount: str) -> None:
 
 
 def _succeeded(rig: Rig, *names: str) -> bool:
-    return all(each["status"]["phase"] == "Succeeded" for name in names for each in rig.pods(name))
+    return all(pod["status"]["phase"] == "Succeeded" for name in names for pod in rig.pods(name))
 
 
 def _until_succeeded(rig: Rig, *names: str) -> None:
@@ -128,8 +128,8 @@ def _waits_behind(rig: Rig, gang: str, others: tuple[str, ...]) -> list[str]:
 
 def _remove_queues(rig: Rig) -> None:
     """As administrators can: without Tutti's finalizer."""
-    for each in rig.plane.request("GET", QUEUES)["items"]:
-        path = f"{QUEUES}/{each['metadata']['name']}"
+    for item in rig.plane.request("GET", QUEUES)["items"]:
+        path = f"{QUEUES}/{item['metadata']['name']}"
         rig.plane.request("PATCH", path, {"metadata": {"finalizers": None}})
         rig.plane.request("DELETE", path)
 
@@ -242,7 +242,7 @@ def test_queues_come_and_go_while_gangs_run_and_nothing_ends(rig: Rig) -> None:
         rig.create(pod_group(name, 2), *members(name, 2, cpu=1))
     for name in old:
         rig.until_bound(name, 2)
-    before = {each["metadata"]["uid"]: each["spec"]["nodeName"] for each in rig.pods()}
+    before = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in rig.pods()}
     rig.until(lambda: not rig.reservations(), "no record is kept without Queues")
     _queue(rig, "all", resources=_cpu(limit=4), defaultFor={})
     _until_charged(rig, "all", "6")
@@ -258,5 +258,5 @@ def test_queues_come_and_go_while_gangs_run_and_nothing_ends(rig: Rig) -> None:
     _remove_queues(rig)
     rig.until_bound("more", 2)
     rig.until(lambda: not rig.reservations(), "the records go with the last Queue")
-    after = {each["metadata"]["uid"]: each["spec"]["nodeName"] for each in rig.pods()}
+    after = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in rig.pods()}
     assert before.items() <= after.items()

@@ -72,7 +72,7 @@ def preempted(race: Race) -> set[str]:
     """Who had to make room, as kube-scheduler tells it."""
     path = f"/api/v1/namespaces/{race.name}/events"
     events = race.rig.plane.request("GET", path)["items"]
-    told = (one for one in events if one["reason"] == "Preempted")
+    told = (event for event in events if event["reason"] == "Preempted")
     return {one["involvedObject"]["name"] for one in told}
 
 

@@ -132,7 +132,7 @@ def test_bound_members_that_go_while_the_operator_is_away_are_replaced(arena: Ar
         drained, deserted = trials = [_trial(judged, changes.drain, 1) for _ in range(2)]
         for trial in trials:
             cleared.callback(trial.clear)
-        with arena.proxy.rule(lambda call: any(one.holds(call) for one in trials), HELD):
+        with arena.proxy.rule(lambda call: any(trial.holds(call) for trial in trials), HELD):
             _begin(trials)
             for trial in trials:
                 trial.rig.until(trial.is_ready, "half of the gang is bound")

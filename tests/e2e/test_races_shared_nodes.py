@@ -25,7 +25,9 @@ def test_gangs_start_beside_kube_scheduler_on_no_room_seen_taken_and_all_are_who
         assert run.completed() == LOAD.gangs + LOAD.own_gangs
         run.rig.until(lambda: run.phases() == {"Finished"}, "every PodGroup says so")
         assert found.bindings >= (LOAD.gangs + LOAD.own_gangs) * LOAD.members
-        assert not [one for one in run.verdict.collisions if one.subject.startswith(OWN)]
+        assert not [
+            collision for collision in run.verdict.collisions if collision.subject.startswith(OWN)
+        ]
         assert not [node for _, node, _ in run.kubelet.rejected if node.startswith(OWN)]
 
 

@@ -119,18 +119,23 @@ def test_the_bill_names_what_the_image_runs_with_versions_and_licences(made: Pat
     components: Sequence[Mapping[str, Any]] = bill["components"]
     text = (dependencies.PROJECT / "locks/run.txt").read_text()
     locked = dict(re.findall(r"(?m)^([a-z0-9-]+)==(\S+)", text))
-    found = {re.sub(r"[-_.]+", "-", one["name"]).lower(): one["version"] for one in components}
-    page = {one.name: one.version for one in vendoring.libraries()}
+    found = {
+        re.sub(r"[-_.]+", "-", component["name"]).lower(): component["version"]
+        for component in components
+    }
+    page = {library.name: library.version for library in vendoring.libraries()}
     assert page
     assert found == locked | page
-    assert all(one["licenses"] for one in components)
+    assert all(component["licenses"] for component in components)
     about = bill["metadata"]["component"]
     assert (bill["bomFormat"], about["name"], about["version"]) == (
         "CycloneDX",
         "tutti",
         __version__,
     )
-    assert {one["ref"] for one in bill["dependencies"]} >= {one["bom-ref"] for one in components}
+    assert {dependency["ref"] for dependency in bill["dependencies"]} >= {
+        component["bom-ref"] for component in components
+    }
 
 
 def test_nothing_of_this_machine_is_in_the_bill(made: Path) -> None:

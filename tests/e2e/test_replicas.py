@@ -44,7 +44,7 @@ def test_a_leader_stopped_where_it_begins_again_stands_by_when_it_wakes(
 
 
 def test_both_are_ready_and_one_leads(trial: Pausing) -> None:
-    assert {one.probe("readyz") for one in trial.replicas.values()} == {"ok"}
+    assert {replica.probe("readyz") for replica in trial.replicas.values()} == {"ok"}
     assert trial.leader() in trial.replicas
 
 

@@ -121,13 +121,15 @@ def test_an_explicit_podgroup_comes_before_the_automatic_one(rig: Rig) -> None:
     rig.create(pod_group("mine", namespace="explicit", driver=1, executor=2))
     driver = app.driver()
     pods = [driver, *(app.executor(n, {"metadata": DRIVER}) for n in (1, 2))]
-    for each in pods:
-        each["metadata"]["labels"]["tutti.dev/pod-group"] = "mine"
-        each["metadata"].pop("ownerReferences", None)
+    for pod in pods:
+        pod["metadata"]["labels"]["tutti.dev/pod-group"] = "mine"
+        pod["metadata"].pop("ownerReferences", None)
     rig.create(*pods)
     rig.until_bound("mine", 3, "explicit")
     path = "/apis/tutti.dev/v1alpha1/namespaces/explicit/podgroups"
-    assert [one["metadata"]["name"] for one in rig.plane.request("GET", path)["items"]] == ["mine"]
+    assert [item["metadata"]["name"] for item in rig.plane.request("GET", path)["items"]] == [
+        "mine"
+    ]
 
 
 class Elastic:
@@ -180,62 +182,64 @@ class Elastic:
 
 def test_dynamic_allocation_goes_up_and_down_and_below_its_least_and_up_again(rig: Rig) -> None:
     """Its least starts whole; what is beyond comes and goes, and loses nothing by it."""
-    one = Elastic(rig, "dynamic", cpu=6, least=2, most=6)
+    elastic = Elastic(rig, "dynamic", cpu=6, least=2, most=6)
     # The least is the gang.
-    one.until_run("etl-driver")
-    role = rig.group(one.app.id, one.space)["spec"]["roles"][1]
+    elastic.until_run("etl-driver")
+    role = rig.group(elastic.app.id, elastic.space)["spec"]["roles"][1]
     assert (role["name"], role["minMember"], role["maxMember"]) == ("executor", 2, 6)
-    (held,) = rig.reservations(one.space)
+    (held,) = rig.reservations(elastic.space)
     assert held["spec"]["placement"][0]["slots"] == {"executor": 2}
-    one.make(1, 2)
-    one.until_run("etl-exec-1", "etl-exec-2")
+    elastic.make(1, 2)
+    elastic.until_run("etl-exec-1", "etl-exec-2")
     # Up, as far as there is room; who is removed makes room for who waits, gangs before extras.
-    one.make(3, 4, 5, 6)
-    rig.until(lambda: rig.bound(namespace=one.space) == 6, "the node is full")
+    elastic.make(3, 4, 5, 6)
+    rig.until(lambda: rig.bound(namespace=elastic.space) == 6, "the node is full")
     (last,) = (
-        n for n in (3, 4, 5, 6) if "nodeName" not in rig.pod(f"etl-exec-{n}", one.space)["spec"]
+        n for n in (3, 4, 5, 6) if "nodeName" not in rig.pod(f"etl-exec-{n}", elastic.space)["spec"]
     )
-    one.rival("other")
-    one.until_wait("other")
-    one.remove(1)
-    one.until_run("other")
-    assert not one.runs(f"etl-exec-{last}")
-    one.remove(2)
-    one.until_run(f"etl-exec-{last}")
+    elastic.rival("other")
+    elastic.until_wait("other")
+    elastic.remove(1)
+    elastic.until_run("other")
+    assert not elastic.runs(f"etl-exec-{last}")
+    elastic.remove(2)
+    elastic.until_run(f"etl-exec-{last}")
     # Down to the least: nothing is lost.
-    one.remove(3, 4)
-    one.rival("large", 2)
-    one.until_run("large")
-    assert one.ails() == ""
+    elastic.remove(3, 4)
+    elastic.rival("large", 2)
+    elastic.until_run("large")
+    assert elastic.ails() == ""
     # Below it: that is said, but room is held for nobody who does not exist.
-    one.remove(5)
-    rig.until(lambda: one.ails() == "MemberLost", "it is said")
-    one.rival("next")
-    one.until_run("next")
+    elastic.remove(5)
+    rig.until(lambda: elastic.ails() == "MemberLost", "it is said")
+    elastic.rival("next")
+    elastic.until_run("next")
     # Who comes for a lost one comes before all others.
-    one.rival("late")
-    one.until_wait("late")
-    one.make(7)
-    one.until_wait("etl-exec-7")
-    rig.delete("pod", "next", one.space)
-    one.until_run("etl-exec-7")
-    assert not one.runs("late")
-    rig.until(lambda: one.ails() == "", "it is whole again")
+    elastic.rival("late")
+    elastic.until_wait("late")
+    elastic.make(7)
+    elastic.until_wait("etl-exec-7")
+    rig.delete("pod", "next", elastic.space)
+    elastic.until_run("etl-exec-7")
+    assert not elastic.runs("late")
+    rig.until(lambda: elastic.ails() == "", "it is whole again")
     # Up again; then the end gives all of it back.
-    rig.delete("pod", "large", one.space)
-    one.until_run("late")
-    one.make(8)
-    one.until_run("etl-exec-8")
-    one.remove(6, 7, 8)
+    rig.delete("pod", "large", elastic.space)
+    elastic.until_run("late")
+    elastic.make(8)
+    elastic.until_run("etl-exec-8")
+    elastic.remove(6, 7, 8)
     rig.plane.kubectl(
-        *("patch", "pod", "etl-driver", "-n", one.space, "--subresource=status"),
+        *("patch", "pod", "etl-driver", "-n", elastic.space, "--subresource=status"),
         *("--type=merge", "-p", '{"status":{"phase":"Succeeded"}}'),
     )
-    rig.until(lambda: rig.group(one.app.id, one.space)["status"]["phase"] == "Finished", "it ends")
+    rig.until(
+        lambda: rig.group(elastic.app.id, elastic.space)["status"]["phase"] == "Finished", "it ends"
+    )
     for name in ("other", "late"):
-        rig.delete("pod", name, one.space)
-    one.rival("all", 6)
-    one.until_run("all")
+        rig.delete("pod", name, elastic.space)
+    elastic.rival("all", 6)
+    elastic.until_run("all")
 
 
 def test_drivers_that_other_tools_have_marked_are_gangs_until_they_are_deleted(rig: Rig) -> None:
@@ -268,9 +272,9 @@ def test_drivers_that_other_tools_have_marked_are_gangs_until_they_are_deleted(r
         """For how many executors room is held, by node."""
         return {
             on["node"]: on["slots"]["executor"]
-            for held in rig.reservations(space)
-            if held["spec"]["podGroup"]["name"] == apps[name].id
-            for on in held["spec"]["placement"]
+            for reservation in rig.reservations(space)
+            if reservation["spec"]["podGroup"]["name"] == apps[name].id
+            for on in reservation["spec"]["placement"]
             if "slots" in on
         }
 

@@ -1,4 +1,4 @@
-"""Snapshots in few words: ``snapshot(node("n1", cpu=8), gang("a").of(4, cpu=2))``.
+"""Snapshots in few words: ``snapshot_of(node("n1", cpu=8), gang("a").of(4, cpu=2))``.
 
 Builders are frozen like what they build; every method gives a new one. CPU is in cores, memory in
 Gi, ``gpu`` is ``nvidia.com/gpu``; other resources go by their names with ``_`` for ``-``. Labels
@@ -323,8 +323,8 @@ class GangBuilder:
         uid = self.members[0].uid if is_single else Uid(f"{self.key}-uid")
         least = len(self.members) if self.least is None else self.least
         members = tuple(sorted(self.members, key=lambda m: m.key))
-        made = Gang(self.key, uid, least, roles=self.roles, members=members)
-        return replace(made, **self.changes)  # type: ignore[arg-type]
+        gang = Gang(self.key, uid, least, roles=self.roles, members=members)
+        return replace(gang, **self.changes)  # type: ignore[arg-type]
 
 
 def gang(name: str, namespace: str = NAMESPACE) -> GangBuilder:
@@ -394,7 +394,7 @@ def budget(name: str, allowed: int, *, most: int = 0, **by_name: str) -> Disrupt
 Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue | Topology | DisruptionBudget
 
 
-def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Snapshot:
+def snapshot_of(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Snapshot:
     """A Snapshot in canonical order; what bound members use is added to their nodes."""
     gangs = [part.made for part in parts if isinstance(part, GangBuilder)]
     nodes = [part.made for part in parts if isinstance(part, NodeBuilder)]

@@ -357,7 +357,9 @@ class FakeCluster:
                 raise errors.Refused("it would violate the pod's disruption budget", status=429)
             self._disrupt(pod)
             _demand(encode.eviction(member)["deleteOptions"]["preconditions"], pod)
-            if not any(pod.uid in _ending(held) for held in self.reservations.values()):
+            if not any(
+                pod.uid in _ending(reservation) for reservation in self.reservations.values()
+            ):
                 self.broken.append(f"{pod.key} is evicted without a Reservation")
             self._put_pod(replace(pod, terminating=True))
 
@@ -568,7 +570,7 @@ class FakeCluster:
     # What a World is shown
 
     def list_into(self, state: ClusterState) -> None:
-        """Let a World list everything anew, as a watch that expired makes it do."""
+        """Let a World list everything again, as a watch that expired makes it do."""
         for name in STREAMS:
             store = getattr(state, name)
             store.replace(self._listed(name), self.version, store.began())

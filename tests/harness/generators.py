@@ -34,7 +34,7 @@ from .builders import (
     peers,
     reservation,
     single,
-    snapshot,
+    snapshot_of,
     space,
     term,
 )
@@ -325,7 +325,7 @@ def growing(draw: st.DrawFn) -> Snapshot:
         builder = builder.labelled(app=draw(st.sampled_from(["x", *APPS])))
         least = sum(role.min_member for role in builder.roles)
         builders.append(builder.needing(max(least, 1)).priority(draw(st.integers(0, 1))))
-    return snapshot(*nodes, *builders, space("ml"), space("other", team="a"))
+    return snapshot_of(*nodes, *builders, space("ml"), space("other", team="a"))
 
 
 @st.composite
@@ -399,7 +399,7 @@ def snapshots(draw: st.DrawFn, *, with_rules: bool = False, with_wishes: bool = 
         all_gangs = [draw(wishing(builder)) for builder in all_gangs]
     # Members and gangs were created within the first seconds: by then, some have waited too long.
     at = draw(st.sampled_from([0.0, 3602.0, 9e9]))
-    return snapshot(*all_nodes, *all_gangs, *reservations, *spaces, at=at)
+    return snapshot_of(*all_nodes, *all_gangs, *reservations, *spaces, at=at)
 
 
 @st.composite
@@ -436,7 +436,7 @@ def crowded(draw: st.DrawFn) -> Snapshot:
             builder = builder.bound_on(*(draw(st.sampled_from(names)) for _ in builder.members))
         created = draw(st.sampled_from([0.0, 5000.0])) + i
         gangs.append(builder.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
-    return snapshot(*room, *gangs, at=8000.0)
+    return snapshot_of(*room, *gangs, at=8000.0)
 
 
 @st.composite
@@ -452,7 +452,7 @@ def declaring(draw: st.DrawFn) -> Snapshot:
         builder = draw(wishing(builder)) if draw(st.booleans()) else builder
         builders.append(_declared(builder, draw(st.integers(0, least - 1))))
     builders = [builder.priority(draw(st.integers(0, 1))) for builder in builders]
-    return snapshot(*nodes, *builders, space("ml"), space("other", team="a"))
+    return snapshot_of(*nodes, *builders, space("ml"), space("other", team="a"))
 
 
 def _declared(builder: GangBuilder, workers_there: int) -> GangBuilder:
@@ -491,7 +491,7 @@ def awaiting(draw: st.DrawFn) -> Snapshot:
         reservations.append(reservation(builder, at=float(i), slots=there))
     gone = [r for r in reservations if r.slots and draw(st.integers(0, 3)) == 0]
     at = draw(st.sampled_from([10.0, 9e9]))
-    bare = snapshot(*room, *begun, *(r for r in reservations if r not in gone), at=at)
+    bare = snapshot_of(*room, *begun, *(r for r in reservations if r not in gone), at=at)
     return replace(bare, lost_reservations=frozenset(r.uid for r in gone))
 
 

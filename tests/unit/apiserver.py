@@ -139,10 +139,10 @@ class ApiServer:
         """Go back to a version, as a backup of etcd does; objects since are lost."""
         self.cut()
         self.version, self.oldest, self._history = version, 0, []
-        for kept in self.objects.values():
-            for uid, body in list(kept.items()):
+        for item in self.objects.values():
+            for uid, body in list(item.items()):
                 if int(body["metadata"]["resourceVersion"]) > version:
-                    del kept[uid]
+                    del item[uid]
 
     def _tell(self, event: Event) -> None:
         self._history.append(event)
@@ -218,7 +218,7 @@ class ApiServer:
         except ConnectionResetError:
             pass
         finally:
-            self.watches = [one for one in self.watches if one[1] is not queue]
+            self.watches = [watch for watch in self.watches if watch[1] is not queue]
         return response
 
 

@@ -72,9 +72,9 @@ def test_a_percentile_of_a_histogram_is_the_bound_of_its_bucket() -> None:
 
 @pytest.mark.parametrize("scale", [0.001, 0.01, 0.37, 1.0])
 def test_every_scale_has_gangs_that_fit_the_nodes(scale: float) -> None:
-    for one in scenarios(scale).values():
-        assert one.sizes
-        assert 0 < one.pods <= one.nodes * 8
+    for scenario in scenarios(scale).values():
+        assert scenario.sizes
+        assert 0 < scenario.pods <= scenario.nodes * 8
 
 
 def test_the_mixed_gangs_are_the_same_in_every_run() -> None:
@@ -121,7 +121,7 @@ def test_the_ledger_reads_whole_lines_only_and_forgets_at_its_mark(tmp_path: Pat
         assert (ledger.follow(), ledger.bound) == (1, 0)
         log.write(torn[50:] + _line("a-1", "binding", code=409))
     assert (ledger.follow(), ledger.bound) == (2, 1)
-    written = [(one.resource, one.name) for one in ledger.writes()]
+    written = [(write.resource, write.name) for write in ledger.writes()]
     assert written == [("pods", "a-0"), ("pods/binding", "a-0")]
     ledger.close()
 

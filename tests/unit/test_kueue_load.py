@@ -65,7 +65,7 @@ def test_workloads_come_one_interval_after_the_other_in_all_queues_at_once() -> 
 def test_a_part_of_a_load_has_fewer_cohorts_and_then_fewer_workloads() -> None:
     cohort = BASELINE.scaled(0.2)
     assert (cohort.cohorts, cohort.queues, cohort.workloads) == (1, 6, 3_000)
-    assert (TINY.cohorts, TINY.queues, [one.count for one in TINY.classes]) == (1, 6, [18, 5, 2])
+    assert (TINY.cohorts, TINY.queues, [cls.count for cls in TINY.classes]) == (1, 6, [18, 5, 2])
     assert BASELINE.scaled(1.0) == BASELINE
 
 
@@ -86,7 +86,7 @@ def test_all_workloads_start_within_the_quota_and_end(load: Load) -> None:
     tally = simulation.tally
     assert tally.started == load.workloads
     assert {name: len(waits) for name, waits in tally.waits.items()} == {
-        one.name: one.count * load.queues for one in load.classes
+        cls.name: cls.count * load.queues for cls in load.classes
     }
     assert tally.planning == pytest.approx(tally.cycles * CYCLE)
     assert min(min(waits) for waits in tally.waits.values()) > 0.99 * CYCLE

@@ -291,9 +291,9 @@ def test_gangs_have_the_sizes_and_shapes_of_their_scene() -> None:
     ("shapes", "gpus"), [(Shapes.SINGLE, {1}), (Shapes.PAIR, {2}), (Shapes.EIGHT, {2, 4, 8})]
 )
 def test_shapes_ask_for_the_gpus_that_their_name_says(shapes: Shapes, gpus: set[int]) -> None:
-    found = pictures.shapes_of(replace(small(16), shapes=shapes), TRACE)
-    assert {ask.gpus for ask in found} <= gpus
-    assert found
+    asks = pictures.shapes_of(replace(small(16), shapes=shapes), TRACE)
+    assert {ask.gpus for ask in asks} <= gpus
+    assert asks
 
 
 def test_models_become_a_rule_about_labels() -> None:
@@ -302,7 +302,7 @@ def test_models_become_a_rule_about_labels() -> None:
     )
     picture = pictures.snapshot(replace(small(2), full=0.0, gangs=1, sizes=(1,)), trace, seed=1)
     placed = planning.plan(picture, BestFit(), BestFit(), Budget()).placements
-    (node,) = (one.node for placement in placed for one in placement.assignments)
+    (node,) = (assignment.node for placement in placed for assignment in placement.assignments)
     labels = {node.name: dict(node.labels) for node in picture.nodes}
     assert labels[node][pictures.MODEL] == "b"
 
@@ -387,7 +387,9 @@ def test_a_plan_is_counted_by_what_it_places() -> None:
     figures = trials.measured(case, TRACE, seed=1)
     picture = pictures.snapshot(case.scene, TRACE, seed=1)
     found = planning.plan(picture, BestFit(), BestFit(), Budget(), Policy(Objective.MEMBERS))
-    chosen = {one.uid for placement in found.placements for one in placement.assignments}
+    chosen = {
+        assignment.uid for placement in found.placements for assignment in placement.assignments
+    }
     members = [m for gang in picture.gangs for m in gang.members if m.uid in chosen]
     assert figures.value == figures.placed == len(members)
     assert figures.gpus == sum(m.shape.requests[pictures.GPU] for m in members)

@@ -70,11 +70,11 @@ def test_needs_are_followed_for_the_images_python_and_say_whose_they_are() -> No
 
 
 def test_the_page_of_licences_is_what_the_packages_state() -> None:
-    assert licences.PAGE.read_text() == licences.page(), "make lock writes it anew"
+    assert licences.PAGE.read_text() == licences.page(), "make lock writes it again"
 
 
 def test_the_pages_libraries_are_small_and_have_their_licences_beside_them() -> None:
-    """`python -m tests.packaging.release vendor` fetches them anew, and compares their hashes."""
+    """`python -m tests.packaging.release vendor` fetches them again, and compares their hashes."""
     pinned = {name for library in vendoring.libraries() for name in library.files}
     assert {path.name for path in vendoring.FOLDER.iterdir()} == pinned
     assert all(f"{one.name}.LICENSE.txt" in one.files for one in vendoring.libraries())

@@ -76,10 +76,10 @@ def test_what_others_have_granted_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_a_worker_of_xdist_sends_what_it_saw(tmp_path: Path) -> None:
-    seen = _ledger(tmp_path, _line(BIND), _line(LIST, code=403))
+    ledger = _ledger(tmp_path, _line(BIND), _line(LIST, code=403))
     whole = Ledger()
-    whole.load(json.loads(json.dumps(seen.dump())))
-    assert (whole.used, whole.denied) == (seen.used, seen.denied) == ({BIND}, {LIST})
+    whole.load(json.loads(json.dumps(ledger.dump())))
+    assert (whole.used, whole.denied) == (ledger.used, ledger.denied) == ({BIND}, {LIST})
 
 
 def test_an_account_has_the_rights_of_the_roles_that_are_bound_to_it() -> None:

@@ -37,8 +37,10 @@ def _pods(draw: st.DrawFn) -> Event:
     uid, is_ours = draw(st.sampled_from("pqr")), draw(st.booleans())
     claims, at = draw(_named), draw(_node)
     if not is_ours:
-        one = ForeignPod(Uid(f"their-{uid}"), at, resources(pods=1), NAMESPACE, claims=claims)
-        return "bound", one.uid, draw(st.sampled_from((one, one, None)))
+        foreign_pod = ForeignPod(
+            Uid(f"their-{uid}"), at, resources(pods=1), NAMESPACE, claims=claims
+        )
+        return "bound", foreign_pod.uid, draw(st.sampled_from((foreign_pod, foreign_pod, None)))
     made = replace(member(f"our-{uid}", shape(cpu=1)), claims=claims)
     return "pending", made.uid, draw(st.sampled_from((made, made, None)))
 

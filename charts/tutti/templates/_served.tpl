@@ -27,7 +27,7 @@ a Role in each of these. A test compares it with the calls that the code makes.
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get]
-# Promises are made, signed anew by each new leader, and deleted once they are kept.
+# Promises are made, signed again by each new leader, and deleted once they are kept.
 - apiGroups: [tutti.dev]
   resources: [reservations]
   verbs: [create, patch, delete]

@@ -1,6 +1,6 @@
 """What Helm renders, and the snapshots of what is off by default.
 
-`python -m tests.api.chart.rendering` writes these files anew; look at the difference.
+`python -m tests.api.chart.rendering` writes these files again; look at the difference.
 """
 
 from __future__ import annotations

@@ -101,6 +101,6 @@ def test_the_pods_of_a_job_need_the_label_alone(server: Place) -> None:
     while len(pods := server.items(path)) < 2:
         assert time.monotonic() < deadline, "the Job's pods are not made"
         time.sleep(0.2)
-    assert {each["spec"]["schedulerName"] for each in pods} == {"tutti"}
-    assert not any(each["spec"].get("nodeName") for each in pods)
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {"tutti"}
+    assert not any(pod["spec"].get("nodeName") for pod in pods)
     server.run(f"kubectl --namespace={OPTED} delete job train")

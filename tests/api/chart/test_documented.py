@@ -66,8 +66,8 @@ class Reader:
         self._checkout = checkout
         self._operator: OperatorProcess | None = None
         self._left_running: list[subprocess.Popen[bytes]] = []
-        for each in ROOT.iterdir():
-            (checkout / each.name).symlink_to(each)
+        for path in ROOT.iterdir():
+            (checkout / path.name).symlink_to(path)
         programs = checkout / "programs"
         programs.mkdir()
         for name in ("tutti", "kubectl-tutti", "kubectl_complete-tutti"):

@@ -145,6 +145,8 @@ CHOSEN: Mapping[str, Any] = {
     "starvationSeconds": 60,
     "mode": "paused",
     "preemption": "Reclaim",
+    "evictionsPerCycle": 7,
+    "evictionsPerHour": 70,
     "bindingsPerCycle": 16,
     "dumpDirectory": "/dumps",
     "identity": "me",
@@ -196,8 +198,8 @@ def test_dumps_can_be_written_wherever_they_go(directory: str) -> None:
     """The root file system cannot be written to: every other place is a volume."""
     pod = _pod(f"--set=settings.dumpDirectory={directory}")
     mounts = pod["containers"][0]["volumeMounts"]
-    assert [each["mountPath"] for each in mounts] == MOUNTS[directory]
-    assert [each["name"] for each in pod["volumes"]] == [each["name"] for each in mounts]
+    assert [mount["mountPath"] for mount in mounts] == MOUNTS[directory]
+    assert [volume["name"] for volume in pod["volumes"]] == [mount["name"] for mount in mounts]
 
 
 def test_by_default_dumps_go_with_the_pod() -> None:
@@ -279,7 +281,7 @@ def test_where_namespaces_are_named_nothing_is_written_elsewhere() -> None:
     assert [role["metadata"]["namespace"] for role in roles] == ["ml", "etl"]
     assert all(_granted(role) | wide == _rights() for role in roles)
     bindings = [part for part in served if part["kind"] == "RoleBinding"]
-    assert [each["metadata"]["namespace"] for each in bindings] == ["ml", "etl"]
+    assert [binding["metadata"]["namespace"] for binding in bindings] == ["ml", "etl"]
     told = {each["name"]: each["value"] for each in _pod(chosen)["containers"][0]["env"]}
     assert told["TUTTI_NAMESPACES"] == "ml,etl"
 

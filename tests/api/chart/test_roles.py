@@ -132,7 +132,7 @@ def _await_counted(plane: ControlPlane) -> None:
     """Before that, nobody knows how many there are.
 
     The controller looks for new kinds every 30 s, and then at no quota that it has seen: the quota
-    is made anew until it counts.
+    is made again until it counts.
     """
     quota = json.loads(plane.kubectl("get", "-n", "tenant", "quota/gangs", "-o", "json"))
     made = {key: quota[key] for key in ("apiVersion", "kind", "spec")}

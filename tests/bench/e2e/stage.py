@@ -43,8 +43,8 @@ class Stage:
     def create(self, manifests: Iterable[Mapping[str, Any]]) -> None:
         """Create objects, which must be new, as fast as the API server takes them."""
         self.write(
-            written("POST", f"{collection(each)}?fieldValidation=Ignore", each)
-            for each in manifests
+            written("POST", f"{collection(manifest)}?fieldValidation=Ignore", manifest)
+            for manifest in manifests
         )
 
     def write(self, requests: Iterable[bytes]) -> None:
@@ -97,7 +97,7 @@ def install_coscheduling(plane: ControlPlane) -> None:
 @contextmanager
 def staged(scenario: Scenario, contenders: Collection[Contender]) -> Iterator[Stage]:
     """A control plane with the scenario's nodes, and nothing else that runs."""
-    features = {"native-gang"} & {name for each in contenders for name in each.components}
+    features = {"native-gang"} & {name for contender in contenders for name in contender.components}
     with ControlPlane.start(components=features, audit_policy=_POLICY) as plane:
         operator_process.install(plane)
         install_coscheduling(plane)

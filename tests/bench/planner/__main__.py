@@ -166,7 +166,7 @@ def main(
 
 
 def _compare(
-    chosen: Sequence[Case],
+    cases: Sequence[Case],
     source: Source,
     *,
     rounds: int,
@@ -178,7 +178,7 @@ def _compare(
     try:
         with against.checkout(commit) as tree:
             pair = against.played(
-                chosen, source, rounds=rounds, patience=patience, tree=tree, console=console
+                cases, source, rounds=rounds, patience=patience, tree=tree, console=console
             )
     except against.UnknownCommitError as error:
         raise click.UsageError(str(error)) from error

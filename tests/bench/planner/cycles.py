@@ -85,8 +85,8 @@ class Operator:
         """Show all that a plan places as bound."""
         members = {m.uid: m for gang in self.state.snapshot(TAKEN_AT).gangs for m in gang.members}
         for placement in plan.placements:
-            for one in placement.assignments:
-                self.take_in(replace(members[one.uid], node=one.node))
+            for assignment in placement.assignments:
+                self.take_in(replace(members[assignment.uid], node=assignment.node))
 
     def change(self) -> None:
         """Somebody else's pod has another label."""

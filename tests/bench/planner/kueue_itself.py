@@ -41,18 +41,18 @@ def generator(load: Load) -> Mapping[str, Any]:
     """The load as Kueue's generator reads it."""
     workloads = [
         {
-            "count": one.count,
-            "creationIntervalMs": round(1_000 * one.every),
+            "count": cls.count,
+            "creationIntervalMs": round(1_000 * cls.every),
             "workloads": [
                 {
-                    "className": one.name,
-                    "runtimeMs": round(1_000 * one.runtime),
-                    "priority": one.priority,
-                    "request": str(one.cores),
+                    "className": cls.name,
+                    "runtimeMs": round(1_000 * cls.runtime),
+                    "priority": cls.priority,
+                    "request": str(cls.cores),
                 }
             ],
         }
-        for one in load.classes
+        for cls in load.classes
     ]
     queues = {
         "className": "cq",

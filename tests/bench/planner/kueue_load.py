@@ -67,19 +67,19 @@ class Load:
     @property
     def workloads(self) -> int:
         """How many there are in all."""
-        return self.cohorts * self.queues * sum(one.count for one in self.classes)
+        return self.cohorts * self.queues * sum(cls.count for cls in self.classes)
 
     @property
     def core_seconds(self) -> float:
         """What all of them use together."""
-        own = sum(one.count * one.cores * one.runtime for one in self.classes)
+        own = sum(cls.count * cls.cores * cls.runtime for cls in self.classes)
         return self.cohorts * self.queues * own
 
     def scaled(self, scale: float) -> Load:
         """Fewer cohorts; and where less than one were left, fewer workloads in one cohort."""
         cohorts = max(1, round(self.cohorts * scale))
         part = min(1.0, self.cohorts * scale)
-        classes = (replace(one, count=max(1, round(one.count * part))) for one in self.classes)
+        classes = (replace(cls, count=max(1, round(cls.count * part))) for cls in self.classes)
         return replace(self, cohorts=cohorts, classes=tuple(classes))
 
 
@@ -155,11 +155,11 @@ def nodes(count: int) -> Iterator[Node]:
 def arrivals(load: Load) -> Sequence[Arrival]:
     """All workloads in the order in which they are created; all queues begin together."""
     return sorted(
-        Arrival(one.every * (n + 1), queue, f"{one.name}-{n}", one)
+        Arrival(cls.every * (n + 1), queue, f"{cls.name}-{n}", cls)
         for c in range(load.cohorts)
         for queue in queue_names(load, c)
-        for one in load.classes
-        for n in range(one.count)
+        for cls in load.classes
+        for n in range(cls.count)
     )
 
 
@@ -169,15 +169,15 @@ def least_seconds(load: Load) -> float:
     What is created at or after a moment uses at least this many core seconds after it.
     """
     each = load.cohorts * load.queues
-    moments = [0.0, *(one.every * (n + 1) for one in load.classes for n in range(one.count))]
-    latest = max(one.every * one.count + one.runtime for one in load.classes)
+    moments = [0.0, *(cls.every * (n + 1) for cls in load.classes for n in range(cls.count))]
+    latest = max(cls.every * cls.count + cls.runtime for cls in load.classes)
 
-    def later(moment: float, one: WorkloadClass) -> int:
-        return sum(one.every * (n + 1) >= moment for n in range(one.count))
+    def later(moment: float, workload_class: WorkloadClass) -> int:
+        return sum(workload_class.every * (n + 1) >= moment for n in range(workload_class.count))
 
     bounds = (
         moment
-        + sum(each * later(moment, one) * one.cores * one.runtime for one in load.classes)
+        + sum(each * later(moment, cls) * cls.cores * cls.runtime for cls in load.classes)
         / load.cores
         for moment in moments
     )

@@ -61,7 +61,7 @@ def spread(picture: Snapshot, plan: Plan) -> Mapping[str, float]:
 
     labels = {node.name: dict(node.labels) for node in picture.nodes}
     counts = [
-        len({_path(labels[one.node], "rack") for one in placement.assignments})
+        len({_path(labels[assignment.node], "rack") for assignment in placement.assignments})
         for placement in plan.placements
     ]
     mean = sum(counts) / len(counts) if counts else 0.0

@@ -223,20 +223,22 @@ def _unlike(gang: Gang, rng: random.Random) -> Gang:
         cpu, memory = rng.randint(500, 8_000), rng.randint(500, 60_000) * traces.MEBI
         return Shape(Resources.of({"cpu": cpu, "memory": memory, "pods": 1}))
 
-    return replace(gang, members=tuple(replace(one, shape=shape()) for one in gang.members))
+    return replace(gang, members=tuple(replace(member, shape=shape()) for member in gang.members))
 
 
 def _of_priority(gang: Gang, priority: int) -> Gang:
     """The gang with members of this priority."""
-    return replace(gang, members=tuple(replace(one, priority=priority) for one in gang.members))
+    return replace(
+        gang, members=tuple(replace(member, priority=priority) for member in gang.members)
+    )
 
 
 def _asking_for(gang: Gang, resource: str) -> Gang:
     """The gang with members that ask for one of this resource, too."""
     more = Resources.of({resource: 1})
 
-    def asking(one: Member) -> Member:
-        return replace(one, shape=replace(one.shape, requests=one.shape.requests + more))
+    def asking(member: Member) -> Member:
+        return replace(member, shape=replace(member.shape, requests=member.shape.requests + more))
 
     return replace(gang, members=tuple(map(asking, gang.members)))
 

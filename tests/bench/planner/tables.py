@@ -125,7 +125,7 @@ def kueue(results: Results) -> Table:
     )
     for heading in ("scene", "planner"):
         table.add_column(heading, no_wrap=True)
-    classes = [one.name for one in kueue_load.BASELINE.classes]
+    classes = [cls.name for cls in kueue_load.BASELINE.classes]
     for heading in (*_OF_LOAD, *(f"until {name} s" for name in classes)):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("note")

@@ -116,24 +116,24 @@ def _plan(picture: Snapshot, case: Case) -> Figures:
     strategy = Watched(contenders.made(case.strategy), stopwatch)
     with stopwatch.attached():
         start = perf_counter()
-        found = _planned(picture, strategy, case)
-        broken = plan_checks.violations(picture, found)
+        plan = _planned(picture, strategy, case)
+        broken = plan_checks.violations(picture, plan)
         seconds = perf_counter() - start
     peak = _peak_megabytes()
     if broken:
         return Figures(unfinished=f"wrong: {broken[0]}")
     stages = {name: stopwatch.seconds.get(name, 0.0) for name in NAMES}
     stages["rest"] = seconds - sum(stages.values())
-    figures = _admitted(picture, found, Policy(case.objective))
+    figures = _admitted(picture, plan, Policy(case.objective))
     figures = replace(figures, seconds=seconds, stages=stages, peak_megabytes=peak)
     if case.scene.twist is Twist.PRIORITIES:
-        level = found.open_level or found.levels[-1]
+        level = plan.open_level or plan.levels[-1]
         return replace(figures, value=level.admitted, bound=level.bound)
     scale = gang_value.scale(Policy(case.objective))
     return replace(figures, bound=_bound(strategy, figures.value, scale))
 
 
-def _admitted(picture: Snapshot, found: Plan, policy: Policy) -> Figures:
+def _admitted(picture: Snapshot, plan: Plan, policy: Policy) -> Figures:
     """What the plan admits, and what that is worth."""
     wants = [
         want for gang in picture.gangs if (want := demand.start_request(demand.count_members(gang)))
@@ -143,15 +143,17 @@ def _admitted(picture: Snapshot, found: Plan, policy: Policy) -> Figures:
     by_gang = {want.gang.uid: worth for want, worth in zip(wants, worths, strict=True)}
     scale = gang_value.scale(policy)
     shape = {m.uid: m.shape for gang in picture.gangs for m in gang.members}
-    chosen = [one.uid for placement in found.placements for one in placement.assignments]
+    chosen = [
+        assignment.uid for placement in plan.placements for assignment in placement.assignments
+    ]
     return Figures(
         members=sum(len(gang.members) for gang in picture.gangs),
-        value=round(scale * sum(by_gang[placement.uid] for placement in found.placements)),
-        gangs=len(found.placements),
+        value=round(scale * sum(by_gang[placement.uid] for placement in plan.placements)),
+        gangs=len(plan.placements),
         placed=len(chosen),
         gpus=sum(shape[uid].requests[GPU] for uid in chosen),
-        proved=found.proved,
-        shortfall=found.shortfall,
+        proved=plan.proved,
+        shortfall=plan.shortfall,
     )
 
 
@@ -222,9 +224,9 @@ def _unchanged(picture: Snapshot, case: Case) -> Figures:
 
     strategy = contenders.made(case.strategy)
     start = perf_counter()
-    found = _planned(picture, strategy, case)
+    plan = _planned(picture, strategy, case)
     full = perf_counter() - start
-    left = applied(picture, found)
+    left = applied(picture, plan)
     settled = frozenset(gang.uid for gang in left.gangs if demand.is_settled(gang))
     left = replace(left, settled=settled)
     kept, before = PlanCache(), replace(left, taken_at=left.taken_at + 1)
@@ -284,9 +286,9 @@ def _timed(picture: Snapshot, case: Case) -> tuple[Plan, float, Sequence[str]]:
     strategy = contenders.made(case.strategy)
     gc.collect()
     start = perf_counter()
-    found = _planned(picture, strategy, case)
-    broken = plan_checks.violations(picture, found)
-    return found, perf_counter() - start, broken
+    plan = _planned(picture, strategy, case)
+    broken = plan_checks.violations(picture, plan)
+    return plan, perf_counter() - start, broken
 
 
 async def _kueue(case: Case) -> Figures:

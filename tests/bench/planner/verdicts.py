@@ -111,9 +111,15 @@ def verdicts(results: Results) -> Sequence[Verdict]:
     )
 
 
-def _reached(one: Figures) -> float:
+def _reached(figures: Figures) -> float:
     """The value over the bound of the same plan; not a number where none is known."""
-    return math.nan if one.bound is None else one.value / one.bound if one.bound else 1.0
+    return (
+        math.nan
+        if figures.bound is None
+        else figures.value / figures.bound
+        if figures.bound
+        else 1.0
+    )
 
 
 def _plan(scene: str, strategy: str, objective: Objective = Objective.RESOURCES) -> Key:
@@ -175,15 +181,15 @@ def _ends(results: Results) -> float:
         return results.median(key, lambda one: one.load["end"])
 
     ratios = (end(scene, ILP) / end(scene, BESTFIT) for scene in sorted(scenes))
-    return next((each for each in ratios if not math.isnan(each)), math.nan)
+    return next((ratio for ratio in ratios if not math.isnan(ratio)), math.nan)
 
 
 def _of(results: Results, names: Collection[str]) -> Sequence[Key]:
     return [key for key in results.cases() if key.strategy == ILP and key.scene in names]
 
 
-def _solving(one: Figures) -> float:
-    return one.stages["solve"]
+def _solving(figures: Figures) -> float:
+    return figures.stages["solve"]
 
 
 def _slowest(

@@ -100,7 +100,7 @@ class Arena:
             assert not first.violations, "\n".join([*first.violations, first.log])
         number = next(self._numbers)
         namespace = f"run-{number}"
-        self._connection.close()  # the API server ends one that was idle for long; it opens anew
+        self._connection.close()  # the API server ends one that was idle for long; it opens again
         self._prepare(namespace)
         operator = ForkedOperator(self._origin, self._plane, self._kubeconfig, self._environment)
         operator.log = self._plane.directory / f"{namespace}.log"
@@ -127,7 +127,7 @@ class Arena:
             queued.remove(self._connection.request, namespace)
         return self._outcome(trial, run, seen, verdict)
 
-    def _outcome(self, trial: Trial, run: Run, seen: Rest, verdict: Verdict) -> Outcome:
+    def _outcome(self, trial: Trial, run: Run, rest: Rest, verdict: Verdict) -> Outcome:
         log = run.operator.log.read_text(errors="replace")
         wrong = [*map(str, verdict.violations), *run.troubles]
         wrong += [f"not at rest: {finding}" for finding in verdict.unfinished]
@@ -135,11 +135,11 @@ class Arena:
         wrong += ["the judge saw nobody charged"] * (self._is_queued and not verdict.charges)
         wrong += [f"the log says {words!r}" for words in BAD_WORDS if words in log]
         writes = sum(n for kind, n in run.course.written.items() if kind != "lease")
-        if trial is UNBROKEN and seen.is_promised:
-            self._unbroken, self.writes = seen, writes
+        if trial is UNBROKEN and rest.is_promised:
+            self._unbroken, self.writes = rest, writes
         elif trial is UNBROKEN or self._unbroken is None:
-            wrong.append(f"an unbroken run does not end as promised: {seen}")
-        elif difference := seen.difference(self._unbroken):
+            wrong.append(f"an unbroken run does not end as promised: {rest}")
+        elif difference := rest.difference(self._unbroken):
             wrong.append(f"at rest otherwise than an unbroken run: {difference}")
         ended = run.fault_ended
         return Outcome(
@@ -170,15 +170,15 @@ class Arena:
         self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self._connection.request("POST", account, {"metadata": {"name": "default"}})
-        for each in scenario.objects(
+        for item in scenario.objects(
             namespace, is_foreign=self._is_foreign, is_queued=self._is_queued
         ):
             addresses = {
                 "Pod": PODS.format(namespace),
-                "PodGroup": GROUPS.format(each["apiVersion"], namespace),
+                "PodGroup": GROUPS.format(item["apiVersion"], namespace),
                 "Queue": queued.QUEUES,
             }
-            self._connection.request("POST", addresses[each["kind"]], each)
+            self._connection.request("POST", addresses[item["kind"]], item)
         for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:
             about = lease["metadata"]
             if about["name"] == SCHEDULER:

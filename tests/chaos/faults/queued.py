@@ -95,10 +95,10 @@ def _queue(
 def translated(namespace: str, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The objects of the scene in their queues, one member more than a limit lets start, a gang."""
     groups = [*objects, pod_group("brief", 1, namespace=namespace)]
-    for each in groups:
-        if each["kind"] == "PodGroup":
-            name = QUEUE_OF[each["metadata"]["name"]]
-            each["spec"]["queue"] = f"{namespace}-{name}"
+    for group in groups:
+        if group["kind"] == "PodGroup":
+            name = QUEUE_OF[group["metadata"]["name"]]
+            group["spec"]["queue"] = f"{namespace}-{name}"
     spec = {"nodeSelector": {"pool": "gpu"}}
     more = pod(SURPLUS, "train", namespace=namespace, spec=spec, cpu=1, gpu=1)
     plain: dict[str, Any] = {"nodeSelector": {"pool": "plain"}}
@@ -150,27 +150,27 @@ class Administrator:
 def said(request: Callable[..., Any], namespace: str) -> dict[str, str]:
     """What is said of each queue of a run, and the records of starts that stand."""
     lines = {}
-    for each in request("GET", QUEUES)["items"]:
-        name = each["metadata"]["name"]
+    for item in request("GET", QUEUES)["items"]:
+        name = item["metadata"]["name"]
         if name.startswith(f"{namespace}-"):
             charged = [
                 f"{line['name']} {line.get('charged')} covered {line.get('covered')}"
-                for line in each.get("status", {}).get("resources", ())
+                for line in item.get("status", {}).get("resources", ())
             ]
-            finalizers = each["metadata"].get("finalizers", [])
+            finalizers = item["metadata"].get("finalizers", [])
             lines[f"queue {name.removeprefix(namespace)}"] = f"{charged} {finalizers}"
     path = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}/reservations"
-    for each in request("GET", path)["items"]:
-        record = each["spec"].get("queue", {}).get("name", "")
-        gang = each["spec"]["podGroup"]["name"]
+    for item in request("GET", path)["items"]:
+        record = item["spec"].get("queue", {}).get("name", "")
+        gang = item["spec"]["podGroup"]["name"]
         lines[f"record of {gang}"] = record.removeprefix(namespace)
     return lines
 
 
 def remove(request: Callable[..., Any], namespace: str) -> None:
     """Delete the queues of a run, which no operator would let go any more."""
-    for each in request("GET", QUEUES)["items"]:
-        name = each["metadata"]["name"]
+    for item in request("GET", QUEUES)["items"]:
+        name = item["metadata"]["name"]
         if name.startswith(f"{namespace}-"):
             request("PATCH", f"{QUEUES}/{name}", {"metadata": {"finalizers": None}})
             request("DELETE", f"{QUEUES}/{name}")

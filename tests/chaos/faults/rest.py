@@ -64,15 +64,15 @@ def look(
         if is_foreign
     ]
     foreigners = [group for path in paths for group in request("GET", path)["items"]]
-    started = [each for each in pods if _has_started(each)]
+    started = [pod for pod in pods if _has_started(pod)]
     counts = Counter(_gang(each) for each in started)
     said = {each["metadata"]["name"]: _said(each) for each in groups}
-    said |= {each["metadata"]["name"]: foreign.said(each) for each in foreigners}
-    said |= {_name(each): _why(each) for each in pods if "nodeName" not in each["spec"]}
+    said |= {foreigner["metadata"]["name"]: foreign.said(foreigner) for foreigner in foreigners}
+    said |= {_name(pod): _why(pod) for pod in pods if "nodeName" not in pod["spec"]}
     said |= queued.said(request, namespace) if is_queued else {}
     held = request("GET", f"{ours}/reservations")["items"]
     return Rest(
-        bound=frozenset(_name(each) for each in pods if "nodeName" in each["spec"]),
+        bound=frozenset(_name(pod) for pod in pods if "nodeName" in pod["spec"]),
         started={gang: counts[gang] for gang in (_STARTED_IN_QUEUES if is_queued else STARTED)},
         value=_value(started),
         said=said,

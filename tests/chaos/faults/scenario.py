@@ -125,11 +125,11 @@ class Story:
         """Whether nothing more will happen."""
         return self._is_replaced and (self._administrator is None or self._administrator.is_over)
 
-    def retry(self, seen: Rest) -> None:
+    def retry(self, rest: Rest) -> None:
         """Do the next thing, if it is time."""
         if self._administrator is not None:
-            self._administrator.retry(seen.started)
-        if self._is_replaced or not all(name in seen.bound for name in WORN):
+            self._administrator.retry(rest.started)
+        if self._is_replaced or not all(name in rest.bound for name in WORN):
             return
         pods = f"/api/v1/namespaces/{self._namespace}/pods"
         self._request("DELETE", f"{pods}/{WORN[-1]}?gracePeriodSeconds=0")

@@ -17,9 +17,11 @@ def table(outcomes: Sequence[Outcome], title: str) -> Table:
     made = Table("fault", title=title)
     for column in ("runs", "met no such call", "violations", "longest recovery s"):
         made.add_column(column, justify="right")
-    faults = dict.fromkeys(one.trial.fault for one in outcomes)
+    faults = dict.fromkeys(outcome.trial.fault for outcome in outcomes)
     for fault in faults:
-        made.add_row(fault, *_figures([one for one in outcomes if one.trial.fault == fault]))
+        made.add_row(
+            fault, *_figures([outcome for outcome in outcomes if outcome.trial.fault == fault])
+        )
     made.add_section()
     made.add_row("all", *_figures(outcomes))
     return made
@@ -27,12 +29,12 @@ def table(outcomes: Sequence[Outcome], title: str) -> Table:
 
 def _figures(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     """Runs that a fault struck, those without one, violations, the longest recovery."""
-    struck = [one for one in outcomes if one.happened]
+    struck = [outcome for outcome in outcomes if outcome.happened]
     recoveries = [one.recovery for one in struck if one.recovery is not None]
     return (
         str(len(struck)),
         str(len(outcomes) - len(struck)),
-        str(sum(len(one.violations) for one in outcomes)),
+        str(sum(len(outcome.violations) for outcome in outcomes)),
         f"{max(recoveries):.1f}" if recoveries else "",
     )
 

@@ -14,7 +14,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
-from ...harness.builders import GangBuilder, gang, node, snapshot, space
+from ...harness.builders import GangBuilder, gang, node, snapshot_of, space
 
 if TYPE_CHECKING:
     from ...harness.builders import Part
@@ -62,8 +62,10 @@ SCENES: tuple[tuple[Part, ...], ...] = (
 def main() -> None:
     """Print a sentence for each violation."""
     for parts in SCENES:
-        seen = snapshot(space("ml"), *parts, at=60.0)
-        for sentence in plan_checks.violations(seen, plan(seen, BestFit(), BestFit(), Budget())):
+        snapshot = snapshot_of(space("ml"), *parts, at=60.0)
+        for sentence in plan_checks.violations(
+            snapshot, plan(snapshot, BestFit(), BestFit(), Budget())
+        ):
             print(sentence)
 
 

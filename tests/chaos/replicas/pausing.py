@@ -181,7 +181,9 @@ class Pausing:
     def _take_over(self, name: str, second: str) -> None:
         """Close the nodes that were chosen, free the Lease, and wait for the other to act."""
         chosen = {
-            on["node"] for held in self.rig.reservations() for on in held["spec"]["placement"]
+            on["node"]
+            for reservation in self.rig.reservations()
+            for on in reservation["spec"]["placement"]
         }
         for node in chosen:
             self._cordon(node, closed=True)

@@ -150,8 +150,8 @@ class Stage:
     async def _follow(self) -> None:
         while True:
             listed = await self.call("GET", GROUPS)
-            for one in listed["items"]:
-                await self._see("MODIFIED", one)
+            for item in listed["items"]:
+                await self._see("MODIFIED", item)
             version = listed["metadata"]["resourceVersion"]
             timeout = aiohttp.ClientTimeout(total=None)
             path = f"{GROUPS}?watch=1&resourceVersion={version}"

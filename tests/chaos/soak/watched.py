@@ -62,18 +62,18 @@ def _stores(state: ClusterState) -> Mapping[str, Store[Any]]:
 
 
 def _by_name(values: Iterable[Any]) -> Mapping[str, Any]:
-    return {str(getattr(one, "uid", None) or one.name): one for one in values}
+    return {str(getattr(value, "uid", None) or value.name): value for value in values}
 
 
-def _nodes(seen: Snapshot) -> Mapping[str, Any]:
-    return {node.name: node for node in seen.nodes}
+def _nodes(snapshot: Snapshot) -> Mapping[str, Any]:
+    return {node.name: node for node in snapshot.nodes}
 
 
-def _living(seen: Snapshot) -> Mapping[str, Any]:
+def _living(snapshot: Snapshot) -> Mapping[str, Any]:
     """The gangs with members that wait or run; of the others nothing is left to decide."""
     return {
         str(gang.key): gang
-        for gang in seen.gangs
+        for gang in snapshot.gangs
         if any(not member.is_over for member in gang.members)
     }
 
@@ -92,7 +92,7 @@ async def _answer(path: Path, kubeconfig: str, name: str) -> None:
     tasks = Counter(str(getattr(one.get_coro(), "__qualname__", one)) for one in others)
     gc.unfreeze()  # the operator hides from the collector what lives as long as the process
     gc.collect()  # what earlier answers compared with
-    (state,) = (one for one in gc.get_objects() if isinstance(one, ClusterState))
+    (state,) = (item for item in gc.get_objects() if isinstance(item, ClusterState))
     listed = ClusterState(lambda: None)
     async with Client(await Access.load(kubeconfig)) as api:
         for feed in reflectors_into(listed, name):

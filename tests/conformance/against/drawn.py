@@ -31,11 +31,11 @@ def case(kind: Kind, number: int) -> Case:
     chance = Random(f"{kind.name} {number}")
     while True:
         nodes, roles, others = DRAWN[kind](chance)
-        found = Case(
+        case = Case(
             f"{kind.name.lower()}-{number}", kind, tuple(nodes), tuple(roles), tuple(others)
         )
-        if has_placement(found):
-            return found
+        if has_placement(case):
+            return case
 
 
 def _nodes(

@@ -26,16 +26,16 @@ PLACE = "somewhere"
 
 def has_placement(case: Case) -> bool:
     """Whether all members can run at the same time, none of them where it may not."""
-    found = optimum(Reading(_snapshot(case), Policy(Objective.GANGS)).case())
-    return sum(value for _, value in found) == 1
+    worth = optimum(Reading(_snapshot(case), Policy(Objective.GANGS)).case())
+    return sum(value for _, value in worth) == 1
 
 
 def is_placement(case: Case, nodes: Mapping[str, str]) -> bool:
     """Whether the members may all be where they are: nodes by the pods' names."""
     reading = Reading(_snapshot(case), Policy(Objective.GANGS))
     where = {pod: NodeName(f"{PLACE}-{node}") for pod, node in nodes.items()}
-    found = optimum(reading.carried_out(where))
-    return sum(value for _, value in found) == len(nodes) == case.size
+    worth = optimum(reading.carried_out(where))
+    return sum(value for _, value in worth) == len(nodes) == case.size
 
 
 def _snapshot(case: Case) -> Any:
@@ -44,7 +44,7 @@ def _snapshot(case: Case) -> Any:
         *manifests.others(case, PLACE),
         *manifests.gang(case, PLACE, Form.TUTTI),
     ]
-    items = [_as_served(each) for each in objects]
+    items = [_as_served(item) for item in objects]
     content = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     return snapshot_of(read([Text(case.name, content.encode())], "tutti"))
 

@@ -135,7 +135,7 @@ class Arena:
         return {turn: Outcome(nodes[turn.place], turn.case.size) for turn in turns}
 
     def _create(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        self._write(written("POST", collection(each), each) for each in objects)
+        self._write(written("POST", collection(item), item) for item in objects)
 
     def _write(self, requests: Iterable[bytes]) -> None:
         write_all(self._server, requests)

@@ -25,11 +25,11 @@ def test_there_are_twenty_by_hand_and_twenty_five_of_each_kind_by_seed() -> None
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_number_stands_for_one_gang_which_has_a_placement(kind: Kind) -> None:
-    found = drawn.case(kind, 0)
+    case = drawn.case(kind, 0)
     drawn.case.cache_clear()
-    assert drawn.case(kind, 0) == found
-    assert has_placement(found)
-    assert found.kind is kind
+    assert drawn.case(kind, 0) == case
+    assert has_placement(case)
+    assert case.kind is kind
 
 
 def test_what_has_no_placement_is_not_kept() -> None:

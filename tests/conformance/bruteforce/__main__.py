@@ -44,10 +44,13 @@ def _files(paths: list[Path]) -> int:
     for path in paths:
         verdict = limits.judged(path.read_text())
         wrong += bool(verdict.violations)
-        kinds = ", ".join(sorted({one.kind for one in verdict.violations})) or "nothing wrong"
+        kinds = (
+            ", ".join(sorted({violation.kind for violation in verdict.violations}))
+            or "nothing wrong"
+        )
         print(f"{path.name}: {kinds}")
-        for one in verdict.violations:
-            print(f"    {one.kind}: {one.says[:300]}")
+        for violation in verdict.violations:
+            print(f"    {violation.kind}: {violation.says[:300]}")
         for why in verdict.skipped:
             print(f"    not judged: {why}")
     print(f"{len(paths)} files, {wrong} with violations")
@@ -62,7 +65,7 @@ def _seeds(first: int, count: int, jobs: int, out: Path) -> int:
         for done, (seed, verdict) in enumerate(pool.imap_unordered(sampling.of_seed, seeds, 20), 1):
             tally["proved"] += verdict.is_proved
             tally["judged"] += not verdict.skipped
-            for one in {one.kind: one for one in verdict.violations}.values():
+            for one in {violation.kind: violation for violation in verdict.violations}.values():
                 failed.setdefault(one.kind, []).append((seed, one))
             if done % PROGRESS == 0 or done == count:
                 kinds = " ".join(f"{kind}={len(some)}" for kind, some in sorted(failed.items()))

@@ -61,5 +61,5 @@ def answer(cluster: Cluster, raw: Mapping[str, Any]) -> Answer:
                     placed.setdefault(name, []).append((waiting.pop(pod), place["node"]))
                 else:
                     faults.append(f"{pod} of {name} does not wait, or is placed twice")
-    levels = {one["priority"]: one["admitted"] for one in raw["levels"]}
+    levels = {level["priority"]: level["admitted"] for level in raw["levels"]}
     return Answer(raw["proved"], levels, placed, reasons, answers, faults)

@@ -48,8 +48,8 @@ def judged_file(text: str) -> Verdict:
 
 def as_list(objects: Sequence[Raw]) -> Raw:
     """The objects of a file as one List."""
-    items = [one for one in objects if one["kind"] != reading.HEADER]
-    heads = [one["metadata"] for one in objects if one["kind"] == reading.HEADER]
+    items = [item for item in objects if item["kind"] != reading.HEADER]
+    heads = [item["metadata"] for item in objects if item["kind"] == reading.HEADER]
     whole: Raw = {"apiVersion": "v1", "kind": "List", "items": items}
     return {**whole, "metadata": heads[0]} if heads else whole
 

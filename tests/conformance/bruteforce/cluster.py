@@ -87,12 +87,12 @@ class Gang:
     @property
     def oldest(self) -> tuple[Pod, ...]:
         """The waiting members without the younger ones of a role that may not have them all."""
-        chosen: list[Pod] = []
+        pods: list[Pod] = []
         for pod in self.waiting:
             places = self.places(pod.role)
-            if places is None or sum(other.role == pod.role for other in chosen) < places:
-                chosen.append(pod)
-        return tuple(chosen)
+            if places is None or sum(other.role == pod.role for other in pods) < places:
+                pods.append(pod)
+        return tuple(pods)
 
     @property
     def waits_since(self) -> float:

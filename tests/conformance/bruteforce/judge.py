@@ -283,7 +283,7 @@ def _would_start_with_fewer_nodes(here: Standing, gang: Gang, diagnosis: Mapping
     if any(_waits_before(here, one, gang) for one in cluster.gangs):
         return False
     like = next(node for node in cluster.nodes if node.name == told["like"])
-    taints = [one for one in like.taints if one["key"] not in NOT_OF_NEW_NODES]
+    taints = [taint for taint in like.taints if taint["key"] not in NOT_OF_NEW_NODES]
     more = [
         replace(like, name=f"new {i}", taints=taints, labels={**like.labels, HOSTNAME: f"new {i}"})
         for i in range(told["count"] - 1)

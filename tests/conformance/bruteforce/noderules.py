@@ -31,8 +31,8 @@ def _term(term: Raw, node: Node) -> bool:
     labels, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not labels and not fields:
         return False
-    return all(matches(one, node.labels) for one in labels) and all(
-        matches(one, {"metadata.name": node.name}) for one in fields
+    return all(matches(label, node.labels) for label in labels) and all(
+        matches(field, {"metadata.name": node.name}) for field in fields
     )
 
 
@@ -63,7 +63,7 @@ def tolerates(pod: Pod, node: Node) -> bool:
     """Whether the pod stands every hard taint."""
     hard = [one for one in node.taints if one["effect"] in ("NoSchedule", "NoExecute")]
     tolerations = pod.spec.get("tolerations") or []
-    return all(any(_covers(each, taint) for each in tolerations) for taint in hard)
+    return all(any(_covers(toleration, taint) for toleration in tolerations) for taint in hard)
 
 
 def _covers(toleration: Raw, taint: Raw) -> bool:

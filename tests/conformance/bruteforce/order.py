@@ -244,11 +244,11 @@ def _grows(here: Standing, gang: Gang) -> bool:
 
 
 def _placed(
-    here: Standing, base: _Base, chosen: Sequence[Gang], priority: int
+    here: Standing, base: _Base, gangs: Sequence[Gang], priority: int
 ) -> list[Located] | None:
     """A place for these gangs, and all whom the plan places beyond needs above the priority."""
     demands = list(base.demands)
-    for gang in chosen:
+    for gang in gangs:
         if gang.priority > priority and _grows(here, gang):
             demands.append(here.searcher.exactly([pod for pod, _ in here.answer.of(gang)]))
         else:

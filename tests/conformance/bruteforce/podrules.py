@@ -40,7 +40,7 @@ def _of(cluster: Cluster, pod: Pod, node: Node, others: Sequence[tuple[Pod, Node
                 return f"anti-affinity of {other.name}"
     if not _has_company(cluster, pod, node, others):
         return "affinity"
-    if any(_is_skewed(cluster, one, pod, (node, others)) for one in hard_spreads(pod.spec)):
+    if any(_is_skewed(cluster, spread, pod, (node, others)) for spread in hard_spreads(pod.spec)):
         return "spread"
     return None
 
@@ -70,7 +70,7 @@ def _is_skewed(
         return True
     honors = one.get("nodeAffinityPolicy", "Honor") == "Honor"
     minds = one.get("nodeTaintsPolicy", "Ignore") == "Honor"
-    keys = [each["topologyKey"] for each in hard_spreads(pod.spec)]
+    keys = [spread["topologyKey"] for spread in hard_spreads(pod.spec)]
     counts: dict[str, int] = {}
     for each in cluster.nodes:
         if (

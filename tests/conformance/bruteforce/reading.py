@@ -54,10 +54,10 @@ def cluster(objects: Sequence[Raw], now: float) -> Cluster:
     Raises:
         NotUnderstoodError: something in them is not read here.
     """
-    if unread := {one["kind"] for one in objects} - READ - {HEADER}:
+    if unread := {item["kind"] for item in objects} - READ - {HEADER}:
         raise NotUnderstoodError(f"kind {', '.join(sorted(unread))}")
-    objects = [made for one in objects for made in _expanded(one)]
-    by_kind = {kind: [one for one in objects if one["kind"] == kind] for kind in READ}
+    objects = [made for item in objects for made in _expanded(item)]
+    by_kind = {kind: [item for item in objects if item["kind"] == kind] for kind in READ}
     living = [one for one in by_kind["Pod"] if not _is_over(one)]
     addresses = frozenset(port for one in living for port in _ports(one["spec"]))
     pods = [(_pod(one, now, addresses), one) for one in living]
@@ -119,9 +119,9 @@ def _expanded(one: Raw) -> Iterable[Raw]:
 
 
 def _policy(objects: Iterable[Raw]) -> Raw:
-    for one in objects:
-        if one["kind"] == HEADER:
-            words = one["metadata"]["annotations"].get("tutti.dev/settings")
+    for item in objects:
+        if item["kind"] == HEADER:
+            words = item["metadata"]["annotations"].get("tutti.dev/settings")
             return json.loads(words)["policy"] if words else {}
     return {}
 

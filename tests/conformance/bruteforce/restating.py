@@ -30,7 +30,7 @@ def restated(whole: Raw, seed: int) -> Raw:
 def nudged(whole: Raw, seed: int) -> Raw | None:
     """One pod that waits asks for one byte less; None if none asks for many."""
     random, other = Random(seed), copy.deepcopy(whole)
-    waiting = [one for one in other["items"] if one["kind"] == "Pod"]
+    waiting = [item for item in other["items"] if item["kind"] == "Pod"]
     places = [
         (mapping, name)
         for mapping, name in _amounts({"items": waiting})
@@ -44,12 +44,12 @@ def nudged(whole: Raw, seed: int) -> Raw | None:
 
 
 def _amounts(whole: Raw) -> Iterator[Place]:
-    for one in whole["items"]:
-        if one["kind"] == "Node":
-            status = one.get("status") or {}
+    for item in whole["items"]:
+        if item["kind"] == "Node":
+            status = item.get("status") or {}
             offers = status.get("allocatable") or status.get("capacity") or {}
             yield from ((offers, name) for name in offers)
-        if one["kind"] == "Pod":
-            for container in one["spec"].get("containers") or []:
+        if item["kind"] == "Pod":
+            for container in item["spec"].get("containers") or []:
                 requests = (container.get("resources") or {}).get("requests") or {}
                 yield from ((requests, name) for name in requests)

@@ -33,4 +33,4 @@ def fails(kind: str, seed: int, whole: dict[str, Any]) -> bool:
         verdict = cases.judged(whole, seed, explains=explains, nudges=nudges)
     except (KeyError, IndexError, ValueError):
         return False  # a case too small to be one
-    return any(one.kind == kind for one in verdict.violations)
+    return any(violation.kind == kind for violation in verdict.violations)

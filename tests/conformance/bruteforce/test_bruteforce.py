@@ -20,9 +20,9 @@ SPEAKS_TO_THE_PROJECT = {"running.py"}
 def test_no_answer_about_a_small_cluster_is_wrong(first: int) -> None:
     results = [sampling.of_seed(seed) for seed in range(first, first + PART)]
     wrong = [
-        f"seed {result.seed}: {one.kind}: {one.says}"
+        f"seed {result.seed}: {violation.kind}: {violation.says}"
         for result in results
-        for one in result.verdict.violations
+        for violation in result.verdict.violations
     ]
     assert not wrong, "\n".join(wrong)
     assert any(result.verdict.is_proved for result in results)

@@ -44,7 +44,7 @@ def kinds(objects: list[Raw], *lines: Raw, proved: bool = True, **levels: int) -
     answer = {"proved": proved, "levels": admitted, "gangs": list(lines)}
     found = judge.judged(reading.cluster(objects, 0.0), answer)
     assert not found.skipped
-    return sorted({one.kind for one in found.violations})
+    return sorted({violation.kind for violation in found.violations})
 
 
 PAIR = [node("n0", "2"), group("g", minMember=2), pod("g-0", "1", "g"), pod("g-1", "1", "g")]
@@ -128,8 +128,8 @@ def test_the_oldest_of_the_placed_members_replace_lost_ones() -> None:
 def test_a_younger_member_fits_where_an_older_does_not() -> None:
     roles = [{"name": "u", "minMember": 1, "maxMember": 1}]
     objects = [node("n0", "2"), group("g", roles=roles), pod("g-0", "8", "g"), pod("g-1", "1", "g")]
-    for one in objects[2:]:
-        one["metadata"]["labels"]["tutti.dev/role"] = "u"
+    for item in objects[2:]:
+        item["metadata"]["labels"]["tutti.dev/role"] = "u"
     assert kinds(objects, line("g")) == ["left-out-gang/maxmember", "not-best/maxmember"]
 
 
@@ -152,8 +152,8 @@ def test_held_room_is_given_to_nobody_of_the_priority() -> None:
         pod("b", "1", nodeName="n1"),
         pod("late", "1"),
     ]
-    for one in objects[2:5]:
-        one["metadata"].update(when)
+    for item in objects[2:5]:
+        item["metadata"].update(when)
     assert kinds(objects, line("g"), line("late", "Pod")) == []
     objects[3]["metadata"] = {**objects[3]["metadata"], "creationTimestamp": "1970-01-01T00:00:00Z"}
     objects[4]["metadata"] = objects[3]["metadata"] | {"name": "g-1"}
@@ -196,8 +196,8 @@ def test_further_members_of_higher_priorities_take_new_nodes_first(
     beside = {"members": 0, "certainty": "proved"}
     advice = {"diagnosis": {"beside": beside, "minMember": None, "nodes": nodes}}
     told = {"gangs": [{"standing": {"gang": "default/w", "state": "waits"}, "advice": advice}]}
-    found = judge.judged_explanation(cluster, answer, told)
-    assert [one.kind for one in found] == expected
+    violations = judge.judged_explanation(cluster, answer, told)
+    assert [violation.kind for violation in violations] == expected
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,6 @@ def test_other_words_say_the_same() -> None:
 def test_a_case_is_made_small() -> None:
     whole = generating.manifests(1)
     small = shrinking.shrunk(
-        whole, lambda case: any(one["kind"] == "Node" for one in case["items"])
+        whole, lambda case: any(item["kind"] == "Node" for item in case["items"])
     )
-    assert [one["kind"] for one in small["items"]] == ["Node"]
+    assert [item["kind"] for item in small["items"]] == ["Node"]

@@ -15,7 +15,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 def present(objects: Iterable[Raw]) -> bool:
     """Whether members may change nodes for the better."""
-    return any(_wishes(one.get("spec") or {}) for one in objects)
+    return any(_wishes(item.get("spec") or {}) for item in objects)
 
 
 def _wishes(spec: Raw) -> bool:
@@ -24,7 +24,7 @@ def _wishes(spec: Raw) -> bool:
         any((affinity.get(kind) or {}).get(PREFERRED) for kind in affinity)
         # What a pod there requires of others draws newcomers, too.
         or has_rules(spec)
-        or any(one.get("whenUnsatisfiable") == "ScheduleAnyway" for one in spreads(spec))
+        or any(spread.get("whenUnsatisfiable") == "ScheduleAnyway" for spread in spreads(spec))
         or any(one.get("effect") == "PreferNoSchedule" for one in spec.get("taints") or [])
     )
 
@@ -48,7 +48,7 @@ def spreads(spec: Raw) -> list[Raw]:
 def hard_spreads(spec: Raw) -> list[Raw]:
     """Those that must hold."""
     return [
-        one
-        for one in spreads(spec)
-        if one.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"
+        spread
+        for spread in spreads(spec)
+        if spread.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"
     ]

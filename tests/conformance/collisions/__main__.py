@@ -42,17 +42,17 @@ def main(gangs: int, ordinary: int, nodes: int, rounds: int) -> None:
     Console(width=140).print(table)
 
 
-def _row(found: Figures) -> tuple[str, ...]:
+def _row(figures: Figures) -> tuple[str, ...]:
     return (
-        found.name,
-        f"{found.bindings}",
-        f"{found.ordinary}",
-        f"{found.by_gangs}",
-        f"{found.by_ordinary}",
-        f"{found.per_thousand:.1f}",
-        f"{found.visible}",
-        f"{found.rejected}",
-        f"{found.seconds:.0f}",
+        figures.name,
+        f"{figures.bindings}",
+        f"{figures.ordinary}",
+        f"{figures.by_gangs}",
+        f"{figures.by_ordinary}",
+        f"{figures.per_thousand:.1f}",
+        f"{figures.visible}",
+        f"{figures.rejected}",
+        f"{figures.seconds:.0f}",
     )
 
 

@@ -82,7 +82,7 @@ class Run:
         bound = binders(read_audit(self.rig.plane.audit_log))
         ordinary = sum(entry.user != self.user for entries in bound.values() for entry in entries)
         mine = f"was bound by {self.user} "
-        by_gangs = sum(mine in found.sentence for found in verdict.collisions)
+        by_gangs = sum(mine in collision.sentence for collision in verdict.collisions)
         return Figures(
             name=self.scheduler,
             bindings=verdict.bindings,
@@ -110,7 +110,7 @@ class Run:
         if self.completed() < len(self.load.names()):
             return False
         pods = self.rig.pods(namespace=NAMESPACE)
-        return all(each["status"]["phase"] in OVER for each in pods)
+        return all(pod["status"]["phase"] in OVER for pod in pods)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from tests.api.bodies import queue
 from tests.harness import operator_pod
 from tests.harness.browser.driver import chromium
-from tests.harness.builders import Part, gang, node, single, snapshot
+from tests.harness.builders import Part, gang, node, single, snapshot_of
 from tests.harness.console_process import tutti_ui
 from tests.harness.proxy import Proxy
 from tests.harness.rig import Rig, members, pod, pod_group
@@ -106,7 +106,7 @@ def hostile() -> str:
         gang(LONG).of(2, cpu=4),
         single(TURNED, cpu=64),
     ]
-    return dump.write(snapshot(*parts), dump.PlannerConfig("tutti", "ilp", Policy(), {}))
+    return dump.write(snapshot_of(*parts), dump.PlannerConfig("tutti", "ilp", Policy(), {}))
 
 
 @asynccontextmanager

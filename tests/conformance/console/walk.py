@@ -62,7 +62,7 @@ async def look(page: Page, addresses: dict[str, str], pictures: Path | None) -> 
                 await page.dark(is_dark=is_dark)
                 await show(page, address)
                 where = f"{name}, {width} pixels, {'dark' if is_dark else 'light'}"
-                faults += [f"{where}: {said}" for said in await axe.findings(page, source)]
+                faults += [f"{where}: {finding}" for finding in await axe.findings(page, source)]
                 wide = await page.evaluate("document.documentElement.scrollWidth")
                 if wide > width:
                     faults.append(f"{where}: the page is {wide} pixels wide")

@@ -213,7 +213,7 @@ def labelled_jobset(name: str, pods: int, cpu: int) -> Iterator[dict[str, Any]]:
 
 
 def bare_jobset(name: str, pods: int, cpu: int) -> dict[str, Any]:
-    """A JobSet whose template names no PodGroup, and which starts anew after a failure."""
+    """A JobSet whose template names no PodGroup, and which starts again after a failure."""
     job = _replicated_job("workers", pods, cpu=cpu)
     del job["template"]["spec"]["template"]["metadata"]
     spec = {"replicatedJobs": [job], "failurePolicy": {"maxRestarts": 3}}

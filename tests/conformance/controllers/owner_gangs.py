@@ -108,7 +108,7 @@ def one_by_one(rig: Rig) -> None:
 
 
 def ray_job(rig: Rig) -> None:
-    """A RayJob: its cluster starts whole, is suspended with it, and is made anew."""
+    """A RayJob: its cluster starts whole, is suspended with it, and is made again."""
     job = ray.rayjob_manifest("sum", schedulerName="tutti")
     job["spec"]["shutdownAfterJobFinishes"] = True  # else KubeRay does not suspend it
     rig.create(job)

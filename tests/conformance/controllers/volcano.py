@@ -1,4 +1,4 @@
-"""Volcano's controllers: a vcjob waits for its PodGroup, and starts anew after a failure."""
+"""Volcano's controllers: a vcjob waits for its PodGroup, and starts again after a failure."""
 
 from __future__ import annotations
 

@@ -272,21 +272,21 @@ def uid(rig: Rig, name: str) -> str:
 
 def uids(rig: Rig, job: str) -> set[str]:
     """The uids of the pods of a vcjob."""
-    return {uid_of(one) for one in pods(rig, job)}
+    return {uid_of(pod) for pod in pods(rig, job)}
 
 
 def bound(rig: Rig, job: str) -> list[dict[str, Any]]:
     """The pods of a vcjob that have a node."""
-    return [one for one in pods(rig, job) if "nodeName" in one["spec"]]
+    return [pod for pod in pods(rig, job) if "nodeName" in pod["spec"]]
 
 
 def pods(rig: Rig, job: str) -> list[dict[str, Any]]:
     """The pods of a vcjob that are not being deleted."""
     return [
-        one
-        for one in rig.pods()
-        if one["metadata"].get("labels", {}).get("volcano.sh/job-name") == job
-        and "deletionTimestamp" not in one["metadata"]
+        pod
+        for pod in rig.pods()
+        if pod["metadata"].get("labels", {}).get("volcano.sh/job-name") == job
+        and "deletionTimestamp" not in pod["metadata"]
     ]
 
 
@@ -320,17 +320,17 @@ def delete(rig: Rig, name: str) -> None:
 
 
 def leader_worker_set(rig: Rig) -> None:
-    """Each replica of a LeaderWorkerSet is a gang; a killed member starts its replica anew."""
+    """Each replica of a LeaderWorkerSet is a gang; a killed member starts its replica again."""
     sets = path("leaderworkerset.x-k8s.io/v1", "leaderworkersets")
     rig.create(lws_manifest("serve", replicas=2, size=3, cpu=2))
     rig.until(lambda: rig.bound() == 3, "the replica that fits starts whole")
     time.sleep(_QUIET_SECONDS)
-    placed = [one for one in rig.pods() if "nodeName" in one["spec"]]
+    placed = [pod for pod in rig.pods() if "nodeName" in pod["spec"]]
     assert len(annotated(placed, ANNOTATION)) == 1  # 6 of 10 CPUs; the other has no room
     victim = placed[-1]["metadata"]
     rig.delete("pod", victim["name"])
     rig.until(
-        lambda: victim["uid"] not in {uid_of(one) for one in rig.pods()} and rig.bound() == 3,
+        lambda: victim["uid"] not in {uid_of(pod) for pod in rig.pods()} and rig.bound() == 3,
         "a replica is whole",
     )
     rig.plane.request("DELETE", f"{sets}/serve")
@@ -355,10 +355,10 @@ def ray_job(rig: Rig) -> None:
 def ray_nodes(rig: Rig, job: str) -> list[bool]:
     """Whether the head and the workers of a RayJob have a node; its submitter comes later."""
     return [
-        "nodeName" in one["spec"]
-        for one in rig.pods()
-        if one["metadata"].get("labels", {}).get("ray.io/cluster", "").startswith(f"{job}-")
-        and "ray.io/node-type" in one["metadata"]["labels"]
+        "nodeName" in pod["spec"]
+        for pod in rig.pods()
+        if pod["metadata"].get("labels", {}).get("ray.io/cluster", "").startswith(f"{job}-")
+        and "ray.io/node-type" in pod["metadata"]["labels"]
     ]
 
 

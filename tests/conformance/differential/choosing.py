@@ -51,10 +51,10 @@ class Choice:
         """The node that the plan gives the pod."""
         made = plan(self.snapshot, BestFit(), BestFit(), Budget())
         (node,) = (
-            one.node
+            assignment.node
             for placed in made.placements
-            for one in placed.assignments
-            if one.uid == self.member.uid
+            for assignment in placed.assignments
+            if assignment.uid == self.member.uid
         )
         return str(node)
 
@@ -143,14 +143,18 @@ def _weighing(**weights: int) -> Callable[[Choice], frozenset[str]]:
     return lambda one: frozenset(map(str, feasible.best(one.snapshot, one.member, wrong)))
 
 
-def _lonely(one: Choice) -> frozenset[str]:
-    modest = tuple(replace(each, scored_terms=()) for each in one.snapshot.placed_pods)
-    return frozenset(map(str, feasible.best(replace(one.snapshot, placed_pods=modest), one.member)))
+def _lonely(choice: Choice) -> frozenset[str]:
+    modest = tuple(replace(pod, scored_terms=()) for pod in choice.snapshot.placed_pods)
+    return frozenset(
+        map(str, feasible.best(replace(choice.snapshot, placed_pods=modest), choice.member))
+    )
 
 
-def _staying(one: Choice) -> frozenset[str]:
-    kept = tuple(replace(each, terminating=False) for each in one.snapshot.placed_pods)
-    return frozenset(map(str, feasible.best(replace(one.snapshot, placed_pods=kept), one.member)))
+def _staying(choice: Choice) -> frozenset[str]:
+    kept = tuple(replace(pod, terminating=False) for pod in choice.snapshot.placed_pods)
+    return frozenset(
+        map(str, feasible.best(replace(choice.snapshot, placed_pods=kept), choice.member))
+    )
 
 
 # Wrong scores, of which each must be noticed.
@@ -175,7 +179,7 @@ def unnoticed(choices: Sequence[Choice]) -> list[str]:
     return [
         name
         for name, wrong in CONTROLS.items()
-        if not any(one.best.isdisjoint(wrong(one)) for one in choices)
+        if not any(choice.best.isdisjoint(wrong(choice)) for choice in choices)
     ]
 
 

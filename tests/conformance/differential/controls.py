@@ -41,7 +41,7 @@ class Control:
                 continue  # seen as it is
             key = id(case.objects)
             if key not in wrong:
-                wrong[key] = Reading(_changed(each, self.cluster) for each in case.objects)
+                wrong[key] = Reading(_changed(item, self.cluster) for item in case.objects)
             if differs(case, wrong[key].answer(pod)):
                 return case
         return None
@@ -127,9 +127,9 @@ def _unmerged(path: str, keys: str) -> Change:
             selector = each.get("labelSelector") or {}
             if "matchExpressions" in selector:
                 selector["matchExpressions"] = [
-                    one
-                    for one in selector["matchExpressions"]
-                    if one["key"] not in each.get(keys, ())
+                    expression
+                    for expression in selector["matchExpressions"]
+                    if expression["key"] not in each.get(keys, ())
                 ]
             each.pop(keys, None)
 
@@ -145,9 +145,9 @@ def _first(body: Manifest) -> None:
 def _known_claims(body: Manifest) -> None:
     """As if a claim that is not there were not needed."""
     body["spec"]["volumes"] = [
-        each
-        for each in body["spec"].get("volumes", ())
-        if each.get("persistentVolumeClaim", {}).get("claimName") != "no-such-claim"
+        volume
+        for volume in body["spec"].get("volumes", ())
+        if volume.get("persistentVolumeClaim", {}).get("claimName") != "no-such-claim"
     ]
 
 

@@ -35,7 +35,7 @@ def best(snapshot: Snapshot, member: Member, weights: Weights = WEIGHTS) -> froz
 
 
 def _others(snapshot: Snapshot, member: Member) -> list[PlacedPod]:
-    return [one for one in pod_classes.placed_pods(snapshot) if one.uid != member.uid]
+    return [pod for pod in pod_classes.placed_pods(snapshot) if pod.uid != member.uid]
 
 
 def _fits(

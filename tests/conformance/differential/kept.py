@@ -45,24 +45,24 @@ def kept(folder: Path = FOLDER) -> Iterator[Case]:
 
 def _told(case: Case) -> Iterator[Mapping[str, Any]]:
     """The objects without those that no pod here has to do with."""
-    pods = [each for each in case.objects if each["kind"] == "Pod"]
+    pods = [item for item in case.objects if item["kind"] == "Pod"]
     claimed = {
         (pod["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"])
         for pod in (*pods, case.pod)
         for volume in pod["spec"].get("volumes", ())
         if "persistentVolumeClaim" in volume
     }
-    for each in case.objects:
-        metadata, kind = each["metadata"], each["kind"]
+    for item in case.objects:
+        metadata, kind = item["metadata"], item["kind"]
         if kind == "PersistentVolumeClaim":
             if (metadata["namespace"], metadata["name"]) in claimed:
-                yield each
+                yield item
         elif kind == "PersistentVolume":
-            claim = each["spec"].get("claimRef", {})
+            claim = item["spec"].get("claimRef", {})
             if (claim.get("namespace"), claim.get("name")) in claimed:
-                yield each
+                yield item
         elif claimed or kind not in STORAGE:
-            yield each
+            yield item
 
 
 def _brief(body: Mapping[str, Any]) -> dict[str, Any]:

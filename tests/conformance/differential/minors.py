@@ -27,7 +27,7 @@ def as_older(objects: Sequence[Manifest], pod: Manifest) -> tuple[list[Manifest]
     """
     if chosen_k8s() != "1.36":
         return list(objects), pod
-    counted = [_counted(each) if each["kind"] == "Pod" else each for each in objects]
+    counted = [_counted(item) if item["kind"] == "Pod" else item for item in objects]
     return counted, _selecting(pod)
 
 
@@ -53,7 +53,7 @@ def _selects_what_lacks_all(selector: Manifest) -> bool:
     return (
         bool(expressions)
         and not selector.get("matchLabels")
-        and all(each["operator"] in _OF_WHAT_LACKS for each in expressions)
+        and all(expression["operator"] in _OF_WHAT_LACKS for expression in expressions)
     )
 
 
@@ -74,7 +74,7 @@ def _counted(pod: Manifest) -> Manifest:
         for each in status.get(kind) or ()
     }
     conditions = status.get("conditions") or ()
-    pending = next((each for each in conditions if each["type"] == _RESIZE), None)
+    pending = next((condition for condition in conditions if condition["type"] == _RESIZE), None)
     refused = pending is not None and pending.get("reason") == "Infeasible"
     counted = copy.deepcopy(pod)
     spec, status = counted["spec"], counted["status"]
@@ -90,13 +90,14 @@ def _counted(pod: Manifest) -> Manifest:
             resources["requests"] = _most(asked, about.get("allocatedResources", {}), has)
     for kind in ("initContainerStatuses", "containerStatuses"):
         status.pop(kind, None)
-    status["conditions"] = [each for each in conditions if each["type"] != _RESIZE]
+    status["conditions"] = [condition for condition in conditions if condition["type"] != _RESIZE]
     return counted
 
 
 def _most(*amounts: Mapping[str, str]) -> dict[str, str]:
     """The largest quantity of each resource."""
-    names = {name for each in amounts for name in each}
+    names = {name for amount in amounts for name in amount}
     return {
-        name: max((each[name] for each in amounts if name in each), key=nanos) for name in names
+        name: max((amount[name] for amount in amounts if name in amount), key=nanos)
+        for name in names
     }

@@ -49,8 +49,8 @@ class Reading:
 
     def picture(self, pod: Mapping[str, Any]) -> tuple[Snapshot, Member]:
         """The Snapshot in which it alone waits, and the pod as a member."""
-        one = _read([{"apiVersion": "v1", "kind": "Pod", **pod}])
-        (member,) = one.members
+        objects = _read([{"apiVersion": "v1", "kind": "Pod", **pod}])
+        (member,) = objects.members
         known = replace(self._found, members=(*self._found.members, member))
         snapshot = snapshot_of(known)
         (member,) = (
@@ -73,7 +73,9 @@ def placed(objects: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
     """The plan for all who wait: the node of each pod's name."""
     made = plan(snapshot_of(_read(objects)), load("ilp"), BestFit(), Budget())
     return {
-        each.pod.name: str(each.node) for found in made.placements for each in found.assignments
+        assignment.pod.name: str(assignment.node)
+        for placement in made.placements
+        for assignment in placement.assignments
     }
 
 

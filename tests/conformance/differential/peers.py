@@ -105,8 +105,8 @@ def _namespaces(draw: Draw) -> list[str]:
 
 
 def _teams(draw: Draw) -> Manifest:
-    found: Manifest = draw(TEAMS)
-    return found
+    manifest: Manifest = draw(TEAMS)
+    return manifest
 
 
 def even(draw: Draw, pod: Manifest) -> None:
@@ -119,18 +119,18 @@ def even(draw: Draw, pod: Manifest) -> None:
 
 def _constraint(draw: Draw) -> Manifest:
     must = draw(among((True,) * 7 + (False,)))
-    found: Manifest = {
+    manifest: Manifest = {
         "maxSkew": draw(among((1, 1, 1, 2, 5))),
         "topologyKey": draw(among(TOPOLOGIES)),
         "whenUnsatisfiable": "DoNotSchedule" if must else "ScheduleAnyway",
     }
     if (wanted := selector(draw)) is not None:
-        found["labelSelector"] = wanted
+        manifest["labelSelector"] = wanted
     if must and (least := draw(among((None, None, 1, 2, 3, 4)))) is not None:
-        found["minDomains"] = least
+        manifest["minDomains"] = least
     for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         if (said := draw(among((None, None, "Honor", "Ignore")))) is not None:
-            found[policy] = said
+            manifest[policy] = said
     if draw(among((False,) * 2 + (True,))):
-        found["matchLabelKeys"] = [draw(among(("rev", "rev", "rev", "app", "ghost")))]
-    return found
+        manifest["matchLabelKeys"] = [draw(among(("rev", "rev", "rev", "app", "ghost")))]
+    return manifest

@@ -101,21 +101,21 @@ def _keep_ports(residents: Sequence[Manifest]) -> None:
     kube-scheduler keeps the ports of a node as a set (``HostPortInfo``): of two pods pinned to one
     port, which no kubelet admits, the first that ends frees it for both, until a restart.
     """
-    for one in residents:
+    for resident in residents:
         others = (
             other
             for other in residents
-            if other is not one and other["spec"]["nodeName"] == one["spec"]["nodeName"]
+            if other is not resident and other["spec"]["nodeName"] == resident["spec"]["nodeName"]
         )
-        if not _ports(one).isdisjoint(port for other in others for port in _ports(other)):
-            one["status"]["phase"] = "Running"
+        if not _ports(resident).isdisjoint(port for other in others for port in _ports(other)):
+            resident["status"]["phase"] = "Running"
 
 
 def _ports(pod: Manifest) -> set[tuple[str, int]]:
     spec = pod["spec"]
     containers = (*spec["containers"], *spec.get("initContainers", ()))
     name = "containerPort" if spec.get("hostNetwork") else "hostPort"
-    ports = (port for each in containers for port in each.get("ports", ()))
+    ports = (port for container in containers for port in container.get("ports", ()))
     return {(port["protocol"], port[name]) for port in ports if port.get(name)}
 
 
@@ -200,8 +200,8 @@ def _resize(draw: Draw, pod: Manifest) -> Manifest:
         if draw(st.booleans()):
             about["resources"] = {"requests": {"cpu": draw(amounts)}}
         statuses.append(about)
-    found: Manifest = {"containerStatuses": statuses}
+    manifest: Manifest = {"containerStatuses": statuses}
     if (reason := draw(among((None, "Infeasible", "Deferred")))) is not None:
         line = {"type": "PodResizePending", "status": "True", "reason": reason}
-        found["conditions"] = [line]
-    return found
+        manifest["conditions"] = [line]
+    return manifest

@@ -112,7 +112,9 @@ class Stage:
             await self._send("PATCH", _path(node), taints, _MERGE)
         await self.create(scene.beside)
         residents = await self.create(scene.residents, may_refuse=True)
-        statuses = {each["metadata"]["name"]: each["status"] for each in scene.residents}
+        statuses = {
+            resident["metadata"]["name"]: resident["status"] for resident in scene.residents
+        }
         await asyncio.gather(*(self._become(pod, statuses) for pod in residents))
         await self._until_heard()
 
@@ -151,9 +153,9 @@ class Stage:
         paths += [f"/apis/storage.k8s.io/v1/{each}" for each in SEEN_STORAGE]
         lists = await asyncio.gather(*(self._send("GET", path) for path in paths))
         return [
-            {"apiVersion": one["apiVersion"], "kind": one["kind"].removesuffix("List"), **each}
+            {"apiVersion": one["apiVersion"], "kind": one["kind"].removesuffix("List"), **item}
             for one in lists
-            for each in one["items"]
+            for item in one["items"]
         ]
 
     async def clear(self) -> None:
@@ -170,7 +172,7 @@ class Stage:
         self, objects: Iterable[Manifest], *, may_refuse: bool = False
     ) -> list[Manifest]:
         """Create side by side; answers what the API server made of those it took."""
-        made = await asyncio.gather(*(self._create(each, may_refuse) for each in objects))
+        made = await asyncio.gather(*(self._create(item, may_refuse) for item in objects))
         return [each for each in made if each is not None]
 
     async def remove(self, pod: Manifest) -> None:
@@ -249,12 +251,12 @@ async def stage(plane: ControlPlane, kind: type[Oracle] = Oracle) -> AsyncIterat
         door.server, headers=door.headers, connector=connector
     ) as session:
         oracle = kind(plane, session)
-        made = Stage(session, oracle)
+        stage = Stage(session, oracle)
         await asyncio.to_thread(plane.create_namespace, "kube-system")
-        await made.found()
+        await stage.found()
         await oracle.start()
         try:
-            yield made
+            yield stage
         finally:
             await oracle.stop()
 

@@ -36,16 +36,16 @@ def sentences(case: Case, ours: Ours) -> Iterator[str]:
     if case.answer.message:
         yield f"kube-scheduler says: {case.answer.message}"
     differing = case.answer.nodes ^ ours.nodes
-    for each in case.objects:
-        name = each["metadata"]["name"]
-        if each["kind"] == "Node" and name in differing:
+    for item in case.objects:
+        name = item["metadata"]["name"]
+        if item["kind"] == "Node" and name in differing:
             about = {
-                key: each["spec"][key] for key in ("taints", "unschedulable") if key in each["spec"]
+                key: item["spec"][key] for key in ("taints", "unschedulable") if key in item["spec"]
             }
-            labels = each["metadata"].get("labels", {})
-            yield f"  {name}: {labels} {about} {each['status']['allocatable']}"
-        elif each["kind"] == "Pod" and each["spec"].get("nodeName") in differing:
-            yield f"  {each['spec']['nodeName']} has {_flat(_brief(each))}"
+            labels = item["metadata"].get("labels", {})
+            yield f"  {name}: {labels} {about} {item['status']['allocatable']}"
+        elif item["kind"] == "Pod" and item["spec"].get("nodeName") in differing:
+            yield f"  {item['spec']['nodeName']} has {_flat(_brief(item))}"
 
 
 def _brief(pod: Mapping[str, Any]) -> dict[str, Any]:

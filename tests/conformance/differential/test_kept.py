@@ -98,8 +98,8 @@ def test_nobody_whose_port_a_neighbour_has_as_well_has_ended() -> None:
     ports = [
         (pod["spec"]["nodeName"], port["protocol"], port["hostPort"], pod["status"]["phase"])
         for pod in scene(88, 0).residents
-        for each in pod["spec"]["containers"]
-        for port in each.get("ports", ())
+        for container in pod["spec"]["containers"]
+        for port in container.get("ports", ())
     ]
     assert ("n1", "TCP", 81, "Succeeded") not in ports
     assert ports.count(("n1", "TCP", 81, "Running")) == 2

@@ -82,13 +82,13 @@ async def carried_out(stage: Stage, scene: Scene, plans: Plans) -> None:
         groups: list[Manifest] = []
         for name, members in gangs(scene.number).items():
             try:
-                made = [await stage.rehearse(each) for each in members]
+                made = [await stage.rehearse(member) for member in members]
             except RefusedError:
                 continue
-            waiting |= {each["metadata"]["name"]: each for each in members}
+            waiting |= {member["metadata"]["name"]: member for member in members}
             groups += [_group(name, members), *made]
         plans.plans += 1
-        plans.gangs += sum(each["kind"] == "PodGroup" for each in groups)
+        plans.gangs += sum(group["kind"] == "PodGroup" for group in groups)
         placed = ours.placed([*objects, *groups])
         plans.placed += len({name.rpartition("-")[0] for name in placed})
         bound = {name: await stage.bind(waiting[name], node) for name, node in placed.items()}

@@ -30,8 +30,8 @@ def nodes(draw: Draw, pod: Manifest) -> None:
     rows.node_affinity(draw, drawn_on)
     required = drawn_on["spec"]["affinity"]["nodeAffinity"][peers.REQUIRED]
     terms = [
-        {"weight": draw(among(WEIGHTS)), "preference": each}
-        for each in required["nodeSelectorTerms"]
+        {"weight": draw(among(WEIGHTS)), "preference": term}
+        for term in required["nodeSelectorTerms"]
     ]
     pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})[PREFERRED] = terms
 
@@ -59,16 +59,16 @@ def apart(draw: Draw, pod: Manifest) -> None:
 def even(draw: Draw, pod: Manifest) -> None:
     """Soft topology spread."""
     peers.even(draw, pod)
-    for each in pod["spec"]["topologySpreadConstraints"]:
-        each["whenUnsatisfiable"] = "ScheduleAnyway"
-        each.pop("minDomains", None)
+    for constraint in pod["spec"]["topologySpreadConstraints"]:
+        constraint["whenUnsatisfiable"] = "ScheduleAnyway"
+        constraint.pop("minDomains", None)
 
 
 def required(draw: Draw, pod: Manifest) -> None:
     """Required affinity, which draws others once the pod has a node."""
-    found: Manifest = {"spec": {}}
-    peers.near(draw, found)
-    terms = found["spec"]["affinity"]["podAffinity"]
+    manifest: Manifest = {"spec": {}}
+    peers.near(draw, manifest)
+    terms = manifest["spec"]["affinity"]["podAffinity"]
     pod["spec"].setdefault("affinity", {}).setdefault("podAffinity", {}).update(terms)
 
 

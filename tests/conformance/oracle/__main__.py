@@ -44,14 +44,14 @@ class Tally:
     wrong: list[int] = field(default_factory=list)  # their seeds
     without_answer: list[int] = field(default_factory=list)  # likewise
 
-    def add(self, seed: int, found: Comparison, seconds: float) -> None:
+    def add(self, seed: int, comparison: Comparison, seconds: float) -> None:
         """Count one comparison."""
         self.runs += 1
-        self.contended += found.is_contended
-        self.proved += found.is_proved
-        self.bounded += found.is_bounded
+        self.contended += comparison.is_contended
+        self.proved += comparison.is_proved
+        self.bounded += comparison.is_bounded
         self.seconds += seconds
-        if found.wrong:
+        if comparison.wrong:
             self.wrong.append(seed)
 
     def add_without_answer(self, seed: int, seconds: float) -> None:
@@ -119,9 +119,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _tell(name: str, seed: int, found: Comparison, strategy: Strategy) -> None:
+def _tell(name: str, seed: int, comparison: Comparison, strategy: Strategy) -> None:
     """Say what is wrong, with the smallest Problem that shows it."""
-    for sentence in found.wrong:
+    for sentence in comparison.wrong:
         print(f"{name} {seed}: {sentence}", flush=True)
     if name.startswith(PROBLEMS):
         small = smaller.smallest(instances.problem(seed), lambda one: _is_wrong(one, strategy))

@@ -141,9 +141,9 @@ class Reading:
     def _placed(self, plan: Plan, above: int) -> list[tuple[Member, NodeName]]:
         """Whom the plan gives a node, of the gangs above a level."""
         nodes = {
-            one.uid: one.node
+            assignment.uid: assignment.node
             for placement in plan.placements
-            for one in placement.assignments
+            for assignment in placement.assignments
             if self._levels[placement.gang] > above
         }
         members = (member for gang in self._snapshot.gangs for member in gang.members)
@@ -166,7 +166,7 @@ class Reading:
         """
         waiting = [member for gang in self._snapshot.gangs for member in self._ready(gang)]
         rules = [member.shape.rules for member in waiting]
-        if any(one.affinity or one.spread for one in rules):
+        if any(rule.affinity or rule.spread for rule in rules):
             return
         seated = self._placed(plan, above=min(self._levels.values()) - 1)
         placed = {member.uid for member, _ in seated}
@@ -311,13 +311,13 @@ def _may_run(member: Member, node: Node) -> bool:
 
 
 def _holdings(
-    held: Reservation, gangs: Mapping[GangKey, Gang]
+    reservation: Reservation, gangs: Mapping[GangKey, Gang]
 ) -> Iterator[tuple[str, Counter[str]]]:
     """What a Reservation keeps free: its members' own, and for a slot the most of its role."""
-    members = {member.uid: member for member in gangs[held.gang].members}
-    for entry in held.entries:
+    members = {member.uid: member for member in gangs[reservation.gang].members}
+    for entry in reservation.entries:
         yield entry.node, _taken(members[entry.uid])
-    for slots in held.slots:
+    for slots in reservation.slots:
         most = Counter[str]()
         for member in members.values():
             if member.role == slots.role:

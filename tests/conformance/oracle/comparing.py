@@ -54,26 +54,26 @@ def planned(snapshot: Snapshot, policy: Policy, strategy: Strategy) -> Compariso
     return judged(snapshot, policy, plan(snapshot, strategy, BestFit(), Budget(), policy))
 
 
-def judged(snapshot: Snapshot, policy: Policy, made: Plan) -> Comparison:
+def judged(snapshot: Snapshot, policy: Policy, plan: Plan) -> Comparison:
     """What is wrong with a plan, and with what it says of itself."""
-    if broken := plan_checks.violations(snapshot, made):
-        return Comparison(broken, is_proved=made.proved, is_contended=True)
+    if broken := plan_checks.violations(snapshot, plan):
+        return Comparison(broken, is_proved=plan.proved, is_contended=True)
     reading = Reading(snapshot, policy)
-    stages = [(stage, optimum(stage.case)) for stage in reading.stages(made)]
+    stages = [(stage, optimum(stage.case)) for stage in reading.stages(plan)]
     off = [
-        f"admits {_said(stage.found)}, the optimum is {_said(best)}; proved: {made.proved}"
+        f"admits {_said(stage.found)}, the optimum is {_said(best)}; proved: {plan.proved}"
         for stage, best in stages
         # Without a proof there is a second look, which may find who follows somebody of below.
-        if stage.found != best and (made.proved or stage.found < best)
+        if stage.found != best and (plan.proved or stage.found < best)
     ]
     return Comparison(
         wrong=(
             *off,
-            *_overclaimed(reading, made),
-            *_misplaced(reading, made),
-            *reading.joinable(made),
+            *_overclaimed(reading, plan),
+            *_misplaced(reading, plan),
+            *reading.joinable(plan),
         ),
-        is_proved=made.proved,
+        is_proved=plan.proved,
         is_contended=any(
             sum(value for _, value in best) < sum(ask.value for ask in stage.case.asks)
             for stage, best in stages
@@ -81,17 +81,21 @@ def judged(snapshot: Snapshot, policy: Policy, made: Plan) -> Comparison:
     )
 
 
-def _overclaimed(reading: Reading, made: Plan) -> Iterator[str]:
+def _overclaimed(reading: Reading, plan: Plan) -> Iterator[str]:
     """Where the plan is proved, and more could start beside those who were decided on later."""
-    for stage in reading.stages(made) if made.proved else ():
+    for stage in reading.stages(plan) if plan.proved else ():
         best = optimum(stage.later, down_to=stage.found[-1][0])
         if best != stage.found:
             yield f"it is proved, and beside all that came later the optimum is {_said(best)}"
 
 
-def _misplaced(reading: Reading, made: Plan) -> Iterator[str]:
+def _misplaced(reading: Reading, plan: Plan) -> Iterator[str]:
     """Whether somebody is where, by the oracle's word, not all of them may be."""
-    nodes = {one.pod.name: one.node for each in made.placements for one in each.assignments}
+    nodes = {
+        assignment.pod.name: assignment.node
+        for placement in plan.placements
+        for assignment in placement.assignments
+    }
     if sum(value for _, value in optimum(reading.carried_out(nodes))) != len(nodes):
         yield "not everybody may be where the plan says"
 

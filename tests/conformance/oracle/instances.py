@@ -74,8 +74,8 @@ def problem(seed: int) -> Problem:
             chance.choice(demands) if is_twin else _demand(chance, shapes, levels, value)
         )
     rules = drawn(chance, nodes, shapes) if seed % 2 else NO_RULES
-    made = Problem(free, requests, allowed, tuple(demands), rules)
-    return capping.capped(Random(f"caps {seed}"), made) if is_capped(seed) else made
+    problem = Problem(free, requests, allowed, tuple(demands), rules)
+    return capping.capped(Random(f"caps {seed}"), problem) if is_capped(seed) else problem
 
 
 def is_capped(seed: int) -> bool:

@@ -1,6 +1,6 @@
 """What the members of a Snapshot ask of other pods, in words of the oracle's own.
 
-Selectors, namespaces, domains and who is there already are read here anew, from what Kubernetes
+Selectors, namespaces, domains and who is there already are read here again, from what Kubernetes
 documents of required affinity, anti-affinity and topology spread; planning has its own code.
 """
 
@@ -161,8 +161,8 @@ class Neighbourhood:
                 or (
                     peers.namespace_labels is not None
                     and all(
-                        _holds(one, self._spaces.get(namespace, {}))
-                        for one in peers.namespace_labels
+                        _holds(label, self._spaces.get(namespace, {}))
+                        for label in peers.namespace_labels
                     )
                 )
             )

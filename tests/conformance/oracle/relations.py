@@ -72,9 +72,9 @@ def _promising(chance: Random, rules: Rules, nodes: int, shapes: int) -> Rules:
     made = replace(rules, domain_counts=domain_counts, reserved=(*rules.reserved, spot))
     free = np.zeros((nodes, 1), dtype=np.int64)
     anywhere = np.ones((shapes, nodes), dtype=np.bool_)
-    asked = Problem(free, free[:1].repeat(shapes, axis=0), anywhere, (), made)
+    problem = Problem(free, free[:1].repeat(shapes, axis=0), anywhere, (), made)
     nobody = Solution(Outcome.HEURISTIC, ())
-    return rules if any(broken_rules(case_of(asked), nobody)) else made
+    return rules if any(broken_rules(case_of(problem), nobody)) else made
 
 
 def _joined(domain_count: DomainCount, spot: Placed) -> DomainCount:

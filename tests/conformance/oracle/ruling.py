@@ -25,22 +25,22 @@ SPACES = (space(NAMESPACE, team="red"), space(OTHER, team="blue"))
 TOPOLOGIES = ("zone", "zone", "hostname")
 
 
-def node(chance: Random, made: NodeBuilder) -> NodeBuilder:
+def node(chance: Random, node: NodeBuilder) -> NodeBuilder:
     """In a zone, mostly, and now and then with another scheduler's pod, which may want distance."""
-    name = str(made.made.name)
+    name = str(node.made.name)
     if chance.random() < 0.95:
-        made = made.labelled(hostname=name)
+        node = node.labelled(hostname=name)
     if chance.random() < 0.9:
-        made = made.labelled(zone=chance.choice(ZONES))
+        node = node.labelled(zone=chance.choice(ZONES))
     for number in range(chance.choice([0, 0, 0, 1, 2])):
         far = [_distance(chance)] if chance.random() < 0.3 else []
         where = chance.choice([NAMESPACE, NAMESPACE, OTHER])
         app = chance.choice(APPS)
-        made = made.hosting(f"{name}-guest-{number}", *far, namespace=where, app=app)
+        node = node.hosting(f"{name}-guest-{number}", *far, namespace=where, app=app)
         if chance.random() < 0.2:
-            *others, last = made.others
-            made = replace(made, others=(*others, replace(last, terminating=True)))
-    return made
+            *others, last = node.others
+            node = replace(node, others=(*others, replace(last, terminating=True)))
+    return node
 
 
 def gang(chance: Random, made: GangBuilder) -> GangBuilder:

@@ -57,7 +57,8 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
     for i in range(len(problem.free)):
         free, allowed = np.delete(problem.free, i, axis=0), np.delete(problem.allowed, i, axis=1)
         domain_counts = tuple(
-            replace(each, domain=np.delete(each.domain, i)) for each in problem.rules.domain_counts
+            replace(count, domain=np.delete(count.domain, i))
+            for count in problem.rules.domain_counts
         )
         promised = tuple(
             spot._replace(node=spot.node - (spot.node > i))

@@ -14,7 +14,7 @@ from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName
 from tutti.model.shapes import Toleration
 
-from ...harness.builders import gang, node, reservation, single, snapshot
+from ...harness.builders import gang, node, reservation, single, snapshot_of
 from . import ruling
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def cluster(seed: int) -> Snapshot:
     gangs = [_gang(chance, f"g{number}", axes) for number in range(chance.choice([2, 4, 5, 6, 6]))]
     if is_ruled(seed):
         rules = Random(f"rules {seed}")
-        nodes = [ruling.node(rules, made) for made in nodes]
-        gangs = [ruling.gang(rules, made) for made in gangs]
+        nodes = [ruling.node(rules, node) for node in nodes]
+        gangs = [ruling.gang(rules, gang) for gang in gangs]
         gangs = ruling.following(Random(f"following {seed}"), gangs)
-    started = [_started(chance, made, names) for made in gangs]
+    started = [_started(chance, gang, names) for gang in gangs]
     held = [_held(chance, made, names) for made in started if _may_be_held(chance, made)]
-    return snapshot(*nodes, *started, *held, *ruling.SPACES, at=NOW)
+    return snapshot_of(*nodes, *started, *held, *ruling.SPACES, at=NOW)
 
 
 def is_ruled(seed: int) -> bool:
@@ -117,24 +117,24 @@ def _gang(chance: Random, name: str, axes: tuple[str, ...]) -> GangBuilder:
     return made.priority(chance.choice([0, 0, 1, 2])).but(created=born)
 
 
-def _started(chance: Random, made: GangBuilder, names: list[str]) -> GangBuilder:
+def _started(chance: Random, gang: GangBuilder, names: list[str]) -> GangBuilder:
     """Now and then a gang that runs whole, wherever it came to lie."""
     if chance.random() >= 0.15:
-        return made
-    return made.bound_on(*(chance.choice(names) for _ in made.members))
+        return gang
+    return gang.bound_on(*(chance.choice(names) for _ in gang.members))
 
 
-def _may_be_held(chance: Random, made: GangBuilder) -> bool:
-    is_waiting = all(member.node is None for member in made.members)
-    return is_waiting and not made.made.is_single and chance.random() < 0.1
+def _may_be_held(chance: Random, gang: GangBuilder) -> bool:
+    is_waiting = all(member.node is None for member in gang.members)
+    return is_waiting and not gang.made.is_single and chance.random() < 0.1
 
 
-def _held(chance: Random, made: GangBuilder, names: list[str]) -> Reservation:
+def _held(chance: Random, gang: GangBuilder, names: list[str]) -> Reservation:
     """A standing Reservation of a gang that waits, and now and then of members yet to come."""
-    entries = [(member.key.name, chance.choice(names)) for member in made.members]
+    entries = [(member.key.name, chance.choice(names)) for member in gang.members]
     slots = (
         [SlotReservation(NodeName(chance.choice(names)), "worker", 1)]
         if chance.random() < 0.3
         else []
     )
-    return reservation(made, *entries, slots=slots)
+    return reservation(gang, *entries, slots=slots)

@@ -147,9 +147,9 @@ def test_every_broken_promise_of_an_answer_is_named(
     shares: tuple[tuple[Share, ...], ...], sentence: str
 ) -> None:
     pair = Demand(2, (Part(0, 0, 2), Part(0, 1, 1)), (1, 1), DemandLevel(0), 2)
-    asked = problem_of([[4], [4]], [[1]], gang(3), pair)
-    asked = replace(asked, allowed=np.array([[True, False]]))
-    found = faults(asked, Solution(Outcome.PROVED, shares))
+    problem = problem_of([[4], [4]], [[1]], gang(3), pair)
+    problem = replace(problem, allowed=np.array([[True, False]]))
+    found = faults(problem, Solution(Outcome.PROVED, shares))
     assert (sentence in " ".join(found)) if sentence else not found
 
 

@@ -15,7 +15,7 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...harness.builders import NAMESPACE, gang, node, peers, reservation, snapshot, space, term
+from ...harness.builders import NAMESPACE, gang, node, peers, reservation, snapshot_of, space, term
 from . import snapshots
 from .__main__ import on_snapshot
 from .admission import Reading
@@ -36,7 +36,7 @@ def place(name: str, zone: str = "", cpu: int = 9) -> NodeBuilder:
 
 def admitted(*parts: Part) -> int:
     """How many gangs can start."""
-    ((_, value),) = optimum(Reading(snapshot(*parts), Policy(Objective.GANGS)).case())
+    ((_, value),) = optimum(Reading(snapshot_of(*parts), Policy(Objective.GANGS)).case())
     return value
 
 
@@ -45,9 +45,9 @@ def test_members_keep_apart_from_each_other_and_from_those_who_are_there() -> No
     nodes = [place("n1"), place("n2"), place("n3")]
     assert admitted(*nodes, train.apart("hostname")) == 1
     assert admitted(*nodes[:2], train.apart("hostname")) == 0
-    taken = place("n3").hosting("guest", app="x")
-    assert admitted(*nodes[:2], taken, train.apart("hostname")) == 1
-    assert admitted(*nodes[:2], taken, train.apart("hostname", X)) == 0
+    node = place("n3").hosting("guest", app="x")
+    assert admitted(*nodes[:2], node, train.apart("hostname")) == 1
+    assert admitted(*nodes[:2], node, train.apart("hostname", X)) == 0
 
 
 def test_others_keep_members_away_in_their_whole_domain_if_they_have_one() -> None:
@@ -153,7 +153,7 @@ def test_a_proof_that_pods_of_a_later_round_refute_is_caught() -> None:
     follower = gang("w").of(1, cpu=6).near("zone", peers(app="x")).priority(2)
     leader = gang("b").of(1, cpu=1).labelled(app="x")
     nodes = place("n1", "a", cpu=1), place("n2", "b", cpu=7), node("n3", gpu=2)
-    seen, policy = snapshot(*nodes, grown, follower, leader), Policy(Objective.GANGS)
+    seen, policy = snapshot_of(*nodes, grown, follower, leader), Policy(Objective.GANGS)
     made = plan(seen, STRATEGIES["ilp"](), BestFit(), Budget(), policy)
     assert judged(seen, policy, made).wrong == ()
     said = judged(seen, policy, replace(made, proved=True)).wrong

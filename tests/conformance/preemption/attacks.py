@@ -110,11 +110,11 @@ def _outside(state: State, chance: Random, event: int) -> State:
     return replace(state, world=replace(state.world, teams=teams))
 
 
-def _breaches(before: State, made: Plan) -> Iterator[str]:
-    after, now = made.state, before.now
+def _breaches(before: State, plan: Plan) -> Iterator[str]:
+    after, now = plan.state, before.now
     world = before.world
     old, new = (rules.measure(world, s.running, now) for s in (before, after))
-    ends_any = any(ended.victims for ended in made.ended)
+    ends_any = any(ended.victims for ended in plan.ended)
     if ends_any and new <= old:
         yield f"a plan that ends gangs does not raise the measure: {old} and {new}"
     for room in after.room(once_gone=True):
@@ -122,7 +122,7 @@ def _breaches(before: State, made: Plan) -> Iterator[str]:
             yield "a node is given twice"
     ran = {j.name for j in after.running}
     gone = Counter[str]()
-    for ended in made.ended:
+    for ended in plan.ended:
         if ended.claimant not in ran:
             yield f"gangs end for {ended.claimant}, which does not start"
         gone.update(name for name, number in ended.victims if number == 0)

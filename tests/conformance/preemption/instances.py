@@ -31,7 +31,7 @@ def job(chance: Random, world: World, name: str, since: int) -> Job:
     leaves = [n for n in world.teams if all(t.parent != n for t in world.teams.values())]
     team = TOP if not leaves or chance.random() < 0.08 else chance.choice(leaves)
     each = tuple(chance.choice((0, 1, 1, 1, 2, 3)) for _ in world.resources)
-    found = Job(
+    job = Job(
         name,
         team,
         chance.choice((0, 0, 1, 2)),
@@ -42,8 +42,8 @@ def job(chance: Random, world: World, name: str, since: int) -> Job:
         since=since,
     )
     if chance.random() < 0.1:
-        return replace(found, members=1, wishes=0, single=True)
-    return found
+        return replace(job, members=1, wishes=0, single=True)
+    return job
 
 
 def _teams(chance: Random, resources: int) -> dict[str, Team]:

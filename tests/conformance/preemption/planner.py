@@ -110,9 +110,9 @@ def differences(state: State, claimed: Claimed) -> Iterator[str]:
         yield from _unmet(state)
 
 
-def _wrong_victims(state: State, job: Job, right: rules.Claim, made: Claim) -> Iterator[str]:
+def _wrong_victims(state: State, job: Job, right: rules.Claim, claim: Claim) -> Iterator[str]:
     """Victims that may not end, or that cost more than others."""
-    ended = victims(state, made)
+    ended = victims(state, claim)
     single = {(name, n) for name, n in ended if n == 0 or (name, 0) not in ended}
     if not single <= right.items:
         yield f"{job.name} ends {sorted(single - right.items)}, which it may not"
@@ -122,12 +122,12 @@ def _wrong_victims(state: State, job: Job, right: rules.Claim, made: Claim) -> I
         return
     cost = rules.cost(state.world, state.running, ended, state.now)
     least = rules.cost(state.world, state.running, best[0], state.now)
-    if cost[0] != made.cost:
-        yield f"{job.name} says {made.cost}, and its victims cost {cost[0]}"
-    if made.is_proved and cost[:3] != least[:3]:
+    if cost[0] != claim.cost:
+        yield f"{job.name} says {claim.cost}, and its victims cost {cost[0]}"
+    if claim.is_proved and cost[:3] != least[:3]:
         yield f"{job.name} ends {sorted(ended)} for {cost[:3]}, and {least} suffices"
-    if made.bound > least[0]:
-        yield f"{job.name} has the bound {made.bound}, and {least} suffices"
+    if claim.bound > least[0]:
+        yield f"{job.name} has the bound {claim.bound}, and {least} suffices"
 
 
 def _wrong_nodes(
@@ -153,11 +153,11 @@ def _unmet(state: State) -> Iterator[str]:
             yield f"{job.name} claims nothing, and could"
 
 
-def victims(state: State, made: Claim) -> frozenset[Item]:
+def victims(state: State, claim: Claim) -> frozenset[Item]:
     """The items that a claim ends."""
     jobs = {job.name: job for job in state.jobs}
     ended = set[rules.Item]()
-    for victim in made.victims:
+    for victim in claim.victims:
         job = jobs[victim.gang.name]
         numbers = {_pod(job, extra.number): extra.number for extra in job.extras}
         ended |= {

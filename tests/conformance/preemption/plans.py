@@ -112,22 +112,22 @@ class Plan:
 
 def plan(state: State, chance: Random, rule: Rules = RULES, *, delays: bool = False) -> Plan:
     """Go through all stages; ``chance`` decides what the page leaves open."""
-    made = Plan(state, chance, rule, delays)
+    plan = Plan(state, chance, rule, delays)
     for job in state.waiting:
-        if rules.is_covered_start(state.world, made.state.running, job, state.now, rule):
-            _start(made, job)
-    _grow(made, only_covered=True)
-    for job in made.state.waiting:
-        _claim(made, job, by_guarantee=True)
-    order = made.state.waiting
+        if rules.is_covered_start(state.world, plan.state.running, job, state.now, rule):
+            _start(plan, job)
+    _grow(plan, only_covered=True)
+    for job in plan.state.waiting:
+        _claim(plan, job, by_guarantee=True)
+    order = plan.state.waiting
     chance.shuffle(order)
     for job in order:
         if rules.may_borrow(state.world, job, rule):
-            _start(made, job)
-    _grow(made, only_covered=False)
-    for job in made.state.waiting:
-        _claim(made, job, by_guarantee=False)
-    return made
+            _start(plan, job)
+    _grow(plan, only_covered=False)
+    for job in plan.state.waiting:
+        _claim(plan, job, by_guarantee=False)
+    return plan
 
 
 def places(job: Job, room: list[list[int]], members: int) -> tuple[int, ...] | None:
@@ -142,19 +142,19 @@ def places(job: Job, room: list[list[int]], members: int) -> tuple[int, ...] | N
     return tuple(found) if len(found) == members else None
 
 
-def _start(made: Plan, job: Job) -> None:
-    state = made.state
+def _start(plan: Plan, job: Job) -> None:
+    state = plan.state
     nodes = places(job, state.room(once_gone=False), job.members)
     # Room that a claimant waits for is counted twice here: as its own, and as of those who leave.
     if nodes is not None and state.keeps_limits(job, job.size, once_gone=False):
-        made.state = state.with_job(replace(job, start=state.now, nodes=nodes))
+        plan.state = state.with_job(replace(job, start=state.now, nodes=nodes))
 
 
-def _grow(made: Plan, *, only_covered: bool) -> None:
-    for job in sorted(made.state.running, key=lambda j: (-j.priority, j.name)):
+def _grow(plan: Plan, *, only_covered: bool) -> None:
+    for job in sorted(plan.state.running, key=lambda j: (-j.priority, j.name)):
         grown = job
         while len(grown.extras) < job.wishes:
-            state = made.state
+            state = plan.state
             number = 1 + max((e.number for e in grown.extras), default=0)
             nodes = places(job, state.room(once_gone=False), 1)
             if nodes is None or not state.keeps_limits(job, job.each, once_gone=False):
@@ -162,26 +162,26 @@ def _grow(made: Plan, *, only_covered: bool) -> None:
             extra = Extra(number, nodes[0], state.now)
             larger = replace(grown, extras=(*grown.extras, extra))
             after = state.with_job(larger)
-            covered = rules.cover(state.world, after.running, state.now, made.rules)
+            covered = rules.cover(state.world, after.running, state.now, plan.rules)
             if only_covered and (job.name, number) not in covered:
                 break
-            if not only_covered and made.chance.random() < 0.2:
+            if not only_covered and plan.chance.random() < 0.2:
                 break
-            grown, made.state = larger, after
+            grown, plan.state = larger, after
 
 
-def _claim(made: Plan, job: Job, *, by_guarantee: bool) -> None:
-    state = made.state
-    claim = rules.claim(state.world, state.running, job, state.now, made.rules)
+def _claim(plan: Plan, job: Job, *, by_guarantee: bool) -> None:
+    state = plan.state
+    claim = rules.claim(state.world, state.running, job, state.now, plan.rules)
     if claim is None or claim.by_guarantee is not by_guarantee:
         return
     answer = cheapest(state, job, claim)
     if answer is None:
         return
     victims, nodes = answer
-    made.ended.append(Ended(job.name, claim, victims, state))
-    until = state.now + (made.chance.randint(1, 3) if made.delays else 0)
-    made.state = after_claim(state, job, victims, nodes, until)
+    plan.ended.append(Ended(job.name, claim, victims, state))
+    until = state.now + (plan.chance.randint(1, 3) if plan.delays else 0)
+    plan.state = after_claim(state, job, victims, nodes, until)
 
 
 def cheapest(

@@ -80,13 +80,13 @@ def _waiting(chance: Random, name: str, team: str, resources: int) -> Gang:
 
 
 def _running(chance: Random, name: str, team: str, resources: int, nodes: int) -> Gang:
-    made = _waiting(chance, name, team, resources)
-    places = [replace(pod, node=chance.randrange(nodes)) for pod in made.pods]
-    at_start = plus(*(pod.takes for pod in places[: made.need]))
+    gang = _waiting(chance, name, team, resources)
+    places = [replace(pod, node=chance.randrange(nodes)) for pod in gang.pods]
+    at_start = plus(*(pod.takes for pod in places[: gang.need]))
     fate = chance.random()
-    if fate < 0.15 and made.need > 1:  # lost, and perhaps another waits
-        last = places.pop(made.need - 1)
-        del places[made.need - 1 :]
+    if fate < 0.15 and gang.need > 1:  # lost, and perhaps another waits
+        last = places.pop(gang.need - 1)
+        del places[gang.need - 1 :]
         if chance.random() < 0.6:
             places.append(replace(last, node=None))
     elif fate < 0.3:
@@ -94,4 +94,4 @@ def _running(chance: Random, name: str, team: str, resources: int, nodes: int) -
     elif fate < 0.5 and len({pod.takes for pod in places}) == 1:
         places.append(replace(places[0], node=None))  # an extra that waits
     start = chance.randint(0, 3)
-    return replace(made, pods=tuple(places), start=start, at_start=at_start, since=0)
+    return replace(gang, pods=tuple(places), start=start, at_start=at_start, since=0)

@@ -70,15 +70,15 @@ def best(stage: Stage) -> Worth:
                 model.add(sum(g.minimum[r] * starts[g.name] for g in inside) <= left)
     if stage.tier is not None:
         _add_cover(model, stage, starts, stage.tier)
-    found: list[Fraction] = []
+    fractions: list[Fraction] = []
     unit = lcm(*(world.value(gang).denominator for gang in stage.gangs))
     for priority in priorities(stage.gangs):
         level = [gang for gang in stage.gangs if gang.priority == priority]
         aim = sum(int(world.value(gang) * unit) * starts[gang.name] for gang in level)
         most = _most(model, aim)
         model.add(aim == most)
-        found.append(Fraction(most, unit))
-    return tuple(found)
+        fractions.append(Fraction(most, unit))
+    return tuple(fractions)
 
 
 def fit(room: Sequence[Amounts], gangs: Sequence[Gang]) -> bool:
@@ -134,8 +134,8 @@ def _add_cover(
             without = _walk(model, stage, others, starts)
             for one in stage.running:
                 if (one.team, one.priority) == (team, priority):
-                    kept = _any(model, [*without[one.name].values()])
-                    model.add_implication(kept, covered[one.name])
+                    int_var = _any(model, [*without[one.name].values()])
+                    model.add_implication(int_var, covered[one.name])
 
 
 def _walk(
@@ -148,12 +148,12 @@ def _walk(
     world = stage.world
     entries = sorted([*stage.running, *new], key=lambda one: one.place)
     yes = model.new_constant(1)
-    there = {one.name: starts.get(one.name, yes) for one in entries}
-    found: dict[str, dict[str, cp_model.IntVar]] = {one.name: {} for one in entries}
+    there = {entry.name: starts.get(entry.name, yes) for entry in entries}
+    found: dict[str, dict[str, cp_model.IntVar]] = {entry.name: {} for entry in entries}
     open_items: dict[tuple[str, int], list[cp_model.IntVar]] = {}  # item: covered by which queue
     by_team: dict[str, list[tuple[cp_model.IntVar, Amounts]]] = {t: [] for t in world.teams}
     for team in world.walked:
-        inside = [one for one in entries if team in world.chain(one.team)]
+        inside = [entry for entry in entries if team in world.chain(entry.team)]
         items = [(one.name, 0, one.minimum) for one in inside]
         items += [(one.name, i, x) for one in inside for i, x in enumerate(one.extras, 1)]
         for name, number, amounts in items:
@@ -170,7 +170,7 @@ def _walk(
                     conditions.append(fits)
             covers = model.new_bool_var("")
             model.add_bool_and(conditions).only_enforce_if(covers)
-            model.add_bool_or([*(~each for each in conditions), covers])
+            model.add_bool_or([*(~condition for condition in conditions), covers])
             earlier.append(covers)
             if not number:
                 found[name][team] = covers

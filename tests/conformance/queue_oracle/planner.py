@@ -34,9 +34,9 @@ def judged(world: World, strategy: Strategy) -> tuple[Judgement, Plan]:
     """Plan a cluster and judge the plan; what ``verify`` finds is wrong, too."""
     seen = snapshot(world)
     made = plan(seen, strategy, BestFit(), Budget(), policy(world))
-    found = judge(world, answer(made))
+    judgement = judge(world, answer(made))
     broken = plan_checks.violations(seen, made)
-    return found._replace(wrong=(*broken, *found.wrong)), made
+    return judgement._replace(wrong=(*broken, *judgement.wrong)), made
 
 
 def policy(world: World) -> Policy:
@@ -45,15 +45,16 @@ def policy(world: World) -> Policy:
     return Policy(objective, age_seconds=NEVER, starvation_seconds=min(world.starving, NEVER))
 
 
-def answer(made: Plan) -> Answer:
+def answer(plan: Plan) -> Answer:
     """What the plan starts where, by the numbers of pods and nodes."""
     placed = {
         placement.gang.name: {
-            int(one.pod.name.rpartition("-")[2]): int(one.node[1:]) for one in placement.assignments
+            int(assignment.pod.name.rpartition("-")[2]): int(assignment.node[1:])
+            for assignment in placement.assignments
         }
-        for placement in made.placements
+        for placement in plan.placements
     }
-    return Answer(placed, made.proved)
+    return Answer(placed, plan.proved)
 
 
 def snapshot(world: World) -> Snapshot:
@@ -98,11 +99,11 @@ def _gang(gang: oracle.Gang) -> Gang:
     members = []
     for i, pod in enumerate(gang.pods):
         key = PodKey(NAMESPACE, f"{gang.name}-{i}")
-        made = Member(key, Uid(str(key)), "1", Shape(_resources(pod.takes)), float(gang.since))
+        member = Member(key, Uid(str(key)), "1", Shape(_resources(pod.takes)), float(gang.since))
         node = None if pod.node is None else NodeName(f"n{pod.node}")
         members.append(
             replace(
-                made,
+                member,
                 group=gang.name,
                 priority=gang.priority,
                 node=node,

@@ -101,9 +101,9 @@ def charge(gang: Gang) -> Charge:
     nothing = tuple(0 for _ in gang.pods[0].takes)
     staying = [pod.takes for pod in gang.pods if pod.node is not None and not pod.leaves]
     leaving = plus(nothing, *(pod.takes for pod in gang.pods if pod.leaves))
-    held = plus(nothing, *staying[: gang.need])
-    minimum = at_least(held, gang.at_start or nothing)
-    return Charge(minimum, tuple(staying[gang.need :]), minus(plus(held, leaving), minimum))
+    amounts = plus(nothing, *staying[: gang.need])
+    minimum = at_least(amounts, gang.at_start or nothing)
+    return Charge(minimum, tuple(staying[gang.need :]), minus(plus(amounts, leaving), minimum))
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def walk(world: World, entries: Iterable[Entry]) -> dict[Item, str]:
     gangs = sorted(entries, key=lambda one: one.place)
     used = {team: [0] * len(world.nodes[0]) for team in (*world.teams, ROOT)}  # with all below
     for team in world.walked:
-        inside = [one for one in gangs if team in world.chain(one.team)]
+        inside = [gang for gang in gangs if team in world.chain(gang.team)]
         items = [(one.name, 0, one.minimum) for one in inside]
         items += [(one.name, i, x) for one in inside for i, x in enumerate(one.extras, 1)]
         for name, number, amounts in items:

@@ -44,15 +44,15 @@ def judge(world: World, strategy: str) -> Judgement:
     return Judgement([*_breaches(world, seen, made)], made.proved)
 
 
-def _breaches(world: World, seen: Snapshot, made: Plan) -> Iterator[str]:
-    yield from plan_checks.violations(seen, made)
-    names = {placement.gang.name for placement in made.placements}
+def _breaches(world: World, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    yield from plan_checks.violations(snapshot, plan)
+    names = {placement.gang.name for placement in plan.placements}
     starts = [j for j in world.jobs if j.start is None and j.name in names]
     running = [j for j in world.jobs if j.start is not None]
     if not reference.within_limits(world, running, [*running, *starts]):
         yield "a limit is exceeded"
     best = plans.outcomes(world)
-    if made.proved and frozenset(names) not in best:
+    if plan.proved and frozenset(names) not in best:
         yield f"starts {sorted(names)}, and the best are {[sorted(some) for some in best]}"
 
 

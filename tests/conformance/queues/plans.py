@@ -63,8 +63,8 @@ def plan(world: World) -> Answer:
         )
         left = [j for j in left if j not in level]
         # Those of its queue that do not start in its favour no longer count.
-        anew = reference.turns(world, there, [*more, *left])
-        tried |= {j.name: anew[j.name] for j in more}
+        again = reference.turns(world, there, [*more, *left])
+        tried |= {j.name: again[j.name] for j in more}
         borrowing += more
     return Answer(by_tier, borrowing, tried)
 

@@ -57,7 +57,11 @@ def _has_no_room(rig: Rig, shell: page.Shell) -> str:
         assert len(rig.pods(namespace=NAMESPACE)) == 1
         found = json.loads(rig.plane.kubectl(*_words(page.command("kubectl get ptg"))))
         (group,) = found["items"]
-        said = next(each for each in group["status"]["conditions"] if each["type"] == "Reserved")
+        said = next(
+            condition
+            for condition in group["status"]["conditions"]
+            if condition["type"] == "Reserved"
+        )
         assert group["status"]["members"]["needed"] == 4
     return f"pi, without a node: {said['reason']}: {said['message']}"
 
@@ -182,7 +186,7 @@ def _driver(rig: Rig, app: str) -> Iterator[Mapping[str, Any]]:
 
     def seen() -> list[dict[str, Any]]:
         pods = rig.pods(namespace=NAMESPACE)
-        return [each for each in pods if each["metadata"]["labels"].get("spark-app-name") == app]
+        return [pod for pod in pods if pod["metadata"]["labels"].get("spark-app-name") == app]
 
     (driver,) = rig.until(seen, f"the driver of {app} is there")
     yield driver

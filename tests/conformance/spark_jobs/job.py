@@ -92,7 +92,7 @@ def _followed(pin: Pin, rig: Rig, processes: Processes) -> Done:
     """The application from its driver's binding to the moment when all room is given back."""
 
     def driver() -> Mapping[str, Any]:
-        (found,) = [each for each in rig.pods(namespace=NAMESPACE) if _part(each) == "driver"]
+        (found,) = [pod for pod in rig.pods(namespace=NAMESPACE) if _part(pod) == "driver"]
         return found
 
     rig.until(lambda: driver()["spec"].get("nodeName"), "the driver is bound")
@@ -120,7 +120,7 @@ def _followed(pin: Pin, rig: Rig, processes: Processes) -> Done:
 
 def _holding(rig: Rig) -> list[object]:
     """Who still has room: Reservations, and pods that are not over."""
-    pods = [each for each in rig.pods(namespace=NAMESPACE) if each["status"]["phase"] not in OVER]
+    pods = [pod for pod in rig.pods(namespace=NAMESPACE) if pod["status"]["phase"] not in OVER]
     return [*rig.reservations(NAMESPACE), *pods]
 
 

@@ -114,7 +114,7 @@ class Processes:
         metadata, spec = pod["metadata"], pod["spec"]
         (container,) = spec["containers"]
         root = self._folder / metadata["name"]
-        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
         home = str(environment.home(self._spark))
         paths = Paths({HOME: home, **{place: f"{root}{place}" for place in mounts.values()}})
         for volume in spec["volumes"]:
@@ -130,7 +130,7 @@ class Processes:
         self.ran[metadata["uid"]] = ran
         self._write_hosts(metadata["namespace"])
         variables = self._variables(container, ran, paths)
-        arguments = [paths.moved(each) for each in container["args"]]
+        arguments = [paths.moved(argument) for argument in container["args"]]
         command = entered(arguments, variables)
         self._processes[metadata["uid"]] = _run(command, variables, ran, Path(f"{root}{WORK}"))
         return {"podIP": ran.address, "podIPs": [{"ip": ran.address}]}

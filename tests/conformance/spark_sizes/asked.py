@@ -43,17 +43,17 @@ class Pods:
     scheduler: str = ""
 
     @classmethod
-    def computed(cls, asked: PodResources, count: int) -> Self:
+    def computed(cls, pod_resources: PodResources, count: int) -> Self:
         """As Tutti says, and as the API server would complete it."""
         if count == 0:
             return cls(0)
-        limits = _amounts(asked.limits)
+        limits = _amounts(pod_resources.limits)
         return cls(
             count,
-            limits | _amounts(asked.requests),
+            limits | _amounts(pod_resources.requests),
             limits,
-            dict(asked.node_selector),
-            asked.scheduler or "default-scheduler",
+            dict(pod_resources.node_selector),
+            pod_resources.scheduler or "default-scheduler",
         )
 
     @classmethod
@@ -137,7 +137,7 @@ class Door:
 
     def config_map(self, pod: Mapping[str, Any]) -> str:
         """The ``spark.properties`` that a driver mounts."""
-        volumes = {one["name"]: one for one in pod["spec"]["volumes"]}
+        volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
         name = volumes["spark-conf-volume-driver"]["configMap"]["name"]
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}"
         return str(self._plane.request("GET", path)["data"]["spark.properties"])

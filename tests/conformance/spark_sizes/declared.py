@@ -93,8 +93,8 @@ def declared(pin: Pin, driver: Driver, door: Door, folder: Path, given: str) -> 
     assert member.spark is not None
     properties = _text(door, member.spark.properties)
     template = _text(door, member.spark.template)
-    said = spark.by_properties(properties, template, member, SCHEDULER)
-    role = _role(spark.group(member, member.spark, said))
+    application_size = spark.by_properties(properties, template, member, SCHEDULER)
+    role = _role(spark.group(member, member.spark, application_size))
     local = folder / "mounted-template.yml"
     local.write_text(template)
     mine = {
@@ -124,16 +124,20 @@ def _role(body: dict[str, Any]) -> Any:
     return pod_group.decode_group(wire.parse_one(body, pod_group.PodGroup)).roles[1]
 
 
-def _seen(made: list[Member]) -> Pods:
-    (shape,) = {member.shape for member in made}
-    return _pods(len(made), shape, made[0].labels)
+def _seen(members: list[Member]) -> Pods:
+    (shape,) = {member.shape for member in members}
+    return _pods(len(members), shape, members[0].labels)
 
 
 def _pods(count: int, shape: Shape, labels: Labels) -> Pods:
     """What equal members ask for and where they may run, as the other comparisons write it."""
     amounts = {n: a * 10**6 if n == "cpu" else a * 10**9 for n, a in shape.requests.amounts}
     # Admission lets every pod stay on a node that is lost for a while; Spark does not ask for it.
-    own = [one for one in shape.tolerations if not one.key.startswith("node.kubernetes.io/")]
+    own = [
+        toleration
+        for toleration in shape.tolerations
+        if not toleration.key.startswith("node.kubernetes.io/")
+    ]
     known = [(name, value) for name, value in labels if name not in OF_ONE]
     rules = {
         "tolerations": str(own),

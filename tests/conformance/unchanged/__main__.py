@@ -44,10 +44,14 @@ def record_command(rev: str, jobs: int) -> None:
 
     named = ["git", "-C", str(cases.ROOT), "rev-parse", "--short=12", rev]
     revision = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
-    given: list[Given] = [*cases.files(), *cases.numbered(range(cases.NUMBER))]
+    givens: list[Given] = [*cases.files(), *cases.numbered(range(cases.NUMBER))]
     with checkout(revision) as tree:
-        outcomes = list(_outcomes(given, jobs, tree / "operator"))
-    wrong = [one.name for one in outcomes if cases.is_generated(one.name) and one.exit_code != 0]
+        outcomes = list(_outcomes(givens, jobs, tree / "operator"))
+    wrong = [
+        outcome.name
+        for outcome in outcomes
+        if cases.is_generated(outcome.name) and outcome.exit_code != 0
+    ]
     if wrong:
         raise click.ClickException(f"cases that this revision refuses: {', '.join(wrong)}")
     record.write(revision, list(_worth_recording(outcomes)), record.RECORD)
@@ -64,7 +68,7 @@ def check_command(number: int, jobs: int) -> None:
     verdict = record.judged(known, record.defects(record.DELIBERATE), outcomes)
     _tell_figures(outcomes)
     for name in verdict.inputs:
-        click.echo(f"{name}: its input is not the recorded one: record the revision anew")
+        click.echo(f"{name}: its input is not the recorded one: record the revision again")
     for (name, part), defect in verdict.stale:
         click.echo(f"{name}: its {part} is as recorded again; {defect} lists it: accept")
     counts = Counter(part for (_, part), _ in verdict.differing)
@@ -106,11 +110,15 @@ def show_command(name: str) -> None:
 
 def _worth_recording(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
     """Generated cases, and files that ``tutti plan`` reads and finds gangs in."""
-    planned = {one.name for one in outcomes if one.exit_code == 0 and one.seen.keys() - {"proved"}}
-    for one in outcomes:
-        plain = one.name.removesuffix(".explain").removesuffix("+cluster")
-        if one.exit_code == 0 and (cases.is_generated(one.name) or plain in planned):
-            yield one
+    planned = {
+        outcome.name
+        for outcome in outcomes
+        if outcome.exit_code == 0 and outcome.seen.keys() - {"proved"}
+    }
+    for outcome in outcomes:
+        plain = outcome.name.removesuffix(".explain").removesuffix("+cluster")
+        if outcome.exit_code == 0 and (cases.is_generated(outcome.name) or plain in planned):
+            yield outcome
 
 
 def _present(known: record.Record, number: int, jobs: int) -> Sequence[Outcome]:
@@ -120,8 +128,8 @@ def _present(known: record.Record, number: int, jobs: int) -> Sequence[Outcome]:
     given += cases.numbered(range(number))
     outcomes = list(_outcomes(given, jobs, planner.OPERATOR))
     # An explanation is many plans, each with a budget of its own.
-    plans = (one for one in outcomes if not one.name.endswith(".explain"))
-    slow = [one for one in plans if one.seconds > planner.MOST_SECONDS]
+    plans = (outcome for outcome in outcomes if not outcome.name.endswith(".explain"))
+    slow = [plan for plan in plans if plan.seconds > planner.MOST_SECONDS]
     if slow:
         told = ", ".join(f"{one.name} {one.seconds:.0f} s" for one in slow)
         raise click.ClickException(f"so long that the clock may have ended a search: {told}")
@@ -139,21 +147,21 @@ def _case(known: record.Record, name: str) -> Case:
     return found if found.name == name else cases.Case(name, found.text, found.command)
 
 
-def _outcomes(given: list[Given], jobs: int, operator: Path) -> Iterator[Outcome]:
+def _outcomes(givens: list[Given], jobs: int, operator: Path) -> Iterator[Outcome]:
     begun = monotonic()
     with planner.workers(jobs, operator) as mapped:
-        for number, one in enumerate(mapped(planner.outcome, given), start=1):
+        for number, one in enumerate(mapped(planner.outcome, givens), start=1):
             yield one
-            if number % PROGRESS == 0 or number == len(given):
-                told = f"{number} of {len(given)} cases, {monotonic() - begun:.0f} s"
+            if number % PROGRESS == 0 or number == len(givens):
+                told = f"{number} of {len(givens)} cases, {monotonic() - begun:.0f} s"
                 click.echo(told, err=True)
 
 
 def _tell_figures(outcomes: Sequence[Outcome]) -> None:
-    seen = sum((one.seen for one in outcomes), Counter[str]())
+    seen = sum((outcome.seen for outcome in outcomes), Counter[str]())
     click.echo(", ".join(f"{what} {n}" for what, n in seen.most_common()))
     slowest = max(outcomes, key=lambda one: one.seconds)
-    work = sum(one.seconds for one in outcomes)
+    work = sum(outcome.seconds for outcome in outcomes)
     click.echo(f"{work:.0f} s of planning; the slowest was {slowest.name}, {slowest.seconds:.1f} s")
 
 
@@ -168,16 +176,16 @@ def _show_differences(known: record.Record, names: Sequence[str]) -> None:
     """Both answers to these cases, where git has the recorded revision; and how to replay."""
     from ...bench.planner.against import UnknownCommitError, checkout  # noqa: PLC0415 - as above
 
-    given: list[Given] = [_case(known, name) for name in names]
-    after = _answers(given, planner.OPERATOR)
+    givens: list[Given] = [_case(known, name) for name in names]
+    after = _answers(givens, planner.OPERATOR)
     try:
         with checkout(known.revision) as tree:
-            before = _answers(given, tree / "operator")
+            before = _answers(givens, tree / "operator")
     except UnknownCommitError as problem:
         click.echo(f"git has no {known.revision} to compare with: {problem}", err=True)
         return
     folder = Path(mkdtemp(prefix="tutti-unchanged-"))
-    for case, old, new in zip(given, before, after, strict=True):
+    for case, old, new in zip(givens, before, after, strict=True):
         assert isinstance(case, cases.Case)
         path = folder / f"{case.name.replace('/', '-')}.yaml"
         path.write_bytes(case.text)
@@ -186,9 +194,9 @@ def _show_differences(known: record.Record, names: Sequence[str]) -> None:
         click.echo("\n".join(difflib.unified_diff(*lines, known.revision, "now", lineterm="", n=4)))
 
 
-def _answers(given: list[Given], operator: Path) -> Sequence[Answer]:
+def _answers(givens: list[Given], operator: Path) -> Sequence[Answer]:
     with planner.workers(1, operator) as mapped:
-        return list(mapped(planner.answer, given))
+        return list(mapped(planner.answer, givens))
 
 
 if __name__ == "__main__":

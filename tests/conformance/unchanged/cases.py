@@ -66,7 +66,7 @@ def generated(number: int) -> Case:
     rng.shuffle(made.objects)
     if made.is_manifest:
         made.shown.add("manifests")
-        documents = (json.dumps(_as_written(one)) for one in made.objects)
+        documents = (json.dumps(_as_written(item)) for item in made.objects)
         text = "\n---\n".join(documents)
     else:
         made.shown.add(f"strategy {strategy}")
@@ -75,14 +75,14 @@ def generated(number: int) -> Case:
     return Case(f"{number:04}", text.encode(), shown=frozenset(made.shown))
 
 
-def _header(made: clusters.Cluster, strategy: str, objective: str) -> Mapping[str, str]:
+def _header(cluster: clusters.Cluster, strategy: str, objective: str) -> Mapping[str, str]:
     """What a dump says beside its objects."""
     policy = {"objective": objective, "age_seconds": 3600.0, "starvation_seconds": 3600.0}
     budget = {"nodes": 500, "seconds": SECONDS}
     settings = {"schedulerName": SCHEDULER, "strategy": strategy}
     words: dict[str, object] = {"settings": {**settings, "policy": policy, "budget": budget}}
     for name in ("finished", "bereft", "refused"):
-        if found := getattr(made, name):
+        if found := getattr(cluster, name):
             words[name] = found
     written = {f"tutti.dev/{name}": json.dumps(value) for name, value in words.items()}
     return {"tutti.dev/taken-at": moment(0), **written}

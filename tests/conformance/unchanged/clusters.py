@@ -84,36 +84,36 @@ class Cluster:
 def cluster(rng: Random) -> Cluster:
     """Nodes with pods of other schedulers on them, as far as the drawn features say so."""
     features = {name for name, share in CHANCES.items() if rng.randrange(100) < share}
-    made = Cluster(rng, is_manifest=rng.random() < 0.1, features=features)
-    made.theme = rng.choice(THEMES)
-    made.shown.add(made.theme)
-    if made.theme == "roomy":
-        made.features |= {"preferred rules", "priorities"}
-    elif made.theme != "any":
-        made.features &= CONTENDED
+    cluster = Cluster(rng, is_manifest=rng.random() < 0.1, features=features)
+    cluster.theme = rng.choice(THEMES)
+    cluster.shown.add(cluster.theme)
+    if cluster.theme == "roomy":
+        cluster.features |= {"preferred rules", "priorities"}
+    elif cluster.theme != "any":
+        cluster.features &= CONTENDED
     for space in (*SPACES, "kube-system"):
         one = named("Namespace", space)
         one["metadata"]["labels"] = {
             "kubernetes.io/metadata.name": space,
             "team": rng.choice(TEAMS),
         }
-        made.objects.append(one)
-    fewest = 4 if made.theme == "roomy" else 1
+        cluster.objects.append(one)
+    fewest = 4 if cluster.theme == "roomy" else 1
     for i in range(max(fewest, rng.choice((1, 2, 3, 3, 4, 4, 5, 6)))):
-        _add_node(made, f"n{i}")
-    if made.may("volumes"):
-        storage.add_drivers(made)
+        _add_node(cluster, f"n{i}")
+    if cluster.may("volumes"):
+        storage.add_drivers(cluster)
     if "foreign pods" in features:
         for _ in range(rng.randint(1, 4)):
-            _add_foreign_pod(made)
-    return made
+            _add_foreign_pod(cluster)
+    return cluster
 
 
-def _add_node(made: Cluster, name: str) -> None:
-    rng = made.rng
+def _add_node(cluster: Cluster, name: str) -> None:
+    rng = cluster.rng
     cpu, memory = rng.choice((2000, 4000, 4000, 8000, 7500)), rng.choice((4, 8, 16, 16)) * 1024
-    gpus = rng.choice((0, 1, 2, 4, 8)) if made.may("GPUs", 0.7) else 0
-    if made.theme == "roomy":
+    gpus = rng.choice((0, 1, 2, 4, 8)) if cluster.may("GPUs", 0.7) else 0
+    if cluster.theme == "roomy":
         cpu, memory = cpu * 2, memory * 2
     room = Room(cpu, memory - rng.choice((0, 0, 100)), gpus, rng.choice((110, 110, 110, 4, 2)))
     labels = {"rank": str(rng.randint(1, 4))}
@@ -122,38 +122,38 @@ def _add_node(made: Cluster, name: str) -> None:
     if rng.random() < 0.6:
         labels["pool"] = rng.choice(POOLS)
     one = node(name, room, labels)
-    if made.may("taints", 0.5):
+    if cluster.may("taints", 0.5):
         effect = rng.choice(("NoSchedule", "NoSchedule", "NoExecute", "PreferNoSchedule"))
         one["spec"]["taints"] = [{"key": "dedicated", "value": "gpu", "effect": effect}]
-    if made.may("unschedulable nodes", 0.4):
+    if cluster.may("unschedulable nodes", 0.4):
         one["spec"]["unschedulable"] = True
-    if made.may("nodes not ready", 0.4):
+    if cluster.may("nodes not ready", 0.4):
         one["status"]["conditions"][0]["status"] = rng.choice(("False", "Unknown"))
-    made.objects.append(one)
-    made.free[name] = room
+    cluster.objects.append(one)
+    cluster.free[name] = room
 
 
-def _add_foreign_pod(made: Cluster) -> None:
+def _add_foreign_pod(cluster: Cluster) -> None:
     """A pod of another scheduler: running, going, over, or pinned to a node and still waiting."""
-    rng = made.rng
+    rng = cluster.rng
     labels = {"app": rng.choice(APPS)}
     ask = Ask(Room(rng.choice((100, 500, 1000)), rng.choice((128, 1024)), 0, 1), labels)
     for rule in ("pod anti-affinity", "preferred rules", "host ports"):
-        if made.may(rule, 0.3):
+        if cluster.may(rule, 0.3):
             ask = with_rule(rng, ask, rule)
-    on = made.room_for(ask)
+    on = cluster.room_for(ask)
     if not on:
         return
-    made.shown.add("foreign pods")
-    made.take(on, ask)
+    cluster.shown.add("foreign pods")
+    cluster.take(on, ask)
     state = rng.choice(("running",) * 6 + ("terminating", "over", "pinned"))
-    one = pod(made.name("other-"), rng.choice((*SPACES, "kube-system")), ask, 500, on)
+    one = pod(cluster.name("other-"), rng.choice((*SPACES, "kube-system")), ask, 500, on)
     one["spec"]["schedulerName"] = "default-scheduler"
     if state == "terminating":
-        made.shown.add("terminating pods")
+        cluster.shown.add("terminating pods")
         one["metadata"]["deletionTimestamp"] = one["metadata"]["creationTimestamp"]
     elif state == "over":
-        made.shown.add("finished pods")
+        cluster.shown.add("finished pods")
         one["status"]["phase"] = rng.choice(("Succeeded", "Failed"))
     elif state == "pinned":
         del one["spec"]["nodeName"]
@@ -161,9 +161,9 @@ def _add_foreign_pod(made: Cluster) -> None:
         field_ = {"key": "metadata.name", "operator": "In", "values": [on]}
         terms = {"nodeSelectorTerms": [{"matchFields": [field_]}]}
         one["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: terms}}
-    if "volumes" in made.features and rng.random() < 0.5:
-        storage.attach_foreign(made, one, on)
-    made.objects.append(one)
+    if "volumes" in cluster.features and rng.random() < 0.5:
+        storage.attach_foreign(cluster, one, on)
+    cluster.objects.append(one)
 
 
 def is_ours(one: Object) -> bool:

@@ -50,58 +50,58 @@ class Gang:
         return self.placement.setdefault(on, {"node": on})
 
 
-def advance(made: Cluster, gang: Gang, state: str, role: Role, pods: list[Object]) -> None:
+def advance(cluster: Cluster, gang: Gang, state: str, role: Role, pods: list[Object]) -> None:
     """Bring the pods of a role as far as the gang's state says."""
     if state in ("waits", "short"):
         for one in pods:
-            if made.rng.random() < 0.04:
-                _happen(made, one)
+            if cluster.rng.random() < 0.04:
+                _happen(cluster, one)
     elif state == "partial":
-        _lose_some(made, role, pods)
+        _lose_some(cluster, role, pods)
     elif state == "reserved":
-        _promise(made, gang, role, pods)
+        _promise(cluster, gang, role, pods)
     else:
         for one in pods[: role.least] if state == "grows" else pods:
-            _bind(made, one, role.ask)
+            _bind(cluster, one, role.ask)
             if state == "ended":
                 one["status"]["phase"] = "Succeeded"
     if state in SHOWN:
-        made.shown.add(SHOWN[state])
+        cluster.shown.add(SHOWN[state])
 
 
-def _bind(made: Cluster, one: Object, ask: Ask) -> bool:
+def _bind(cluster: Cluster, one: Object, ask: Ask) -> bool:
     """Give a pod a node, now and then one without room; False where none is left for it."""
-    on = made.room_for(ask)
+    on = cluster.room_for(ask)
     if not on:
-        if made.rng.random() < 0.7:
+        if cluster.rng.random() < 0.7:
             return False
-        on = made.rng.choice([*made.free])
-    made.take(on, ask)
+        on = cluster.rng.choice([*cluster.free])
+    cluster.take(on, ask)
     one["spec"]["nodeName"] = on
     one["status"]["phase"] = "Running"
     return True
 
 
-def _happen(made: Cluster, one: Object) -> None:
+def _happen(cluster: Cluster, one: Object) -> None:
     """Let something befall a pod that waits."""
-    what = made.rng.choice(("gate", "terminating", "failed", "not modelled"))
+    what = cluster.rng.choice(("gate", "terminating", "failed", "not modelled"))
     if what == "gate":
-        made.shown.add("scheduling gates")
+        cluster.shown.add("scheduling gates")
         one["spec"]["schedulingGates"] = [{"name": "example.com/hold"}]
     elif what == "terminating":
-        made.shown.add("terminating pods")
+        cluster.shown.add("terminating pods")
         one["metadata"]["deletionTimestamp"] = moment(0)
     elif what == "failed":
-        made.shown.add("finished pods")
+        cluster.shown.add("finished pods")
         one["status"] |= {"phase": "Failed", "reason": "Evicted"}
     else:
-        made.shown.add("not modelled")
+        cluster.shown.add("not modelled")
         one["spec"]["resourceClaims"] = [{"name": "gpu"}]
 
 
-def _lose_some(made: Cluster, role: Role, pods: list[Object]) -> None:
+def _lose_some(cluster: Cluster, role: Role, pods: list[Object]) -> None:
     """Most pods of a role are bound; one or two wait as successors of lost ones, or go."""
-    rng = made.rng
+    rng = cluster.rng
     lost = rng.choice((0, 1, 1, 2))
     for i, one in enumerate(pods):
         if i >= len(pods) - lost:
@@ -111,43 +111,47 @@ def _lose_some(made: Cluster, role: Role, pods: list[Object]) -> None:
                 continue
             if fate == "gone":
                 one["metadata"]["deletionTimestamp"] = moment(0)
-                made.shown.add("terminating pods")
+                cluster.shown.add("terminating pods")
                 continue
-            _bind(made, one, role.ask)
+            _bind(cluster, one, role.ask)
             if fate == "failed":
                 one["status"] |= {"phase": "Failed", "reason": rng.choice(("", "OutOfcpu"))}
             else:
                 one["metadata"]["deletionTimestamp"] = moment(0)
-                made.shown.add("terminating pods")
+                cluster.shown.add("terminating pods")
         else:
-            _bind(made, one, role.ask)
+            _bind(cluster, one, role.ask)
 
 
-def _promise(made: Cluster, gang: Gang, role: Role, pods: list[Object]) -> None:
+def _promise(cluster: Cluster, gang: Gang, role: Role, pods: list[Object]) -> None:
     """Let a Reservation hold nodes for the pods of a role, and for those that are absent."""
-    rng = made.rng
+    rng = cluster.rng
     is_begun = rng.random() < 0.5
-    for one in pods:
-        on = made.room_for(role.ask) if rng.random() < 0.93 else rng.choice((*made.free, "gone"))
+    for pod in pods:
+        on = (
+            cluster.room_for(role.ask)
+            if rng.random() < 0.93
+            else rng.choice((*cluster.free, "gone"))
+        )
         if not on:
             continue
-        if on in made.free:
-            made.take(on, role.ask)
-        names = {"name": one["metadata"]["name"], "uid": one["metadata"]["uid"]}
+        if on in cluster.free:
+            cluster.take(on, role.ask)
+        names = {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         gang.reserve(on).setdefault("pods", []).append(names)
-        if is_begun and on in made.free and rng.random() < 0.6:
-            one["spec"]["nodeName"] = on
-            one["status"]["phase"] = "Running"
+        if is_begun and on in cluster.free and rng.random() < 0.6:
+            pod["spec"]["nodeName"] = on
+            pod["status"]["phase"] = "Running"
     if not role.has_template:
         return
     for _ in range(max(1, role.least - role.number)):
-        on = made.room_for(role.ask)
+        on = cluster.room_for(role.ask)
         if on:
-            made.shown.add("Reservations with slots")
-            made.take(on, role.ask)
+            cluster.shown.add("Reservations with slots")
+            cluster.take(on, role.ask)
             slots = gang.reserve(on).setdefault("slots", {})
             slots[role.name] = slots.get(role.name, 0) + 1
     if rng.random() < 0.3 and pods:  # a member that has come for a slot
         uid = pods[-1]["metadata"]["uid"]
         for held in gang.placement.values():
-            held["pods"] = [one for one in held.get("pods", []) if one["uid"] != uid]
+            held["pods"] = [pod for pod in held.get("pods", []) if pod["uid"] != uid]

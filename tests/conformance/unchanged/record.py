@@ -64,11 +64,13 @@ def read(path: Path) -> Record:
 
 def write(revision: str, outcomes: Sequence[Outcome], path: Path) -> None:
     """Write the record, with what the plans come to as a comment."""
-    seen = sum((one.seen for one in outcomes), Counter[str]())
+    seen = sum((outcome.seen for outcome in outcomes), Counter[str]())
     lines = [f"# name input {' '.join(PARTS)}: digests of what tutti answers at this revision"]
     lines += [f"# {n:6} {what}" for what, n in seen.most_common()]
     lines.append(f"revision {revision}")
-    lines += [" ".join((one.name, one.input, *one.parts.values())) for one in outcomes]
+    lines += [
+        " ".join((outcome.name, outcome.input, *outcome.parts.values())) for outcome in outcomes
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -101,13 +103,13 @@ def judged(known: Record, meant: Iterable[Defect], outcomes: Iterable[Outcome]) 
         for key, digest in defect.digests.items():
             listed.setdefault(key, {})[digest] = defect.name
     verdict = Verdict()
-    for one in outcomes:
-        before = known.cases.get(one.name)
-        if before is None or before.input != one.input:
-            verdict.inputs.append(one.name)
+    for outcome in outcomes:
+        before = known.cases.get(outcome.name)
+        if before is None or before.input != outcome.input:
+            verdict.inputs.append(outcome.name)
             continue
-        for part, digest in one.parts.items():
-            key, wanted = (one.name, part), listed.get((one.name, part), {})
+        for part, digest in outcome.parts.items():
+            key, wanted = (outcome.name, part), listed.get((outcome.name, part), {})
             if wanted and digest == before.parts[part]:
                 verdict.stale.append((key, ", ".join(sorted(wanted.values()))))
             elif digest not in (wanted or {before.parts[part]: ""}):

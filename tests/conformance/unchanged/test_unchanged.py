@@ -186,9 +186,9 @@ def test_accepting_lists_what_differs_once_and_drops_what_is_gone() -> None:
 def test_defects_and_records_are_read_as_they_are_written(tmp_path: Path) -> None:
     record.write("r", [*SMALL.cases.values()], tmp_path / "record.txt")
     assert record.read(tmp_path / "record.txt") == SMALL
-    made = Defect("units", "a scale that grows", {KEY: "11"})
-    record.write_defect(made, tmp_path / "meant")
-    assert record.defects(tmp_path / "meant") == [made]
+    defect = Defect("units", "a scale that grows", {KEY: "11"})
+    record.write_defect(defect, tmp_path / "meant")
+    assert record.defects(tmp_path / "meant") == [defect]
     record.write_defect(Defect("units", ""), tmp_path / "meant")
     assert record.defects(tmp_path / "meant") == []
 

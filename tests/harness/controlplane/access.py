@@ -112,7 +112,7 @@ class Access:
 
     def _kinds(self, version: str) -> set[str]:
         try:
-            return {each["name"] for each in self.request("GET", version)["resources"]}
+            return {resource["name"] for resource in self.request("GET", version)["resources"]}
         except RequestError:
             return set()  # the group is not known yet
 

@@ -102,14 +102,14 @@ class Gang:
         for role, count in self.slots.items():
             there[self._role(role)] += count
         missing = Counter({role: max(n - there[role], 0) for role, n in roles.items()})
-        chosen: list[Pod] = []
+        pods: list[Pod] = []
         others: list[Pod] = []
         for pod in staying:
             is_missing = missing[pod.role] > 0
             missing[pod.role] -= is_missing
-            (chosen if is_missing else others).append(pod)
-        left = max(total, sum(roles.values())) - there.total() - len(chosen)
-        return [*chosen, *others[: max(left, 0)]]
+            (pods if is_missing else others).append(pod)
+        left = max(total, sum(roles.values())) - there.total() - len(pods)
+        return [*pods, *others[: max(left, 0)]]
 
     def _recorded(self) -> Counter[str]:
         """What it started with, less the part of each role that has succeeded; rounded up."""

@@ -46,13 +46,13 @@ class Ledger:
 
     def admit(self, uid: str, spec: Mapping[str, Any]) -> Rejection | None:
         """Let a pod in, or say why not."""
-        asked = effective_requests(dict(spec))
-        for resource in sorted(asked, key=_rank):
+        amounts = effective_requests(dict(spec))
+        for resource in sorted(amounts, key=_rank):
             used = sum(each.get(resource, 0) for each in self.admitted.values())
             room = self.allocatable.get(resource, 0)
-            if asked[resource] and used + asked[resource] > room:
-                return _rejection(resource, asked[resource], used, room)
-        self.admitted[uid] = asked
+            if amounts[resource] and used + amounts[resource] > room:
+                return _rejection(resource, amounts[resource], used, room)
+        self.admitted[uid] = amounts
         return None
 
     def take(self, uid: str, spec: Mapping[str, Any]) -> None:

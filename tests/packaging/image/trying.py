@@ -119,7 +119,7 @@ def _plans(image: Built) -> Iterator[str]:
     for strategy in STRATEGIES:
         words = ("plan", "-f", f"{root.BESIDE}/cluster.yaml", "--strategy", strategy)
         said = _started(image, *words, "-o", "json", files={"cluster.yaml": cluster})
-        answers = {one["gang"]: one["answer"] for one in json.loads(said)["after"]["gangs"]}
+        answers = {gang["gang"]: gang["answer"] for gang in json.loads(said)["after"]["gangs"]}
         if sorted(answers.values()) != ["starts", "waits"]:
             raise WrongError(f"{strategy} answered {answers}; one of two gangs has room")
         yield f"plan: one of two gangs starts by {strategy}"

@@ -65,7 +65,9 @@ def _of_platform(platform: Mapping[str, Any]) -> Iterator[str]:
         yield "files: left out, or not empty"
     selector = platform.get("selector") or {}
     labels = set(selector.get("matchLabels", {}))
-    keys = labels | {each.get("key") for each in selector.get("matchExpressions", ())}
+    keys = labels | {
+        matchexpression.get("key") for matchexpression in selector.get("matchExpressions", ())
+    }
     if not keys or not keys <= KEYS:
         yield "selector: by os and arch, and by nothing else"
 

@@ -40,7 +40,7 @@ def build(url: str, homepage: str) -> None:
 
 @main.command()
 def lock() -> None:
-    """Write locks/ and docs/dependencies.md anew."""
+    """Write locks/ and docs/dependencies.md again."""
     for path in locking.lock():
         click.echo(path.relative_to(dependencies.PROJECT))
     licences.PAGE.write_text(licences.page())
@@ -49,7 +49,7 @@ def lock() -> None:
 
 @main.command()
 def vendor() -> None:
-    """Fetch the libraries of the console's page anew, as locks/console.json pins them, by npm."""
+    """Fetch the libraries of the console's page again, as locks/console.json pins them, by npm."""
     for library in vendoring.libraries():
         library.fetch()
         click.echo(f"{library.name} {library.version}")

@@ -41,7 +41,7 @@ def closure(roots: Iterable[Requirement], machine: str) -> Mapping[str, Sequence
         "platform_machine": machine,
     }
     needed: dict[str, set[str]] = {}
-    waiting = [("", each) for each in roots]
+    waiting = [("", root) for root in roots]
     asked = set()
     while waiting:
         by, requirement = waiting.pop()

@@ -63,9 +63,9 @@ def licence(about: metadata.PackageMetadata) -> str:
 def _libraries() -> Iterator[str]:
     yield "| package | version | licence | files |"
     yield "|---|---|---|---|"
-    for one in vendoring.libraries():
-        files = ", ".join(f"`{name}`" for name in one.files)
-        yield f"| {one.name} | {one.version} | {one.licence} | {files} |"
+    for library in vendoring.libraries():
+        files = ", ".join(f"`{name}`" for name in library.files)
+        yield f"| {library.name} | {library.version} | {library.licence} | {files} |"
 
 
 def _table() -> Iterator[str]:

@@ -42,7 +42,7 @@ def files() -> Mapping[str, tuple[str, Sequence[Requirement]]]:
 
 
 def lock() -> Iterator[Path]:
-    """Write the lock files anew."""
+    """Write the lock files again."""
     for name, (what, roots) in files().items():
         pinned: dict[str, tuple[str, set[str]]] = {}
         for machine in MACHINES:
@@ -50,7 +50,7 @@ def lock() -> Iterator[Path]:
                 pinned.setdefault(package, (version, set()))[1].add(digest)
         head = _HEAD.format(what=what, python=dependencies.PYTHON, machines=" and ".join(MACHINES))
         path = LOCKS / name
-        path.write_text(head + "".join(_line(*each) for each in sorted(pinned.items())))
+        path.write_text(head + "".join(_line(*item) for item in sorted(pinned.items())))
         yield path
 
 
@@ -69,7 +69,7 @@ def _resolved(roots: Sequence[Requirement], machine: str) -> Iterator[tuple[str,
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run"]
         command += ["--ignore-installed", "--only-binary=:all:", "--report", str(report)]
         command += ["--implementation=cp", f"--python-version={dependencies.PYTHON}"]
-        command += [f"--platform={each}" for each in platforms]
+        command += [f"--platform={platform}" for platform in platforms]
         command += ["--constraint", str(dependencies.PROJECT / "constraints.txt")]
         command += [str(root) for root in roots]
         subprocess.run(command, check=True)

@@ -56,7 +56,7 @@ def _add_libraries_of_the_page(path: Path) -> None:
         component = library.component()
         bill["components"].append(component)
         bill["dependencies"].append({"ref": component["bom-ref"]})
-        (own,) = (one for one in bill["dependencies"] if one["ref"] == root)
+        (own,) = (dependency for dependency in bill["dependencies"] if dependency["ref"] == root)
         own["dependsOn"] = sorted([*own.get("dependsOn", ()), component["bom-ref"]])
     path.write_text(json.dumps(bill, indent=2) + "\n")
 

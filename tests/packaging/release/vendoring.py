@@ -1,7 +1,7 @@
 """The page's libraries: npm packages of which single files are part of the console.
 
 `locks/console.json` pins them. The files are committed, with their licences, so that an install
-needs neither npm nor Node; `python -m tests.packaging.release vendor` fetches them anew.
+needs neither npm nor Node; `python -m tests.packaging.release vendor` fetches them again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Library:
         return base64.b64decode(self.integrity.removeprefix("sha512-"))
 
     def fetch(self) -> None:
-        """Write its files anew.
+        """Write its files again.
 
         Raises:
             ValueError: npm gives another package than the one that is pinned.

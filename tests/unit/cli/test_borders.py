@@ -13,11 +13,11 @@ FILES = Path(__file__).parent / "borders"
 
 
 def asked(command: str, name: str) -> Any:
-    said = CliRunner().invoke(
+    result = CliRunner().invoke(
         cli.main, [command, "-f", str(FILES / name), "-o", "json"], prog_name="tutti"
     )
-    assert said.exit_code == 0, said.output
-    return json.loads(said.stdout)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def asked(command: str, name: str) -> Any:
 def test_who_fits_beside_those_above_starts(name: str, waiting: list[str]) -> None:
     made = asked("plan", name)
     assert made["proved"]
-    assert sorted(one["gang"] for one in made["gangs"] if one["answer"] == "waits") == waiting
+    assert sorted(gang["gang"] for gang in made["gangs"] if gang["answer"] == "waits") == waiting
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FILES.iterdir()))
 def test_an_explanation_knows_of_no_room_for_who_waits(name: str) -> None:
-    for one in asked("explain", name)["gangs"]:
-        advice = one["advice"]
-        assert advice["diagnosis"]["beside"]["members"] < advice["needed"], one
+    for gang in asked("explain", name)["gangs"]:
+        advice = gang["advice"]
+        assert advice["diagnosis"]["beside"]["members"] < advice["needed"], gang

@@ -16,7 +16,7 @@ from tutti.cli.output.watch import View
 from tutti.model.decisions import Policy
 from tutti.model.queues import Preemption
 
-from ...harness.builders import gang, node, snapshot, topology
+from ...harness.builders import gang, node, snapshot_of, topology
 
 ROOT = Path(__file__).parents[3]
 QUEUES = str(ROOT / "docs" / "queues" / "cluster.yaml")
@@ -73,8 +73,8 @@ def is_meant(path: str, field: str) -> bool:
 
 
 def lines(*words: str) -> Mapping[str, Any]:
-    told = CliRunner().invoke(cli.main, [*words, "-o", "json"], catch_exceptions=False)
-    found: Mapping[str, Any] = json.loads(told.stdout)
+    result = CliRunner().invoke(cli.main, [*words, "-o", "json"], catch_exceptions=False)
+    found: Mapping[str, Any] = json.loads(result.stdout)
     return found
 
 
@@ -83,7 +83,7 @@ def app() -> str:
     spark = gang("app").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
     twins = [gang(name).role("worker", 9, cpu=2).needing(9) for name in "bc"]
     setup = dump.PlannerConfig("tutti", "ilp", Policy(), {})
-    return dump.write(snapshot(node("n1", cpu=8, memory=16), spark, *twins), setup)
+    return dump.write(snapshot_of(node("n1", cpu=8, memory=16), spark, *twins), setup)
 
 
 def reclaim() -> str:
@@ -91,7 +91,7 @@ def reclaim() -> str:
     setup = dump.PlannerConfig("tutti", "ilp", Policy(preemption=Preemption.FULL), {})
     low = gang("low").of(4, cpu=1).bound_on(*["n1"] * 4)
     return dump.write(
-        snapshot(node("n1", cpu=4), low, gang("high").of(2, cpu=2).priority(3)), setup
+        snapshot_of(node("n1", cpu=4), low, gang("high").of(2, cpu=2).priority(3)), setup
     )
 
 
@@ -100,7 +100,7 @@ def racks() -> str:
     setup = dump.PlannerConfig("tutti", "ilp", Policy(), {})
     nodes = [node(name, cpu=1).labelled(rack=name) for name in ("r1", "r2")]
     wide = gang("wide").of(2, cpu=1).preferring("rack").bound_on("r1", "r2")
-    return dump.write(snapshot(*nodes, topology("rack"), wide), setup)
+    return dump.write(snapshot_of(*nodes, topology("rack"), wide), setup)
 
 
 def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[str]:
@@ -123,7 +123,7 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
             yield from printed(lines(command, "-f", str(tmp_path / "racks.json"), "wide"))
         return
     held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1")
-    picture = snapshot(node("n1", cpu=8, memory=16, gpu=4), held, gang("w").of(9, cpu=1))
+    picture = snapshot_of(node("n1", cpu=8, memory=16, gpu=4), held, gang("w").of(9, cpu=1))
     print_it = {"status": status._print, "top": top._print}[command]
     print_it(View(picture, rows(picture, {}, None), None), "json")
     yield from printed(json.loads(capsys.readouterr().out))

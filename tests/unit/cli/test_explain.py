@@ -40,10 +40,10 @@ def on_the_example(*arguments: str) -> Result:
 
 
 def test_all_that_wait_are_explained_without_a_name() -> None:
-    said = on_the_example()
-    assert said.exit_code == 0
-    assert said.stdout.startswith("ml/train waits: NotEnoughRoom\n")
-    assert "starts in the next cycle" not in said.stdout
+    result = on_the_example()
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ml/train waits: NotEnoughRoom\n")
+    assert "starts in the next cycle" not in result.stdout
 
 
 def test_gangs_of_one_namespace_are_explained() -> None:
@@ -59,22 +59,22 @@ def test_gangs_of_one_namespace_are_explained() -> None:
 
 
 def test_two_namespaces_contradict_each_other() -> None:
-    said = on_the_example("ml/train", "-n", "other")
+    result = on_the_example("ml/train", "-n", "other")
     why = "ml/train and -n other contradict each other: leave one of them out"
-    assert (said.exit_code, said.stdout, said.stderr) == (2, "", f"tutti explain: {why}\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"tutti explain: {why}\n")
 
 
 def test_where_nobody_waits_it_is_said(tmp_path: Path) -> None:
     node = "{apiVersion: v1, kind: Node, metadata: {name: n1}}"
     (tmp_path / "node.yaml").write_text(node)
-    said = explain("-f", str(tmp_path))
-    assert (said.exit_code, said.stdout) == (0, "no gang waits\n")
+    result = explain("-f", str(tmp_path))
+    assert (result.exit_code, result.stdout) == (0, "no gang waits\n")
 
 
 def test_data_holds_what_the_sentences_say() -> None:
-    said = on_the_example("ml/train", "-o", "json")
-    assert said.exit_code == 0
-    (found,) = json.loads(said.stdout)["gangs"]
+    result = on_the_example("ml/train", "-o", "json")
+    assert result.exit_code == 0
+    (found,) = json.loads(result.stdout)["gangs"]
     assert found["standing"]["state"] == "waits"
     assert found["advice"]["reason"] == "NotEnoughRoom"
     diagnosis: dict[str, Any] = found["advice"]["diagnosis"]
@@ -91,7 +91,7 @@ def test_data_holds_what_the_sentences_say() -> None:
     assert diagnosis["ended"]["gangs"] == ["ml/eval"]
     assert diagnosis["preferred"]["gangs"] == ["ml/render"]
     as_yaml = on_the_example("ml/train", "-o", "yaml").stdout
-    assert yaml.safe_load(as_yaml) == json.loads(said.stdout)
+    assert yaml.safe_load(as_yaml) == json.loads(result.stdout)
 
 
 def test_data_of_a_gang_that_does_not_wait_has_no_advice() -> None:
@@ -101,8 +101,8 @@ def test_data_of_a_gang_that_does_not_wait_has_no_advice() -> None:
 
 
 def test_a_gang_that_does_not_exist_ends_with_1() -> None:
-    said = on_the_example("ml/nobody")
-    assert (said.exit_code, said.stderr) == (1, "tutti explain: there is no gang ml/nobody\n")
+    result = on_the_example("ml/nobody")
+    assert (result.exit_code, result.stderr) == (1, "tutti explain: there is no gang ml/nobody\n")
     assert on_the_example("other/train").exit_code == 1
 
 
@@ -112,22 +112,22 @@ def test_a_name_in_two_namespaces_ends_with_2(tmp_path: Path) -> None:
         " metadata: {{name: train, namespace: {0}}}, spec: {{minMember: 1}}}}"
     )
     (tmp_path / "groups.yaml").write_text("\n---\n".join(group.format(s) for s in ("b", "a")))
-    said = explain("-f", str(tmp_path), "train")
-    assert said.exit_code == 2
-    assert said.stderr.endswith("train is in a, b: write a/train\n")
+    result = explain("-f", str(tmp_path), "train")
+    assert result.exit_code == 2
+    assert result.stderr.endswith("train is in a, b: write a/train\n")
     assert explain("-f", str(tmp_path), "b/train").exit_code == 0
 
 
 def test_a_file_that_cannot_be_read_ends_with_2(tmp_path: Path) -> None:
-    said = explain("-f", str(tmp_path / "none.yaml"), "train")
-    assert said.exit_code == 2
-    assert "none.yaml" in said.stderr
+    result = explain("-f", str(tmp_path / "none.yaml"), "train")
+    assert result.exit_code == 2
+    assert "none.yaml" in result.stderr
 
 
 def test_a_wrong_setting_ends_with_2_where_a_cluster_is_looked_at() -> None:
-    said = explain("train", env={"TUTTI_STRATEGY": "ilb"})
-    assert said.exit_code == 2
-    assert "did you mean ilp?" in said.stderr
+    result = explain("train", env={"TUTTI_STRATEGY": "ilb"})
+    assert result.exit_code == 2
+    assert "did you mean ilp?" in result.stderr
     assert explain("-f", str(CLUSTER), env={"TUTTI_STRATEGY": "ilb"}).exit_code == 0
 
 
@@ -141,16 +141,16 @@ def dumped(tmp_path: Path, strategy: str) -> str:
 
 
 def test_a_dump_is_planned_as_it_says(tmp_path: Path) -> None:
-    said = explain("-f", dumped(tmp_path, "bestfit"), "train")
-    assert said.exit_code == 0
-    assert "not proved" in said.stdout
+    result = explain("-f", dumped(tmp_path, "bestfit"), "train")
+    assert result.exit_code == 0
+    assert "not proved" in result.stdout
     assert explain("-f", dumped(tmp_path, "ilp"), "train").stdout == on_the_example("train").stdout
 
 
 def test_a_dump_of_a_strategy_that_is_not_known_ends_with_2(tmp_path: Path) -> None:
-    said = explain("-f", dumped(tmp_path, "magic"), "train")
-    assert said.exit_code == 2
-    assert "strategy 'magic' is not one of bestfit, " in said.stderr
+    result = explain("-f", dumped(tmp_path, "magic"), "train")
+    assert result.exit_code == 2
+    assert "strategy 'magic' is not one of bestfit, " in result.stderr
 
 
 def test_a_cluster_that_cannot_be_reached_ends_with_1(tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_a_cluster_that_cannot_be_reached_ends_with_1(tmp_path: Path) -> None:
         users: [{name: it, user: {}}]
         """
     )
-    said = explain("ml/train", "--kubeconfig", str(nowhere))
-    assert said.exit_code == 1
-    assert said.stderr.startswith("tutti explain: ")
+    result = explain("ml/train", "--kubeconfig", str(nowhere))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("tutti explain: ")
 
 
 def test_what_would_start_is_told_while_nothing_starts(
@@ -178,9 +178,9 @@ def test_what_would_start_is_told_while_nothing_starts(
     why = "Tutti is paused (TUTTI_MODE=paused), so nothing starts"
     fits = tmp_path / "fits.yaml"
     fits.write_text(FITS)
-    found = explain_command._from_files([str(fits)])
+    question = explain_command._from_files([str(fits)])
     assert explain("-f", str(fits)).stdout == "no gang waits\n"
-    paused = replace(found, hindrance=why)
+    paused = replace(question, hindrance=why)
     monkeypatch.setattr(explain_command, "_from_cluster", lambda *_: paused)
     said = f"ml/fits would start now, 1 on n1; {why}\n"
     assert explain().stdout == explain("ml/fits").stdout == explain("-n", "ml").stdout == said

@@ -20,7 +20,7 @@ from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
 
-from ...harness.builders import Part, gang, node, reservation, single, snapshot
+from ...harness.builders import Part, gang, node, reservation, single, snapshot_of
 
 SETUP = dump.PlannerConfig(
     "tutti", "ilp", Policy(Objective.GANGS), {"nodes": 20_000, "seconds": 30.0}
@@ -33,7 +33,7 @@ def run(*words: str, text: str = "") -> Result:
 
 
 def dumped(*parts: Part, setup: dump.PlannerConfig = SETUP) -> str:
-    return dump.write(snapshot(*parts), setup)
+    return dump.write(snapshot_of(*parts), setup)
 
 
 def contended() -> str:
@@ -44,7 +44,7 @@ def contended() -> str:
 
 
 def answers(told: dict[str, Any]) -> dict[str, str]:
-    return {each["gang"]: each["answer"] for each in told["gangs"]}
+    return {gang["gang"]: gang["answer"] for gang in told["gangs"]}
 
 
 def changed(*words: str, text: str) -> dict[str, str]:
@@ -261,7 +261,7 @@ def busy(seed: int) -> Snapshot:
         .but(created=float(chance.randint(0, 5000)))
         for i in range(12)
     ]
-    return snapshot(*nodes, *gangs, at=7200.5)
+    return snapshot_of(*nodes, *gangs, at=7200.5)
 
 
 @pytest.mark.timeout(120)
@@ -278,9 +278,9 @@ def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     for seed in range(times):
         random.Random(seed).shuffle(body["items"])
         found = dump.read([dump.Text("dump", json.dumps(body).encode())])
-        seen = load.snapshot_of(found)
-        assert seen == of
-        again = plan(seen, STRATEGIES[name](), STRATEGIES["bestfit"](), Budget())
+        snapshot = load.snapshot_of(found)
+        assert snapshot == of
+        again = plan(snapshot, STRATEGIES[name](), STRATEGIES["bestfit"](), Budget())
         assert dump.plan_record(again) == body_plan(body)
 
 
@@ -289,7 +289,7 @@ def body_plan(body: dict[str, Any]) -> Any:
 
 
 def test_a_replay_says_whether_the_plan_is_the_same() -> None:
-    of = snapshot(node("n1", cpu=4), gang("a").of(3, cpu=1))
+    of = snapshot_of(node("n1", cpu=4), gang("a").of(3, cpu=1))
     made = plan(of, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), SETUP.policy)
     same = run("-f", "-", text=dump.write(of, SETUP, made))
     assert (same.exit_code, same.stderr) == (0, "the plan is the one in the dump\n")
@@ -309,7 +309,7 @@ def test_a_node_less_leaves_room_for_fewer() -> None:
     assert changed("--remove-node", "n1", text=two) == {"ml/b": "no longer starts"}
 
 
-def test_what_ran_on_a_lost_node_waits_again_where_somebody_makes_it_anew() -> None:
+def test_what_ran_on_a_lost_node_waits_again_where_somebody_makes_it_again() -> None:
     bound = gang("a").of(2, cpu=1).bound_on("n1", "n1")
     for owner, change in ((BATCH, "other nodes"), (None, "no longer starts")):
         text = dumped(node("n1", cpu=4), node("n2", cpu=4), bound.each(owner=owner))
@@ -324,7 +324,7 @@ def test_a_higher_priority_goes_first() -> None:
     told = json.loads(
         run("-f", "-", "-o", "json", "--set-priority", "b=7", text=contended()).stdout
     )
-    assert [each["priority"] for each in told["after"]["gangs"]] == [7, 0]
+    assert [gang["priority"] for gang in told["after"]["gangs"]] == [7, 0]
 
 
 def test_another_objective_chooses_others() -> None:
@@ -391,7 +391,9 @@ def test_what_is_passed_over_is_said() -> None:
 def test_pods_of_a_group_that_is_not_there_are_said() -> None:
     body = json.loads(contended())
     body["items"] = [
-        one for one in body["items"] if (one["kind"], one["metadata"]["name"]) != ("PodGroup", "b")
+        item
+        for item in body["items"]
+        if (item["kind"], item["metadata"]["name"]) != ("PodGroup", "b")
     ]
     assert (
         "4 pods name a PodGroup that does not exist" in run("-f", "-", text=json.dumps(body)).stdout
@@ -443,7 +445,7 @@ def test_an_empty_directory_is_said(tmp_path: Path) -> None:
 
 def test_room_for_members_that_do_not_exist_yet_is_told() -> None:
     late = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
-    text = dump.write(snapshot(node("n1", cpu=1), node("n2", cpu=2), late), SETUP)
+    text = dump.write(snapshot_of(node("n1", cpu=1), node("n2", cpu=2), late), SETUP)
     told = json.loads(run("-f", "-", "-o", "json", text=text).stdout)
     assert answers(told) == {"ml/a": "starts"}
     (one,) = told["gangs"]

@@ -41,18 +41,18 @@ def test_kubectl_starts_no_operator() -> None:
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command_has_help_that_teaches(command: str) -> None:
-    told = CliRunner().invoke(cli.main, [command, "--help"])
-    assert told.exit_code == 0
-    assert len(told.stdout.splitlines()) > 3
+    result = CliRunner().invoke(cli.main, [command, "--help"])
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) > 3
 
 
 @pytest.mark.parametrize("command", ["", *cli.COMMANDS])
 def test_help_fits_a_terminal_of_80_columns(command: str) -> None:
     """Under the longer of its two names."""
     words = [*command.split(), "--help"]
-    told = CliRunner().invoke(cli.main, words, prog_name=plugin.NAME, env={"COLUMNS": "80"})
-    assert told.exit_code == 0
-    assert [line for line in told.stdout.splitlines() if len(line) > 80] == []
+    result = CliRunner().invoke(cli.main, words, prog_name=plugin.NAME, env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_help_shows_what_to_type() -> None:

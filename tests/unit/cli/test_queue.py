@@ -19,7 +19,7 @@ from tutti.model.decisions import Policy
 from tutti.model.keys import Uid
 from tutti.model.queues import Amounts, Queue, QueueMode, Stop
 
-from ...harness.builders import gang, node, snapshot, space
+from ...harness.builders import gang, node, snapshot_of, space
 
 SETUP = dump.PlannerConfig("tutti", "ilp", Policy(), {"nodes": 20_000, "seconds": 30.0})
 GPU = "nvidia.com/gpu"
@@ -32,7 +32,7 @@ QUEUES = (
 
 def cluster(*queues: Queue) -> Snapshot:
     """A gang that runs in vision on four GPUs, and one that its limit keeps waiting."""
-    made = snapshot(
+    snapshot = snapshot_of(
         node("n1", cpu=8, memory=16, gpu=8, pods=20),
         space("ml"),
         gang("a").of(2, gpu=2).bound_on("n1", "n1").but(queue="vision"),
@@ -40,7 +40,7 @@ def cluster(*queues: Queue) -> Snapshot:
         gang("c").of(1, gpu=1),
         gang("none").but(queue="vision"),
     )
-    return replace(made, queues=queues or QUEUES, namespaces=(space("ml"),))
+    return replace(snapshot, queues=queues or QUEUES, namespaces=(space("ml"),))
 
 
 def tutti(*words: str, of: Snapshot | None = None) -> Result:
@@ -135,7 +135,7 @@ def test_programs_get_all_of_it() -> None:
         "wouldStop": [],
         "faults": [],
     }
-    assert [one["gang"] for one in told["gangs"]] == ["ml/a", "ml/c", "ml/b"]
+    assert [gang["gang"] for gang in told["gangs"]] == ["ml/a", "ml/c", "ml/b"]
     assert yaml.safe_load(queue("-o", "yaml").stdout) == told
 
 

@@ -15,7 +15,7 @@ from tutti import cli
 def logs_as_before() -> Iterator[None]:
     """Leave logging as it was."""
     loggers = [logging.getLogger(name) for name in ("", "kopf", "aiohttp")]
-    levels, handlers = [one.level for one in loggers], list(loggers[0].handlers)
+    levels, handlers = [logger.level for logger in loggers], list(loggers[0].handlers)
     yield
     loggers[0].handlers[:] = handlers
     for one, level in zip(loggers, levels, strict=True):
@@ -36,15 +36,15 @@ NOTHING = "its exec plugin gives no credentials: no-such-plugin: No such file or
     ("content", "words"),
     [
         ("", " is empty; name a cluster with --kubeconfig"),
-        (NAMED, f": {NOTHING}; mend that, or log in anew"),
+        (NAMED, f": {NOTHING}; mend that, or log in again"),
     ],
 )
 def test_no_cluster_is_one_line_and_exit_code_1(content: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(content)
-    told = CliRunner().invoke(cli.main, ["run", "--kubeconfig", str(path)])
-    assert (told.exit_code, told.stdout) == (1, "")
-    assert told.stderr == f"tutti run: cannot reach a cluster: kubeconfig {path}{words}\n"
+    result = CliRunner().invoke(cli.main, ["run", "--kubeconfig", str(path)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"tutti run: cannot reach a cluster: kubeconfig {path}{words}\n"
 
 
 def test_a_port_that_is_taken_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
@@ -53,6 +53,6 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_1(tmp_path: Path) -> Non
     with socket.create_server(("", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ["run", "--kubeconfig", str(path)]
-        told = CliRunner().invoke(cli.main, words, env={"TUTTI_PROBE_PORT": port})
-    assert (told.exit_code, told.stdout, told.stderr.count("\n")) == (1, "", 1)
-    assert f"{port}): address already in use" in told.stderr
+        result = CliRunner().invoke(cli.main, words, env={"TUTTI_PROBE_PORT": port})
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert f"{port}): address already in use" in result.stderr

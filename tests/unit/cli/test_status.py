@@ -21,7 +21,7 @@ from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation, Snapshot
 from tutti.model.keys import GangKey, NodeName, Uid
 
-from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot
+from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot_of
 
 
 def tutti(*words: str, **more: Any) -> Result:
@@ -37,7 +37,7 @@ def said(name: str, kind: str, reason: str, message: str) -> GangObject:
 
 
 def cluster() -> Snapshot:
-    return snapshot(
+    return snapshot_of(
         node("n1", cpu=8, memory=16, gpu=4, pods=20),
         gang("waits").of(9, cpu=1),
         gang("new").of(1, cpu=1).needing(2),
@@ -93,7 +93,7 @@ def test_what_is_held_for_absent_members_is_held() -> None:
         SlotReservation(NodeName("n2"), "worker", 2),
     ]
     nodes = (node("n1", cpu=8), node("n2", cpu=8))
-    (row,) = rows(snapshot(*nodes, app, reservation(app, slots=workers)), {}, None)
+    (row,) = rows(snapshot_of(*nodes, app, reservation(app, slots=workers)), {}, None)
     assert (row.held, row.bound, row.nodes) == (4, 1, 2)
     assert dict(row.resources.amounts)["cpu"] == 7000
 
@@ -163,9 +163,9 @@ def test_wide_lists_those_that_run_too(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_nobody_who_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     for output, words in (("table", "No gang waits"), ("wide", "There is no gang")):
-        status._print(View(snapshot(), (), "ml"), output)
+        status._print(View(snapshot_of(), (), "ml"), output)
         assert capsys.readouterr().out.endswith(f"{words} in namespace ml.\n")
-    top._print(View(snapshot(), (), None), "table")
+    top._print(View(snapshot_of(), (), None), "table")
     assert capsys.readouterr().out == "No gang holds room.\n"
 
 
@@ -184,7 +184,7 @@ def test_data_says_what_the_tables_say(
         "stranded": "0",
     }
     assert told["resources"]["memory"]["free"] == "16Gi"
-    assert {one["name"] for one in told["gangs"]} == {"waits", "new", "runs", "lost", "s1"}
+    assert {gang["name"] for gang in told["gangs"]} == {"waits", "new", "runs", "lost", "s1"}
     top._print(seen(), output)
     first, _ = read(capsys.readouterr().out)["gangs"]
     assert (first["name"], first["held"]) == ("runs", 2)
@@ -232,11 +232,11 @@ users: [{name: it, user: {}}]
 @pytest.mark.parametrize("command", ["status", "top", "explain", "dump"])
 def test_a_cluster_that_is_away_is_one_line_and_exit_code_1(command: str, tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
-    told = tutti(command, "--kubeconfig", str(tmp_path / "config"))
+    result = tutti(command, "--kubeconfig", str(tmp_path / "config"))
     asked = "GET /apis/tutti.dev/v1alpha1/podgroups: 127.0.0.1:1 refused the connection"
     todo = "check that the API server runs and that --context is right"
-    assert (told.exit_code, told.stdout) == (1, "")
-    assert told.stderr == f"tutti {command}: {asked}; {todo}\n"
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"tutti {command}: {asked}; {todo}\n"
 
 
 @click.command("tutti")
@@ -260,17 +260,17 @@ def watching() -> None:
 
 
 def test_a_watch_says_once_why_it_fails_and_goes_on() -> None:
-    told = CliRunner().invoke(watching)
+    result = CliRunner().invoke(watching)
     line = "tutti: n1:6443 refused the connection; is it up? (tried again every two seconds)"
     words = "waits seen waits waits waits seen waits waits"
-    assert (told.exit_code, told.stdout.split()) == (0, words.split())
-    assert told.stderr.splitlines() == [line, line]
+    assert (result.exit_code, result.stdout.split()) == (0, words.split())
+    assert result.stderr.splitlines() == [line, line]
 
 
 def test_a_watch_whose_first_look_fails_ends(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
-    told = tutti("status", "-w", "--kubeconfig", str(tmp_path / "config"))
-    assert (told.exit_code, told.stdout, told.stderr.count("\n")) == (1, "", 1)
+    result = tutti("status", "-w", "--kubeconfig", str(tmp_path / "config"))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
 
 
 @pytest.mark.parametrize("command", ["status", "top", "explain", "dump"])
@@ -279,11 +279,11 @@ def test_a_context_that_is_not_there_is_one_line_with_those_that_are(
 ) -> None:
     path = tmp_path / "config"
     path.write_text(KUBECONFIG)
-    told = tutti(command, "--kubeconfig", str(path), "--context", "nope")
+    result = tutti(command, "--kubeconfig", str(path), "--context", "nope")
     said = f"kubeconfig {path} has no context nope; it has it, other"
     todo = "name a cluster with --kubeconfig or --context"
-    assert (told.exit_code, told.stdout) == (1, "")
-    assert told.stderr == f"tutti {command}: cannot reach a cluster: {said}; {todo}\n"
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"tutti {command}: cannot reach a cluster: {said}; {todo}\n"
 
 
 @pytest.mark.parametrize(
@@ -296,36 +296,36 @@ def test_a_context_that_is_not_there_is_one_line_with_those_that_are(
 def test_a_kubeconfig_that_is_none_is_one_line(content: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(content)
-    told = tutti("status", "--kubeconfig", str(path))
+    result = tutti("status", "--kubeconfig", str(path))
     said = f"cannot reach a cluster: kubeconfig {path}{words}"
     todo = "name a cluster with --kubeconfig or --context"
-    assert (told.exit_code, told.stderr) == (1, f"tutti status: {said}; {todo}\n")
+    assert (result.exit_code, result.stderr) == (1, f"tutti status: {said}; {todo}\n")
 
 
 def test_an_exec_plugin_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "config"
     plugin = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-plugin}}"
     path.write_text(KUBECONFIG.replace("user: {}", f"user: {plugin}"))
-    told = tutti("status", "--kubeconfig", str(path))
+    result = tutti("status", "--kubeconfig", str(path))
     why = "its exec plugin gives no credentials: no-such-plugin: No such file or directory"
     said = f"cannot reach a cluster: kubeconfig {path}: {why}"
-    assert (told.exit_code, told.stderr) == (
+    assert (result.exit_code, result.stderr) == (
         1,
-        f"tutti status: {said}; mend that, or log in anew\n",
+        f"tutti status: {said}; mend that, or log in again\n",
     )
 
 
 def test_a_wrong_setting_is_one_line() -> None:
-    told = CliRunner().invoke(cli.main, ["top"], env={"TUTTI_MODE": "off"})
-    assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
+    result = CliRunner().invoke(cli.main, ["top"], env={"TUTTI_MODE": "off"})
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize("word", ["json", "yaml", "wide"])
 def test_a_format_is_no_file_to_write_a_dump_to(word: str) -> None:
     """Whoever knows kubectl types it, and would not look for such a file."""
-    told = CliRunner().invoke(cli.main, ["dump", "-o", word])
-    assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
-    assert told.stderr.endswith(f"to write JSON to a file of this name, use -o ./{word}\n")
+    result = CliRunner().invoke(cli.main, ["dump", "-o", word])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.endswith(f"to write JSON to a file of this name, use -o ./{word}\n")
 
 
 def test_the_namespace_is_the_contexts(tmp_path: Path) -> None:

@@ -17,18 +17,18 @@ def ui(*words: str, **more: Any) -> Result:
 
 
 def test_a_file_that_is_not_there_ends_with_2(tmp_path: Path) -> None:
-    said = ui("-f", str(tmp_path / "none.json"))
-    assert (said.exit_code, said.stdout) == (2, "")
-    assert said.stderr.startswith("tutti ui: ")
-    assert said.stderr.count("\n") == 1
+    result = ui("-f", str(tmp_path / "none.json"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("tutti ui: ")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_cluster_that_is_not_there_ends_with_1(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("")
-    said = ui("--kubeconfig", str(config))
-    assert said.exit_code == 1
-    assert said.stderr.startswith("tutti ui: cannot reach a cluster: ")
+    result = ui("--kubeconfig", str(config))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("tutti ui: cannot reach a cluster: ")
 
 
 def test_an_api_server_that_does_not_answer_ends_with_1(tmp_path: Path) -> None:
@@ -46,17 +46,17 @@ contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
 current-context: x
 """
     )
-    said = ui("--kubeconfig", str(config))
-    assert said.exit_code == 1
-    assert said.stderr.count("\n") == 1
-    assert "refused the connection" in said.stderr
+    result = ui("--kubeconfig", str(config))
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "refused the connection" in result.stderr
 
 
 def test_a_wrong_setting_and_an_unknown_strategy_end_with_2(tmp_path: Path) -> None:
     assert ui(env={"TUTTI_OBJECTIVE": "x"}).exit_code == 2
-    said = ui("--kubeconfig", str(_file(tmp_path)), env={"TUTTI_STRATEGY": "ilpp"})
-    assert said.exit_code == 2
-    assert "did you mean ilp?" in said.stderr
+    result = ui("--kubeconfig", str(_file(tmp_path)), env={"TUTTI_STRATEGY": "ilpp"})
+    assert result.exit_code == 2
+    assert "did you mean ilp?" in result.stderr
 
 
 def _file(folder: Path) -> Path:
@@ -75,6 +75,6 @@ def test_a_port_that_was_asked_for_and_is_taken_ends_with_2() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        said = ui("-f", str(CLUSTER), "--port", str(port), "--no-browser")
-    assert said.exit_code == 2
-    assert said.stderr.startswith(f"tutti ui: port {port}: ")
+        result = ui("-f", str(CLUSTER), "--port", str(port), "--no-browser")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"tutti ui: port {port}: ")

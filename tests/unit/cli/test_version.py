@@ -11,9 +11,9 @@ from tutti import __version__, cli
 
 
 def versions() -> dict[str, str]:
-    told = CliRunner().invoke(cli.main, ["version"], catch_exceptions=False)
-    assert told.exit_code == 0
-    parts = (line.partition(" ") for line in told.stdout.splitlines())
+    result = CliRunner().invoke(cli.main, ["version"], catch_exceptions=False)
+    assert result.exit_code == 0
+    parts = (line.partition(" ") for line in result.stdout.splitlines())
     return {name: version for name, _, version in parts}
 
 
@@ -23,8 +23,11 @@ def test_the_first_line_is_tuttis_own() -> None:
 
 
 def test_the_option_says_what_the_command_says() -> None:
-    told = CliRunner().invoke(cli.main, ["--version"])
-    assert (told.exit_code, told.stdout) == (0, CliRunner().invoke(cli.main, ["version"]).stdout)
+    result = CliRunner().invoke(cli.main, ["--version"])
+    assert (result.exit_code, result.stdout) == (
+        0,
+        CliRunner().invoke(cli.main, ["version"]).stdout,
+    )
 
 
 def test_python_the_api_side_and_every_engine_are_named() -> None:

@@ -6,7 +6,7 @@ from tutti.commit.progress import Clear, Finish, Step, next_steps
 from tutti.model.cluster import ApiRefusal, Phase, SlotReservation
 from tutti.model.keys import NodeName
 
-from ...harness.builders import GangBuilder, gang, node, reservation, snapshot
+from ...harness.builders import GangBuilder, gang, node, reservation, snapshot_of
 
 ROOM = node("n1", cpu=9)
 TWO = gang("a").of(2, cpu=1)
@@ -19,7 +19,7 @@ def step(
 ) -> Step:
     held = replace(reservation(TWO, ("a-0", "n1"), ("a-1", "n1")), term=TERM, slots=slots)
     refused = {held.uid: ApiRefusal("deletion of its Reservation refused: no", 30.0)}
-    picture = replace(snapshot(ROOM, of, held), api_refusals=refused if is_refused else {})
+    picture = replace(snapshot_of(ROOM, of, held), api_refusals=refused if is_refused else {})
     ((_, found),) = next_steps(picture, TERM)
     return found
 

@@ -7,13 +7,13 @@ from tutti.model.cluster import Phase, SlotReservation
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.keys import NodeName
 
-from ...harness.builders import gang, node, reservation, single, snapshot
+from ...harness.builders import gang, node, reservation, single, snapshot_of
 
 ZONE = "topology.kubernetes.io/zone"
 
 
 def test_on_a_node_with_devices_the_one_that_most_members_ask_for_is_counted() -> None:
-    picture = snapshot(
+    picture = snapshot_of(
         node("cpus", cpu=4).using(cpu=1),
         node("gpus", cpu=8, gpu=4),
         gang("a").of(2, cpu=1, gpu=1).bound_on("gpus", "gpus"),
@@ -31,7 +31,7 @@ def test_on_a_node_with_devices_the_one_that_most_members_ask_for_is_counted() -
 
 def test_room_that_is_promised_counts_and_what_is_over_does_not() -> None:
     waits = gang("held").of(2, cpu=1)
-    picture = snapshot(
+    picture = snapshot_of(
         node("n1", cpu=9),
         waits,
         reservation(waits, ("held-0", "n1"), ("held-1", "n1")),
@@ -49,12 +49,12 @@ def test_slots_of_members_that_do_not_exist_yet_are_promised_room_too() -> None:
     waits = gang("held").of(1, cpu=1, role="w").role("w", 3).declaring(cpu=1)
     slots = [SlotReservation(NodeName("n1"), "w", 2)]
     held = reservation(waits, ("held-0", "n1"), slots=slots)
-    (row,) = rows(snapshot(node("n1", cpu=9), waits, held)).values()
+    (row,) = rows(snapshot_of(node("n1", cpu=9), waits, held)).values()
     assert row[7] == [("ml/held", "reserved", 3000, 3)]
 
 
 def test_with_a_plan_what_it_would_start_is_there_too() -> None:
-    picture = snapshot(node("n1", cpu=9), gang("a").of(1, cpu=1))
+    picture = snapshot_of(node("n1", cpu=9), gang("a").of(1, cpu=1))
     (made,) = picture.gangs
     (member,) = made.members
     where = Assignment(member.key, member.uid, member.version, NodeName("n1"))
@@ -64,7 +64,7 @@ def test_with_a_plan_what_it_would_start_is_there_too() -> None:
 
 
 def test_what_is_wrong_with_a_node_and_its_kind_are_said() -> None:
-    picture = snapshot(
+    picture = snapshot_of(
         node("a", cpu=1).labelled(**{KIND: "big"}).cordoned(), node("b", cpu=1).but(ready=False)
     )
     assert [row[:4] for row in rows(picture).values()] == [
@@ -74,7 +74,7 @@ def test_what_is_wrong_with_a_node_and_its_kind_are_said() -> None:
 
 
 def test_nodes_are_grouped_by_labels_of_topology_the_usual_first() -> None:
-    nodes = snapshot(
+    nodes = snapshot_of(
         *(
             node(f"n{i}", cpu=1).labelled(
                 **{ZONE: "abc"[i % 3], "rack": f"r{i % 2}", "own-pool": f"p{i}", "app": "x"}
@@ -85,13 +85,13 @@ def test_nodes_are_grouped_by_labels_of_topology_the_usual_first() -> None:
     assert group_labels(nodes) == [ZONE, "rack"], (
         "a label with a value for each node groups nothing"
     )
-    assert rows(snapshot(*[])) == {}
+    assert rows(snapshot_of(*[])) == {}
 
 
 def test_a_reader_gets_what_changed_and_a_new_one_everything() -> None:
     history = MapHistory()
     one, other = node("n1", cpu=4), node("n2", cpu=4)
-    history.take(3, snapshot(one, other))
+    history.take(3, snapshot_of(one, other))
     assert [row[0] for row in history.since(0)["rows"]] == ["n1", "n2"]
     assert history.since(0)["whole"]
     assert history.since(3) == {
@@ -101,17 +101,17 @@ def test_a_reader_gets_what_changed_and_a_new_one_everything() -> None:
         "rows": [],
         "gone": [],
     }
-    history.take(5, snapshot(one, gang("a").of(1, cpu=1).bound_on("n1")))
+    history.take(5, snapshot_of(one, gang("a").of(1, cpu=1).bound_on("n1")))
     news = history.since(3)
     assert [row[0] for row in news["rows"]] == ["n1"]
     assert news["gone"] == ["n2"]
     assert history.since(5)["rows"] == []
-    history.take(4, snapshot())
+    history.take(4, snapshot_of())
     assert history.version == 5, "an older picture is none"
-    history.take(6, snapshot(one, other))
+    history.take(6, snapshot_of(one, other))
     assert {row[0] for row in history.since(5)["rows"]} == {"n1", "n2"}
     assert history.since(3)["gone"] == [], "it came back"
-    assert history.since(99)["whole"], "who has seen more than there is begins anew"
+    assert history.since(99)["whole"], "who has seen more than there is begins again"
 
 
 def test_a_history_has_the_rows_that_a_new_reading_of_the_snapshot_has() -> None:
@@ -120,12 +120,12 @@ def test_a_history_has_the_rows_that_a_new_reading_of_the_snapshot_has() -> None
     held, device = gang("held").of(2, cpu=1, gpu=1), cast("Any", {"amd.com/gpu": 1})
     gpus = [node(f"n{n}", cpu=8, gpu=4, **{"amd.com/gpu": 4}) for n in range(3)]
     pictures = [
-        snapshot(*gpus, held),
-        snapshot(*gpus, held, reservation(held, ("held-0", "n1"), ("held-1", "n2"))),
-        snapshot(*gpus, held.bound_on("n1", "n2")),
-        snapshot(*gpus[:2], held.bound_on("n1", "n2"), node("n9", cpu=1)),
-        snapshot(*gpus, gang("amd").of(9, **device).bound_on("n0"), held),
-        snapshot(*gpus),
+        snapshot_of(*gpus, held),
+        snapshot_of(*gpus, held, reservation(held, ("held-0", "n1"), ("held-1", "n2"))),
+        snapshot_of(*gpus, held.bound_on("n1", "n2")),
+        snapshot_of(*gpus[:2], held.bound_on("n1", "n2"), node("n9", cpu=1)),
+        snapshot_of(*gpus, gang("amd").of(9, **device).bound_on("n0"), held),
+        snapshot_of(*gpus),
     ]
     seen: dict[str, Any] = {}
     for version, picture in enumerate(pictures, 1):
@@ -140,23 +140,23 @@ def test_room_in_a_plan_is_not_counted_twice_for_members_that_do_not_exist_yet()
     """The slots of a Placement include those of the Reservation that stands."""
     waits = gang("held").of(1, cpu=1, role="w").role("w", 3).declaring(cpu=1)
     slots = [SlotReservation(NodeName("n1"), "w", 2)]
-    picture = snapshot(node("n1", cpu=9), waits, reservation(waits, slots=slots))
+    picture = snapshot_of(node("n1", cpu=9), waits, reservation(waits, slots=slots))
     (made,) = picture.gangs
     plan = Plan((Placement(made.key, made.uid, 1, (), tuple(slots)),))
     (row,) = rows(picture, plan).values()
     assert row[7] == [("ml/held", "planned", 2000, 2)]
 
 
-def test_other_labels_mean_everything_anew() -> None:
+def test_other_labels_mean_everything_again() -> None:
     history = MapHistory()
-    history.take(1, snapshot(node("n1", cpu=4)))
-    history.take(2, snapshot(node("n1", cpu=4).labelled(**{ZONE: "a"})))
+    history.take(1, snapshot_of(node("n1", cpu=4)))
+    history.take(2, snapshot_of(node("n1", cpu=4).labelled(**{ZONE: "a"})))
     assert history.since(1)["whole"]
     assert history.since(1)["labels"] == [ZONE]
 
 
 def test_a_node_says_what_is_left_and_whose_members_are_there() -> None:
-    picture = snapshot(
+    picture = snapshot_of(
         node("n1", cpu=4, gpu=2).tainted("dedicated", "ml").labelled(a="b"),
         gang("a").of(1, cpu=1, gpu=1).bound_on("n1"),
     )
@@ -164,7 +164,10 @@ def test_a_node_says_what_is_left_and_whose_members_are_there() -> None:
     assert record is not None
     assert record["gangs"] == [{"gang": "ml/a", "status": "bound", "members": 1}]
     assert record["taints"] == ["dedicated=ml:NoSchedule"]
-    resources = {one["name"]: (one["free"], one["allocatable"]) for one in record["resources"]}
+    resources = {
+        resource["name"]: (resource["free"], resource["allocatable"])
+        for resource in record["resources"]
+    }
     assert resources["cpu"] == ("3", "4")
     assert resources["nvidia.com/gpu"] == ("1", "2")
     assert node_record(picture, "n2") is None

@@ -9,7 +9,7 @@ from tutti.console.observation import Observation
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Policy
 
-from ...harness.builders import gang, node, reservation, single, snapshot
+from ...harness.builders import gang, node, reservation, single, snapshot_of
 from ..cli.test_status import GROUPS, cluster
 
 
@@ -36,7 +36,7 @@ def test_the_line_is_that_of_the_planner_and_degraded_gangs_stand_in_none() -> N
 
 
 def test_the_highest_priority_is_first_in_line_then_the_oldest() -> None:
-    picture = snapshot(
+    picture = snapshot_of(
         gang("young").of(1, cpu=1).but(created=9.0),
         gang("old").of(1, cpu=1).but(created=1.0),
         gang("urgent").of(1, cpu=1).priority(5).but(created=10.0),
@@ -50,7 +50,7 @@ def test_the_highest_priority_is_first_in_line_then_the_oldest() -> None:
 def test_a_pod_and_a_pod_group_of_the_same_name_are_two_gangs() -> None:
     rows = told(
         Observation(
-            1, snapshot(gang("a").of(3, cpu=1), single("a", cpu=1).priority(7), node("n", cpu=1))
+            1, snapshot_of(gang("a").of(3, cpu=1), single("a", cpu=1).priority(7), node("n", cpu=1))
         )
     )
     assert [(row["gang"], row["priority"], row["needed"]) for row in rows] == [
@@ -65,7 +65,7 @@ def test_why_a_gang_waits_is_what_the_operator_wrote() -> None:
 
 
 def test_a_gang_is_found_by_the_name_that_the_page_gives_it() -> None:
-    picture = snapshot(gang("a").of(1, cpu=1), single("a", cpu=1))
+    picture = snapshot_of(gang("a").of(1, cpu=1), single("a", cpu=1))
     group, pod = gang_views.find(picture, "ml/a"), gang_views.find(picture, "ml/a/Pod")
     assert group is not None
     assert pod is not None
@@ -76,7 +76,7 @@ def test_a_gang_is_found_by_the_name_that_the_page_gives_it() -> None:
 
 def test_a_gang_has_its_members_roles_conditions_and_reservation() -> None:
     made = gang("a").role("w", 2, 1, cpu=1).role("d", 1, cpu=2)
-    picture = snapshot(node("n1", cpu=9), made, reservation(made, ("a-0", "n1"), ("a-1", "n1")))
+    picture = snapshot_of(node("n1", cpu=9), made, reservation(made, ("a-0", "n1"), ("a-1", "n1")))
     (found,) = picture.gangs
     record = gang_views.gang_record(Observation(1, picture), found)
     assert record["state"] == "reserved"
@@ -86,7 +86,7 @@ def test_a_gang_has_its_members_roles_conditions_and_reservation() -> None:
     ]
     assert [member["role"] for member in record["members"]] == ["w", "d"]
     assert record["reservation"]["nodes"] == [("n1", 2)]
-    assert [one["members"] for one in record["requests"]] == [1, 1]
+    assert [request["members"] for request in record["requests"]] == [1, 1]
     assert record["conditions"] == []
 
 
@@ -101,6 +101,6 @@ def test_conditions_are_those_of_the_object_and_odd_ones_are_left_out() -> None:
 
 
 def test_a_gang_that_has_ended_says_so() -> None:
-    picture = snapshot(gang("a").of(1, cpu=1).bound_on("n").each(phase=Phase.SUCCEEDED))
+    picture = snapshot_of(gang("a").of(1, cpu=1).bound_on("n").each(phase=Phase.SUCCEEDED))
     record = gang_views.gang_record(Observation(1, picture), picture.gangs[0])
     assert (record["state"], record["since"]) == ("finished", None)

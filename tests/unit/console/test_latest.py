@@ -5,7 +5,7 @@ import asyncio
 from tutti.console.latest import Latest, RowHistory
 from tutti.console.observation import Observation
 
-from ...harness.builders import snapshot
+from ...harness.builders import snapshot_of
 
 
 async def test_those_who_ask_at_the_same_time_get_the_same_answer() -> None:
@@ -16,7 +16,7 @@ async def test_those_who_ask_at_the_same_time_get_the_same_answer() -> None:
         return observation.version
 
     latest = Latest(function)
-    old, new = (Observation(version, snapshot()) for version in (1, 2))
+    old, new = (Observation(version, snapshot_of()) for version in (1, 2))
     answers = [*await asyncio.gather(latest.of(old), latest.of(old), latest.of(new))]
     assert answers == [1, 1, 2]
     assert versions == [1, 2]
@@ -28,7 +28,7 @@ def test_a_reader_gets_the_rows_that_changed_and_the_names_of_those_that_went() 
     assert history.since(0) == {"version": 3, "whole": True, "rows": [1, 2, 3], "gone": []}
     history.take(5, {"a": 1, "b": 7}, ["a", "b"])
     assert history.since(3) == {"version": 5, "whole": False, "rows": [7], "gone": ["c"]}
-    assert history.since(6)["whole"], "a reader who has seen more than there is begins anew"
+    assert history.since(6)["whole"], "a reader who has seen more than there is begins again"
     history.take(4, {}, [])
     assert history.since(5)["gone"] == [], "an older version is not taken in"
     history.take(8, {"c": 3}, ["a", "b", "c"])

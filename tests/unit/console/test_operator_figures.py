@@ -14,7 +14,7 @@ from tutti.kube import errors
 from tutti.model.decisions import Level, Plan
 from tutti.reporting.metrics import CycleResult, Metrics, Stage
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,17 +37,17 @@ def pod(name: str = "tutti-0", phase: str = "Running", port: str = "probes") -> 
 
 def metrics() -> str:
     """The text of a leader that has made two plans, of which one is proved."""
-    told = Metrics()
-    told.follow(cast("Any", SimpleNamespace(term="1", transitions=0)))
+    metrics = Metrics()
+    metrics.follow(cast("Any", SimpleNamespace(term="1", transitions=0)))
     for _ in range(2):
-        with told.stage(Stage.PLAN):
+        with metrics.stage(Stage.PLAN):
             pass
-        told.ended(CycleResult.DONE)
-    told.planned(Plan(proved=True))
+        metrics.ended(CycleResult.DONE)
+    metrics.planned(Plan(proved=True))
     unproved = Plan(proved=False, levels=(Level(0, 7, 8),))
-    told.planned(unproved)
-    told.saw(snapshot(node("n1", cpu=1), gang("a").of(2, cpu=1)), unproved)
-    return told.text().decode()
+    metrics.planned(unproved)
+    metrics.saw(snapshot_of(node("n1", cpu=1), gang("a").of(2, cpu=1)), unproved)
+    return metrics.text().decode()
 
 
 class Api:

@@ -15,11 +15,11 @@ from tutti.console.redirect_file import address_of, redirect_file
 from tutti.console.security import KEY_HEADER, Session, refusal, refusal_of_data
 from tutti.console.server import page_files
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot_of
 from ...harness.console import Client, console_of
 from ..cli.test_plan import SETUP
 
-DUMP = dump.write(snapshot(node("n1", cpu=4), gang("a").of(2, cpu=1)), SETUP)
+DUMP = dump.write(snapshot_of(node("n1", cpu=4), gang("a").of(2, cpu=1)), SETUP)
 PATHS = [
     *(
         "/api/about",

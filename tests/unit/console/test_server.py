@@ -14,11 +14,11 @@ from tutti.console.planning_jobs import PlanningJobs
 from tutti.model.cluster import Snapshot
 from tutti.model.keys import GangKey
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot_of
 from ...harness.console import console, console_of
 from ..cli.test_plan import SETUP
 
-PICTURE = snapshot(node("n1", cpu=4), gang("a").of(2, cpu=1), gang("b").of(9, cpu=1))
+PICTURE = snapshot_of(node("n1", cpu=4), gang("a").of(2, cpu=1), gang("b").of(9, cpu=1))
 DUMP = dump.write(PICTURE, SETUP)
 GANG = GangKey("ml", "a")
 

@@ -69,16 +69,16 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_workload_counts_as_the_pods_that_it_would_make(name: str) -> None:
     raw, count = COUNTS[name]
-    found = read(SEEN, raw)
-    assert [one.key.name for one in found.members] == [f"w-{i}" for i in range(count)]
-    assert found.skipped == {"ConfigMap": 1}
-    for one in found.members:
-        assert (one.key.namespace, one.group, one.role) == ("ml", "g", "worker")
-        assert one.owner is not None
-        assert one.owner.kind == raw["kind"]
-        assert one.created == found.taken_at == 1_767_225_600.0
+    objects = read(SEEN, raw)
+    assert [member.key.name for member in objects.members] == [f"w-{i}" for i in range(count)]
+    assert objects.skipped == {"ConfigMap": 1}
+    for member in objects.members:
+        assert (member.key.namespace, member.group, member.role) == ("ml", "g", "worker")
+        assert member.owner is not None
+        assert member.owner.kind == raw["kind"]
+        assert member.created == objects.taken_at == 1_767_225_600.0
         asked = {"cpu": 1000, "nvidia.com/gpu": 1, "pods": 1}
-        assert one.shape.requests == Resources.of(asked)
+        assert member.shape.requests == Resources.of(asked)
 
 
 @pytest.mark.parametrize("n", ["many", -1, 10**9, True, [3]])
@@ -94,16 +94,16 @@ def test_a_number_of_pods_that_makes_no_sense_is_refused(n: object) -> None:
 def test_a_workload_that_exists_has_made_its_pods() -> None:
     raw = workload("Job", "batch", parallelism=4)
     raw["metadata"]["uid"] = "u"
-    found = read(raw)
-    assert found.members == ()
-    assert found.skipped == {"Job.batch": 1}
+    objects = read(raw)
+    assert objects.members == ()
+    assert objects.skipped == {"Job.batch": 1}
 
 
 def test_the_moment_of_files_is_that_of_the_youngest_object() -> None:
     old = {"apiVersion": "v1", "kind": "ConfigMap"}
     ages = ("2020-01-01T00:00:00Z", "2025-01-01T00:00:00+01:00", "nonsense", None)
-    found = read(*({**old, "metadata": {"creationTimestamp": age}} for age in ages))
-    assert found.taken_at == 1_735_686_000.0
+    objects = read(*({**old, "metadata": {"creationTimestamp": age}} for age in ages))
+    assert objects.taken_at == 1_735_686_000.0
 
 
 SELECTED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -119,9 +119,9 @@ def ruled(**kinds: Any) -> dict[str, Any]:
     return made
 
 
-def rules(found: dump.Objects) -> InterPodRules:
+def rules(objects: dump.Objects) -> InterPodRules:
     """What all members ask for."""
-    (one,) = {member.shape.rules for member in found.members}
+    (one,) = {member.shape.rules for member in objects.members}
     return one
 
 
@@ -146,8 +146,10 @@ def test_keys_that_match_by_the_pods_own_labels_are_merged_as_on_creation() -> N
 
 def test_keys_match_nothing_more_without_a_selector() -> None:
     term = {"topologyKey": "zone", "labelSelector": None, "matchLabelKeys": ["app"]}
-    found = rules(read(ruled(podAntiAffinity={SELECTED: [term, {**term, "labelSelector": {}}]})))
-    assert [one.peers.selector for one in found.anti_affinity] == [
+    inter_pod_rules = rules(
+        read(ruled(podAntiAffinity={SELECTED: [term, {**term, "labelSelector": {}}]}))
+    )
+    assert [one.peers.selector for one in inter_pod_rules.anti_affinity] == [
         None,
         (Requirement("app", "In", ("x",)),),
     ]
@@ -172,9 +174,9 @@ def test_an_affinity_that_is_none_is_refused_in_one_sentence(affinity: dict[str,
 
 def test_nodes_and_namespaces_are_labelled_with_their_names() -> None:
     about = {"name": "ml", "labels": {"team": "a"}}
-    found = read(node({}), {"apiVersion": "v1", "kind": "Namespace", "metadata": about})
-    assert found.of(kinds.NODE)[0].labels == (("kubernetes.io/hostname", "n1"),)
-    (space,) = found.of(kinds.NAMESPACE)
+    objects = read(node({}), {"apiVersion": "v1", "kind": "Namespace", "metadata": about})
+    assert objects.of(kinds.NODE)[0].labels == (("kubernetes.io/hostname", "n1"),)
+    (space,) = objects.of(kinds.NAMESPACE)
     assert space == Namespace("ml", (("kubernetes.io/metadata.name", "ml"), ("team", "a")))
 
 
@@ -189,8 +191,8 @@ def test_a_namespace_is_there_where_a_pod_is() -> None:
     other["spec"] = {"nodeName": "n1", "containers": []}
     about = {"name": "ml", "uid": "u", "labels": {"team": "a"}}
     known = {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
-    found = read(workload("Job", "batch"), other, known)
-    assert found.of(kinds.NAMESPACE) == (
+    objects = read(workload("Job", "batch"), other, known)
+    assert objects.of(kinds.NAMESPACE) == (
         Namespace("ml", (("team", "a"),)),
         Namespace("db", (("kubernetes.io/metadata.name", "db"),)),
     )

@@ -75,7 +75,7 @@ def test_the_limits_are_those_of_the_crds() -> None:
         spec["minMember"],
         *(roles["items"]["properties"][f"{m}Member"] for m in ("min", "max")),
     )
-    assert {one["maximum"] for one in sizes} == {limits.MOST_MEMBERS}
+    assert {size["maximum"] for size in sizes} == {limits.MOST_MEMBERS}
     assert roles["maxItems"] == limits.MOST_ROLES
     assert spec["scheduleTimeoutSeconds"]["maximum"] == limits.MOST_START_SECONDS
     assert spec["absentMemberTimeoutSeconds"]["maximum"] == limits.MOST_ABSENT_SECONDS
@@ -150,8 +150,8 @@ def test_what_asks_for_more_than_is_allowed_is_refused_in_a_sentence(name: str) 
 
 
 def test_what_the_crds_allow_is_read() -> None:
-    found = read(NODE, group(minMember=5_000, roles=[role(least=5_000, maxMember=5_000)]))
-    assert found.of(pod_group.KIND)[0].min_member == limits.MOST_MEMBERS
+    objects = read(NODE, group(minMember=5_000, roles=[role(least=5_000, maxMember=5_000)]))
+    assert objects.of(pod_group.KIND)[0].min_member == limits.MOST_MEMBERS
 
 
 def test_all_workloads_together_make_no_more_pods_than_one_may(

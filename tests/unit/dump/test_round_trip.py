@@ -61,7 +61,7 @@ from ...harness.builders import (
     reservation,
     resources,
     single,
-    snapshot,
+    snapshot_of,
     space,
 )
 
@@ -94,20 +94,20 @@ def as_kept(of: Snapshot) -> Snapshot:
         known = tuple(sorted(all_of_them.items()))
         return replace(member, unsupported_fields=used, labels=known, role=role_of(all_of_them))
 
-    def created(held: Reservation) -> Reservation:
-        order = sorted(held.entries, key=lambda entry: (entry.node, entry.pod, entry.uid))
-        uid = Uid(f"reservation-{held.uid}")
-        return replace(held, entries=tuple(order), self_uid=uid)
+    def created(reservation: Reservation) -> Reservation:
+        order = sorted(reservation.entries, key=lambda entry: (entry.node, entry.pod, entry.uid))
+        uid = Uid(f"reservation-{reservation.uid}")
+        return replace(reservation, entries=tuple(order), self_uid=uid)
 
-    def whole(one: Gang) -> Gang:
-        members = tuple(sorted(map(real, one.members), key=lambda member: member.key))
-        if one.is_single:
-            return Gang(one.key, members[0].uid, 1, members=members, created=members[0].created)
-        runs = [held for held in of.reservations if held.uid == one.uid]
-        kept = replace(one, members=members)
+    def whole(gang: Gang) -> Gang:
+        members = tuple(sorted(map(real, gang.members), key=lambda member: member.key))
+        if gang.is_single:
+            return Gang(gang.key, members[0].uid, 1, members=members, created=members[0].created)
+        runs = [reservation for reservation in of.reservations if reservation.uid == gang.uid]
+        kept = replace(gang, members=members)
         members = finished_members.run(kept, next(iter(runs), None)).of(kept).members
         value = next((known for known in values if known is not None), None)
-        return replace(one, members=members, class_value=value if one.priority_class else None)
+        return replace(gang, members=members, class_value=value if gang.priority_class else None)
 
     values = [one.class_value for one in of.gangs]  # all of one class, which has one value
     return replace(
@@ -119,17 +119,17 @@ def as_kept(of: Snapshot) -> Snapshot:
 
 @given(generators.snapshots(with_rules=True))
 def test_a_snapshot_is_read_back_as_it_was_written(of: Snapshot) -> None:
-    kept = as_kept(of)
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = as_kept(of)
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 @given(generators.snapshots(with_rules=True), st.randoms(use_true_random=False))
 def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     of: Snapshot, chance: random.Random
 ) -> None:
-    kept = as_kept(of)
-    made = plan(kept, BestFit(), BestFit(), Budget(), SETUP.policy)
-    body = json.loads(dump.write(kept, SETUP, made))
+    snapshot = as_kept(of)
+    made = plan(snapshot, BestFit(), BestFit(), Budget(), SETUP.policy)
+    body = json.loads(dump.write(snapshot, SETUP, made))
     chance.shuffle(body["items"])
     again = found(json.dumps(body))
     assert again.header is not None
@@ -304,10 +304,10 @@ QUEUE: dict[str, Any] = {
 def _differs(kind: type[Any], values: dict[str, Any]) -> list[str]:
     """The fields with a default that no example sets to something else."""
     return [
-        each.name
-        for each in fields(kind)
-        if (each.default is not MISSING or each.default_factory is not MISSING)
-        and each.name not in values
+        field.name
+        for field in fields(kind)
+        if (field.default is not MISSING or field.default_factory is not MISSING)
+        and field.name not in values
     ]
 
 
@@ -337,8 +337,8 @@ def test_no_field_of_a_member_is_lost(name: str) -> None:
         made = made.last(1, phase=Phase.SUCCEEDED)
     if name == "role":
         made = made.but(roles=(Role("worker", 1),))
-    kept = as_kept(snapshot(node("n1", cpu=8, gpu=8, memory=8), made))
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = as_kept(snapshot_of(node("n1", cpu=8, gpu=8, memory=8), made))
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 def test_gangs_of_one_name_and_different_kinds_are_kept_apart() -> None:
@@ -348,27 +348,27 @@ def test_gangs_of_one_name_and_different_kinds_are_kept_apart() -> None:
         ours,
         key=ours.key._replace(kind=RAY),
         members=tuple(
-            replace(one, key=PodKey("ml", "ray"), uid=Uid("ray"), group_kind=RAY)
-            for one in ours.members
+            replace(member, key=PodKey("ml", "ray"), uid=Uid("ray"), group_kind=RAY)
+            for member in ours.members
         ),
     ).but(uid=Uid("cluster"), finished=("worker",))
     held = reservation(theirs, ("ray", "n1"))
-    kept = as_kept(snapshot(node("n1", cpu=8), ours, theirs, held))
-    assert [one.key.kind for one in kept.gangs] == [RAY, POD_GROUP]
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = as_kept(snapshot_of(node("n1", cpu=8), ours, theirs, held))
+    assert [one.key.kind for one in snapshot.gangs] == [RAY, POD_GROUP]
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 def test_what_only_other_kinds_say_of_a_gang_is_kept() -> None:
     made = gang("a").of(1, cpu=1).each(group_kind=RAY).but(min_member=10**9, class_value=7)
     foreign = made.but(key=GangKey("ml", "a", RAY), **FOREIGN)
-    kept = as_kept(snapshot(node("n1", cpu=8), foreign))
-    kept = replace(kept, gangs=tuple(replace(one, class_value=7) for one in kept.gangs))
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = as_kept(snapshot_of(node("n1", cpu=8), foreign))
+    snapshot = replace(snapshot, gangs=tuple(replace(one, class_value=7) for one in snapshot.gangs))
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 def test_a_declaration_that_cannot_be_read_is_refused_with_a_sentence() -> None:
     foreign = gang("a").but(key=GangKey("ml", "a", RAY), **FOREIGN)
-    body = json.loads(dump.write(snapshot(foreign), SETUP))
+    body = json.loads(dump.write(snapshot_of(foreign), SETUP))
     for item in body["items"]:
         if item["kind"] == "PodGroup":
             item["metadata"]["annotations"]["tutti.dev/declaration"] = '{"priority": "x"}'
@@ -388,40 +388,40 @@ def test_a_spark_driver_is_kept_with_what_it_mounts_and_why_it_waits() -> None:
         "is_driver": True,
         "size_unknown_because": "ConfigMap conf does not exist yet",
     }
-    kept = as_kept(snapshot(node("n1", cpu=8), single("drv", cpu=1).each(**waits)))
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = as_kept(snapshot_of(node("n1", cpu=8), single("drv", cpu=1).each(**waits)))
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 @pytest.mark.parametrize("name", NODE)
 def test_no_field_of_a_node_is_lost(name: str) -> None:
-    kept = snapshot(node("n1", cpu=8).but(**{name: NODE[name]}), node("n2", cpu=1))
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = snapshot_of(node("n1", cpu=8).but(**{name: NODE[name]}), node("n2", cpu=1))
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 @pytest.mark.parametrize("name", GANG)
 def test_no_field_of_a_gang_is_lost(name: str) -> None:
     made = gang("a").of(2, cpu=1).but(**{"priority_class": "low", name: GANG[name]})
-    kept = snapshot(node("n1", cpu=8), made, single("s", cpu=1))
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = snapshot_of(node("n1", cpu=8), made, single("s", cpu=1))
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 def test_whose_reservation_went_before_its_time_is_kept() -> None:
     made = gang("a").of(2, cpu=1)
-    seen = snapshot(node("n1", cpu=8), made, gang("b").of(1, cpu=1))
-    kept = replace(seen, lost_reservations=frozenset({made.made.uid}))
+    snapshot = snapshot_of(node("n1", cpu=8), made, gang("b").of(1, cpu=1))
+    kept = replace(snapshot, lost_reservations=frozenset({made.made.uid}))
     assert read(dump.write(kept, SETUP)) == kept
 
 
 def test_what_the_api_server_refused_a_moment_ago_is_kept() -> None:
     made = gang("a").of(2, cpu=1)
-    seen = snapshot(node("n1", cpu=8), made)
-    kept = replace(seen, api_refusals={made.made.uid: ApiRefusal('no: "a quota"', 1.25)})
+    snapshot = snapshot_of(node("n1", cpu=8), made)
+    kept = replace(snapshot, api_refusals={made.made.uid: ApiRefusal('no: "a quota"', 1.25)})
     assert read(dump.write(kept, SETUP)) == kept
 
 
 def test_the_gangs_that_end_for_no_other_are_kept() -> None:
     made = gang("a").of(2, cpu=1)
-    kept = replace(snapshot(node("n1", cpu=8), made), protected=frozenset({made.made.uid}))
+    kept = replace(snapshot_of(node("n1", cpu=8), made), protected=frozenset({made.made.uid}))
     written = dump.write(kept, SETUP)
     assert read(written) == kept
     body = json.loads(written)
@@ -432,32 +432,32 @@ def test_the_gangs_that_end_for_no_other_are_kept() -> None:
 
 def test_the_finalizers_of_a_pod_that_terminates_are_kept() -> None:
     leaving = gang("a").of(1, cpu=1).each(terminating=True, finalizers=("example.com/keep",))
-    kept = read(dump.write(snapshot(node("n1", cpu=8), leaving), SETUP))
-    assert kept.gangs[0].members[0].finalizers == ("example.com/keep",)
+    snapshot = read(dump.write(snapshot_of(node("n1", cpu=8), leaving), SETUP))
+    assert snapshot.gangs[0].members[0].finalizers == ("example.com/keep",)
 
 
 def test_budgets_are_kept() -> None:
     budgets = budget("keep", 3, most=4, app="x"), replace(budget("none", 0), selector=None)
-    kept = snapshot(node("n1", cpu=8), *budgets)
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = snapshot_of(node("n1", cpu=8), *budgets)
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 def test_the_claims_of_a_plan_are_in_its_record() -> None:
     low = gang("low").of(2, cpu=1).bound_on("n1", "n1")
-    seen = snapshot(node("n1", cpu=2), low, gang("high").of(1, cpu=2).priority(3))
+    snapshot = snapshot_of(node("n1", cpu=2), low, gang("high").of(1, cpu=2).priority(3))
     policy = Policy(preemption=Preemption.FULL)
-    (claim,) = dump.plan_record(plan(seen, BestFit(), BestFit(), Budget(), policy))["claims"]
+    (claim,) = dump.plan_record(plan(snapshot, BestFit(), BestFit(), Budget(), policy))["claims"]
     assert (claim["gang"], claim["by"]) == ("ml/high", "priority")
     assert claim["victims"] == [{"gang": "ml/low", "whole": True, "pods": ["low-0", "low-1"]}]
-    assert "claims" not in dump.plan_record(plan(seen, BestFit(), BestFit(), Budget()))
+    assert "claims" not in dump.plan_record(plan(snapshot, BestFit(), BestFit(), Budget()))
 
 
 @pytest.mark.parametrize("name", RESERVATION)
 def test_no_field_of_a_reservation_is_lost(name: str) -> None:
     made = gang("a").of(2, cpu=1)
     held = replace(reservation(made, ("a-0", "n1"), at=5.0), **{name: RESERVATION[name]})
-    kept = as_kept(snapshot(node("n1", cpu=8), made, held))
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = as_kept(snapshot_of(node("n1", cpu=8), made, held))
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 def test_the_record_of_a_start_is_kept_without_a_placement() -> None:
@@ -465,9 +465,9 @@ def test_the_record_of_a_start_is_kept_without_a_placement() -> None:
     bare = reservation(made, at=5.0)
     uid = Uid(f"reservation-{bare.uid}")
     spent = replace(bare, record=RESERVATION["record"], version="17", self_uid=uid)
-    kept = as_kept(snapshot(node("n1", cpu=8), made, spent))
-    assert kept.start_records == (spent,)
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = as_kept(snapshot_of(node("n1", cpu=8), made, spent))
+    assert snapshot.start_records == (spent,)
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 RESIDENT: dict[str, Any] = {
@@ -492,18 +492,20 @@ def test_no_field_of_a_pod_that_a_rule_may_count_is_lost(name: str, on: str) -> 
     waits = gang("a").of(2, cpu=1).apart("hostname")
     full = node("n1", cpu=8).using(pods=2 if on == "n1" else 1, cpu=1)
     other = PlacedPod(Uid("other"), NodeName("n1"), "db")
-    seen = snapshot(full, waits, space("db", team="a"), space("ml"))
+    snapshot = snapshot_of(full, waits, space("db", team="a"), space("ml"))
     some = replace(other, node=NodeName(on), **{name: RESIDENT[name]})
-    kept = replace(seen, placed_pods=(some, replace(other, uid=Uid("third"))))
+    kept = replace(snapshot, placed_pods=(some, replace(other, uid=Uid("third"))))
     assert read(dump.write(kept, SETUP)) == kept
 
 
 def test_nobody_is_told_of_while_no_rule_is_in_force() -> None:
-    kept = snapshot(node("n1", cpu=8).hosting("db", app="db"), gang("a").of(2, cpu=1), space("ml"))
-    assert (kept.placed_pods, kept.namespaces) == ((), ())
-    written = dump.write(kept, SETUP)
+    snapshot = snapshot_of(
+        node("n1", cpu=8).hosting("db", app="db"), gang("a").of(2, cpu=1), space("ml")
+    )
+    assert (snapshot.placed_pods, snapshot.namespaces) == ((), ())
+    written = dump.write(snapshot, SETUP)
     assert '"db"' not in written
-    assert read(written) == kept
+    assert read(written) == snapshot
 
 
 FIELDS = (
@@ -522,23 +524,23 @@ def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> No
     without = replace(shape, rules=replace(shape.rules, spread=()), preferences=NO_PREFERENCES)
     affine = replace(made, members=(replace(made.members[0], shape=without),))
     for each in (made, affine):
-        kept = snapshot(node("n1", cpu=8), each)
-        assert read(dump.write(kept, SETUP)) == kept
+        snapshot = snapshot_of(node("n1", cpu=8), each)
+        assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 @pytest.mark.parametrize("at", [0.0, 1_767_225_600.0, 1_767_225_600.1234567, 1_763_707_445.000001])
 def test_the_moment_of_a_dump_is_kept_to_the_last_bit(at: float) -> None:
-    assert found(dump.write(snapshot(at=at), SETUP)).taken_at == at
+    assert found(dump.write(snapshot_of(at=at), SETUP)).taken_at == at
 
 
 def test_no_topology_is_lost() -> None:
     made = [Topology("a", ("block", "rack")), Topology("b", ("zone",))]
-    kept = snapshot(node("n1", cpu=8), *made)
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = snapshot_of(node("n1", cpu=8), *made)
+    assert read(dump.write(snapshot, SETUP)) == snapshot
 
 
 @pytest.mark.parametrize("name", QUEUE)
 def test_no_field_of_a_queue_is_lost(name: str) -> None:
     made = replace(Queue("vision", Uid("q-1")), **{name: QUEUE[name]})
-    kept = snapshot(node("n1", cpu=8), made, space("ml", team="a"))
-    assert read(dump.write(kept, SETUP)) == kept
+    snapshot = snapshot_of(node("n1", cpu=8), made, space("ml", team="a"))
+    assert read(dump.write(snapshot, SETUP)) == snapshot

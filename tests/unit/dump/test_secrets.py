@@ -86,9 +86,9 @@ def kept() -> str:
     ]
     text = json.dumps({"kind": "List", "items": [node, group, secret, *pods]})
     assert text.count(SECRET) > 100
-    seen = load.snapshot_of(dump.read([dump.Text("all", text.encode())]))
-    assert len(seen.gangs[0].members) == 2
-    return dump.write(seen, dump.PlannerConfig("tutti", "ilp", Policy(), {}))
+    snapshot = load.snapshot_of(dump.read([dump.Text("all", text.encode())]))
+    assert len(snapshot.gangs[0].members) == 2
+    return dump.write(snapshot, dump.PlannerConfig("tutti", "ilp", Policy(), {}))
 
 
 def test_no_secret_of_a_pod_is_in_a_dump() -> None:

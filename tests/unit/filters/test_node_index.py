@@ -23,7 +23,7 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness import generators
-from ...harness.builders import GangBuilder, gang, node, peers, single, snapshot, space
+from ...harness.builders import GangBuilder, gang, node, peers, single, snapshot_of, space
 
 
 @given(st.data())
@@ -33,15 +33,15 @@ def test_all_nodes_at_once_get_the_answers_that_each_gets_alone(data: st.DataObj
     nodes = [replace(one, name=NodeName(f"n{i}")) for i, one in enumerate(nodes)]
     shape = data.draw(generators.demanding())
     index = NodeIndex(nodes)
-    why = [node_rules.fits_node(shape, one) for one in nodes]
+    why = [node_rules.fits_node(shape, node) for node in nodes]
     assert index.allowed(shape).tolist() == [one is None for one in why]
     assert list(index.obstacles(shape)) == why
-    wanted = [node_rules.is_wanted(shape, one) for one in nodes]
+    wanted = [node_rules.is_wanted(shape, node) for node in nodes]
     assert index.wanted(shape).tolist() == wanted
-    tolerated = [node_rules.is_tolerated(shape, one) for one in nodes]
+    tolerated = [node_rules.is_tolerated(shape, node) for node in nodes]
     assert index.tolerated(shape).tolist() == tolerated
-    assert index.unwelcome(shape).tolist() == [unwelcome(shape, one) for one in nodes]
-    assert index.preference(shape).tolist() == [preference(shape, one) for one in nodes]
+    assert index.unwelcome(shape).tolist() == [unwelcome(shape, node) for node in nodes]
+    assert index.preference(shape).tolist() == [preference(shape, node) for node in nodes]
     assert index.rows == {one.name: row for row, one in enumerate(nodes)}
 
 
@@ -88,7 +88,9 @@ def unwelcome(shape: Shape, on: Node) -> int:
     def harder(effect: str) -> str:
         return {Effect.PREFER_NO_SCHEDULE: Effect.NO_SCHEDULE, "": ""}.get(effect, "none")
 
-    passes = tuple(replace(one, effect=harder(one.effect)) for one in shape.tolerations)
+    passes = tuple(
+        replace(toleration, effect=harder(toleration.effect)) for toleration in shape.tolerations
+    )
     return sum(
         not node_rules.is_tolerated(
             replace(shape, tolerations=passes),
@@ -114,7 +116,7 @@ def cluster(number: int, *pods: GangBuilder) -> Snapshot:
         node(f"n{i}", cpu=4).labelled(hostname=f"n{i}", zone=f"z{i % 3}") for i in range(number)
     ]
     nodes[::2] = [one.tainted("dedicated", "gpu") for one in nodes[::2]]
-    return snapshot(*nodes, *pods, space("ml"))
+    return snapshot_of(*nodes, *pods, space("ml"))
 
 
 def hostname(value: str, operator: str = "In") -> Requirement:
@@ -131,7 +133,7 @@ def of_names(n: int) -> GangBuilder:
 
 def of_fields(n: int) -> GangBuilder:
     names = (Requirement("metadata.name", "In", (f"other-{i}",)) for i in range(n))
-    return requiring(*(NodeTerm(fields=(one,)) for one in names))
+    return requiring(*(NodeTerm(fields=(name,)) for name in names))
 
 
 def of_what_is_there(n: int) -> GangBuilder:
@@ -142,7 +144,7 @@ def of_what_is_there(n: int) -> GangBuilder:
 
 def of_numbers(n: int) -> GangBuilder:
     bounds = (Requirement("kubernetes.io/hostname", "Gt", (str(i),)) for i in range(n))
-    return requiring(*(NodeTerm((one,)) for one in bounds))
+    return requiring(*(NodeTerm((bound,)) for bound in bounds))
 
 
 def of_labels(n: int) -> GangBuilder:
@@ -191,9 +193,9 @@ def test_the_work_grows_with_what_a_pod_says_and_not_with_that_times_the_nodes(
     assert calls(lambda: planned(large)) < 7 * once
 
 
-def planned(seen: Snapshot) -> None:
-    made = plan(seen, BestFit(), BestFit(), Budget())
-    assert plan_checks.violations(seen, made) == ()
+def planned(snapshot: Snapshot) -> None:
+    made = plan(snapshot, BestFit(), BestFit(), Budget())
+    assert plan_checks.violations(snapshot, made) == ()
 
 
 def calls(work: Callable[[], None]) -> int:
@@ -235,13 +237,17 @@ def inventing(name: str, number: int) -> GangBuilder:
 
 
 def test_resources_that_no_node_offers_cost_two_columns_a_pod_however_many_it_invents() -> None:
-    seen = snapshot(node("n1", cpu=4), inventing("a", 500), inventing("b", 500), single("c", cpu=1))
-    base = grids.grid(seen, (m.shape for one in seen.gangs for m in one.members))
+    snapshot = snapshot_of(
+        node("n1", cpu=4), inventing("a", 500), inventing("b", 500), single("c", cpu=1)
+    )
+    base = grids.grid(snapshot, (m.shape for gang in snapshot.gangs for m in gang.members))
     invented = [f"example.com/{name}-{i}" for name in "ab" for i in (0, 1)]
     assert base.resources == ("cpu", *invented, "pods")
-    made = plan(seen, BestFit(), BestFit(), Budget())
-    assert [str(one.gang) for one in made.placements] == ["ml/c"]
-    assert [finding_text.sentence(one).rpartition(": ")[2] for one in made.rejections] == [
+    made = plan(snapshot, BestFit(), BestFit(), Budget())
+    assert [str(placement.gang) for placement in made.placements] == ["ml/c"]
+    assert [
+        finding_text.sentence(rejection).rpartition(": ")[2] for rejection in made.rejections
+    ] == [
         "asks 1 example.com/a-0; no node has any",
         "asks 1 example.com/b-0; no node has any",
     ]

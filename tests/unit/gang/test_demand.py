@@ -37,12 +37,12 @@ def test_members_are_sorted_by_what_they_mean() -> None:
     }
     for name, change in changes.items():
         made = made.only(name, **change)
-    found = census(made)
-    assert names(found.bound) == ["a-0", "a-5"]
-    assert names(found.ready) == ["a-6"]
-    assert names(found.gated) == ["a-1"]
-    assert names(found.unsupported) == ["a-2"]
-    assert names(found.without_volumes) == ["a-7"]
+    member_counts = census(made)
+    assert names(member_counts.bound) == ["a-0", "a-5"]
+    assert names(member_counts.ready) == ["a-6"]
+    assert names(member_counts.gated) == ["a-1"]
+    assert names(member_counts.unsupported) == ["a-2"]
+    assert names(member_counts.without_volumes) == ["a-7"]
 
 
 def test_a_gated_member_that_leaves_or_is_over_means_nothing() -> None:
@@ -58,9 +58,9 @@ def test_a_gang_without_roles_ignores_role_labels() -> None:
 
 def test_in_a_gang_with_roles_pods_of_no_known_role_do_not_count() -> None:
     made = gang("a").role("worker", 1).of(1).of(1, role="other")
-    found = census(made)
-    assert names(found.ready) == ["a-0"]
-    assert names(found.roleless) == ["a-1", "a-2"]
+    member_counts = census(made)
+    assert names(member_counts.ready) == ["a-0"]
+    assert names(member_counts.roleless) == ["a-1", "a-2"]
 
 
 def test_a_member_held_by_another_gangs_reservation_is_left_alone() -> None:
@@ -106,24 +106,24 @@ def test_a_gang_needs_one_member_at_least_and_all_that_its_roles_demand() -> Non
 
 
 def test_each_lost_member_of_a_started_gang_is_a_repair() -> None:
-    found = census(gang("a").of(5).bound_on("n1", "n1").needing(4))
-    assert demand.start_request(found) is None
-    assert chosen(demand.repair_requests(found, (), ())) == ["a-2", "a-3"]
-    assert chosen(demand.growth_requests(found, ())) == ["a-2", "a-3", "a-4"]
+    member_counts = census(gang("a").of(5).bound_on("n1", "n1").needing(4))
+    assert demand.start_request(member_counts) is None
+    assert chosen(demand.repair_requests(member_counts, (), ())) == ["a-2", "a-3"]
+    assert chosen(demand.growth_requests(member_counts, ())) == ["a-2", "a-3", "a-4"]
 
 
 def test_a_gang_that_has_not_started_has_no_repairs_and_no_extras() -> None:
-    found = census(gang("a").of(5).needing(4))
-    assert demand.repair_requests(found, (), ()) == ()
-    assert demand.growth_requests(found, ()) == ()
+    member_counts = census(gang("a").of(5).needing(4))
+    assert demand.repair_requests(member_counts, (), ()) == ()
+    assert demand.growth_requests(member_counts, ()) == ()
 
 
 def test_short_roles_are_repaired_before_any_other_member() -> None:
     made = gang("a").role("driver", 1, 2).role("worker", 2, 2).needing(4).bound_on("n1")
-    found = census(made)
-    assert found.missing_by_role == {"worker": 2}
-    assert found.missing == 3
-    assert chosen(demand.repair_requests(found, (), ())) == ["a-2", "a-3", "a-1"]
+    member_counts = census(made)
+    assert member_counts.missing_by_role == {"worker": 2}
+    assert member_counts.missing == 3
+    assert chosen(demand.repair_requests(member_counts, (), ())) == ["a-2", "a-3", "a-1"]
 
 
 def test_a_role_that_nobody_can_fill_is_not_made_up_for_by_another() -> None:
@@ -132,23 +132,23 @@ def test_a_role_that_nobody_can_fill_is_not_made_up_for_by_another() -> None:
 
 
 def test_repairs_stop_once_enough_are_replaced() -> None:
-    found = census(gang("a").role("worker", 2, 4).bound_on("n1"))
-    placed = {found.ready[0].uid}
-    assert found.missing == 3  # minMember is 4 here, two more than the role's own minimum
-    assert chosen(demand.repair_requests(found, placed, ())) == ["a-2", "a-3"]
+    member_counts = census(gang("a").role("worker", 2, 4).bound_on("n1"))
+    placed = {member_counts.ready[0].uid}
+    assert member_counts.missing == 3  # minMember is 4 here, two more than the role's own minimum
+    assert chosen(demand.repair_requests(member_counts, placed, ())) == ["a-2", "a-3"]
 
 
 def test_a_shape_without_room_is_passed_over() -> None:
-    found = census(gang("a").of(1).of(2, cpu=1).of(1, cpu=2).needing(2).bound_on("n1"))
-    refused = {(found.gang.uid, "", found.ready[0].shape)}
-    assert chosen(demand.repair_requests(found, (), ())) == ["a-1"]
-    assert chosen(demand.repair_requests(found, (), refused)) == ["a-3"]
+    member_counts = census(gang("a").of(1).of(2, cpu=1).of(1, cpu=2).needing(2).bound_on("n1"))
+    refused = {(member_counts.gang.uid, "", member_counts.ready[0].shape)}
+    assert chosen(demand.repair_requests(member_counts, (), ())) == ["a-1"]
+    assert chosen(demand.repair_requests(member_counts, (), refused)) == ["a-3"]
 
 
 def test_members_beyond_the_needed_join_a_gang_that_starts_now() -> None:
-    found = census(gang("a").of(3).needing(2))
-    placed = {member.uid for member in found.ready[:2]}
-    assert chosen(demand.growth_requests(found, placed)) == ["a-2"]
+    member_counts = census(gang("a").of(3).needing(2))
+    placed = {member.uid for member in member_counts.ready[:2]}
+    assert chosen(demand.growth_requests(member_counts, placed)) == ["a-2"]
 
 
 def test_a_gang_is_settled_when_none_waits_and_none_is_missing() -> None:
@@ -163,19 +163,19 @@ def test_a_gang_is_settled_when_none_waits_and_none_is_missing() -> None:
 
 def test_of_more_members_than_a_role_may_have_all_may_be_chosen() -> None:
     made = gang("a").role("worker", 1, 4).at_most(2).of(1, role="other")
-    found = census(made.needing(1))
-    assert names(found.ready) == ["a-0", "a-1", "a-2", "a-3"]
-    assert not found.surplus
-    assert names(found.roleless) == ["a-4"]
-    want = demand.start_request(found)
+    member_counts = census(made.needing(1))
+    assert names(member_counts.ready) == ["a-0", "a-1", "a-2", "a-3"]
+    assert not member_counts.surplus
+    assert names(member_counts.roleless) == ["a-4"]
+    want = demand.start_request(member_counts)
     assert want is not None
     assert (want.need, want.maximums) == (1, (("worker", 2),))
 
 
 def test_of_a_gang_of_which_none_is_chosen_the_oldest_count() -> None:
-    found = demand.within_maximums(census(gang("a").role("worker", 1, 4).at_most(2)))
-    assert names(found.ready) == ["a-0", "a-1"]
-    assert names(found.surplus) == ["a-2", "a-3"]
+    member_counts = demand.within_maximums(census(gang("a").role("worker", 1, 4).at_most(2)))
+    assert names(member_counts.ready) == ["a-0", "a-1"]
+    assert names(member_counts.surplus) == ["a-2", "a-3"]
     few = census(gang("a").role("worker", 1, 2).at_most(2))
     assert demand.within_maximums(few) is few
     want = demand.start_request(few)
@@ -198,14 +198,16 @@ def test_members_that_have_a_node_fill_their_role_and_those_that_have_ended_do_n
 
 def test_further_members_share_the_places_of_their_role() -> None:
     made = gang("a").role("worker", 1, 4).at_most(3)
-    found = census(made.bound_on("n1"))
-    assert [want.maximums for want in demand.growth_requests(found, ())] == [(("worker", 2),)] * 3
-    placed = {found.ready[1].uid}
-    left = demand.growth_requests(found, placed)
+    member_counts = census(made.bound_on("n1"))
+    assert [want.maximums for want in demand.growth_requests(member_counts, ())] == [
+        (("worker", 2),)
+    ] * 3
+    placed = {member_counts.ready[1].uid}
+    left = demand.growth_requests(member_counts, placed)
     assert chosen(left) == ["a-1", "a-3"]
     assert [want.maximums for want in left] == [(("worker", 1),)] * 2
-    both = {member.uid for member in found.ready[1:]}
-    assert demand.growth_requests(found, both) == ()
+    both = {member.uid for member in member_counts.ready[1:]}
+    assert demand.growth_requests(member_counts, both) == ()
     roomy = census(made.at_most(4).bound_on("n1"))
     assert [want.maximums for want in demand.growth_requests(roomy, ())] == [()] * 3
 
@@ -218,8 +220,8 @@ def test_members_beyond_their_maximum_make_no_gang_whole() -> None:
 
 def test_those_who_replace_lost_members_fill_no_role_beyond_its_maximum() -> None:
     made = gang("a").role("x", 1, 3).at_most(2).role("y", 0, 2).needing(4).bound_on("n1")
-    found = census(made)
-    assert chosen(demand.repair_requests(found, (), ())) == ["a-1", "a-3", "a-4"]
+    member_counts = census(made)
+    assert chosen(demand.repair_requests(member_counts, (), ())) == ["a-1", "a-3", "a-4"]
 
 
 def test_a_gang_may_grow_when_more_wait_than_it_needs() -> None:

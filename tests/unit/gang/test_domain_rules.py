@@ -13,8 +13,8 @@ NODES = {
 NETWORK = [topology("block", "rack")]
 
 
-def note(made: GangBuilder) -> str:
-    return preference_note(made.made, places_of(made.made, None), NODES, NETWORK)
+def note(gang: GangBuilder) -> str:
+    return preference_note(gang.made, places_of(gang.made, None), NODES, NETWORK)
 
 
 def test_a_gang_in_one_domain_has_all_that_it_prefers() -> None:

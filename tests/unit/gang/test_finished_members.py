@@ -23,10 +23,10 @@ def with_roles() -> GangBuilder:
 
 
 def test_finished_members_make_a_gang_whole_and_leave_nothing_to_repair() -> None:
-    made = finished_members.with_finished(running(2).made, ["", ""])
-    assert made.finished == ("", "")
-    assert health.is_whole(made)
-    assert demand.count_members(made).missing == 0
+    gang = finished_members.with_finished(running(2).made, ["", ""])
+    assert gang.finished == ("", "")
+    assert health.is_whole(gang)
+    assert demand.count_members(gang).missing == 0
     assert not health.is_whole(finished_members.with_finished(running(2).made, [""]))
 
 
@@ -45,7 +45,7 @@ def test_nothing_is_remembered_once_no_member_counts() -> None:
 
 
 def roles_of(members: tuple[Member, ...]) -> tuple[str, ...]:
-    return tuple(one.role for one in members)
+    return tuple(member.role for member in members)
 
 
 def said(succeeded: object, phase: str = "Running") -> Mapping[str, object]:
@@ -119,7 +119,9 @@ def counted(
     asked = gang("a").but(created=created)
     made = replace(asked.made, members=members)
     entries = tuple(
-        PodReservation(one.key, one.uid, N1) for one in members if one.key.name in reserved
+        PodReservation(member.key, member.uid, N1)
+        for member in members
+        if member.key.name in reserved
     )
     held = replace(
         reservation(asked, at=4.0, slots=[SlotReservation(N1, "", slots)] * bool(slots)),

@@ -18,7 +18,7 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness import builders
-from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot
+from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot_of
 
 TERM = "term"
 N1, N2, N3 = NodeName("n1"), NodeName("n2"), NodeName("n3")
@@ -34,7 +34,7 @@ def driven(workers: int = 0, *, least: int = 3, cpu: float = 1) -> GangBuilder:
 def planned(*parts: Part, at: float = 0.0, bereft: Sequence[GangBuilder] = ()) -> Plan:
     """The plan, which breaks no promise."""
     seen = replace(
-        snapshot(*parts, at=at), lost_reservations=frozenset(one.made.uid for one in bereft)
+        snapshot_of(*parts, at=at), lost_reservations=frozenset(one.made.uid for one in bereft)
     )
     made = plan(seen, BEST_FIT, BEST_FIT, Budget())
     assert plan_checks.violations(seen, made) == ()
@@ -42,13 +42,13 @@ def planned(*parts: Part, at: float = 0.0, bereft: Sequence[GangBuilder] = ()) -
     return made
 
 
-def only(made: Plan) -> Placement:
-    (placement,) = made.placements
+def only(plan: Plan) -> Placement:
+    (placement,) = plan.placements
     return placement
 
 
 def names(placement: Placement) -> dict[str, str]:
-    return {one.pod.name: one.node for one in placement.assignments}
+    return {assignment.pod.name: assignment.node for assignment in placement.assignments}
 
 
 def held(of: GangBuilder, *entries: tuple[str, str], **where: int) -> Reservation:
@@ -65,9 +65,9 @@ def test_room_is_reserved_for_those_that_do_not_exist_yet() -> None:
 
 
 def test_a_gang_that_does_not_fit_with_its_absent_members_waits_whole() -> None:
-    made = planned(node("n1", cpu=3), driven())
-    assert made.placements == ()
-    (rejection,) = made.rejections
+    plan = planned(node("n1", cpu=3), driven())
+    assert plan.placements == ()
+    (rejection,) = plan.rejections
     assert rejection.reason is Reason.NOT_ENOUGH_ROOM
     assert finding_text.sentence(rejection).startswith("4 members need 1 cpu each")
 
@@ -119,9 +119,9 @@ def test_those_that_came_take_their_slots_and_the_others_are_still_awaited() -> 
 def test_nobody_else_gets_the_room_that_is_held() -> None:
     came = driven().bound_on("n1")
     other = gang("b").of(1, cpu=1).priority(9)
-    made = planned(node("n1", cpu=2), node("n2", cpu=2), came, other, held(came, n1=1, n2=2))
-    assert made.placements == ()
-    assert made.next_change_at == 600.0
+    plan = planned(node("n1", cpu=2), node("n2", cpu=2), came, other, held(came, n1=1, n2=2))
+    assert plan.placements == ()
+    assert plan.next_change_at == 600.0
 
 
 def test_one_that_asks_for_more_is_placed_anew_and_that_is_said() -> None:
@@ -131,7 +131,7 @@ def test_one_that_asks_for_more_is_placed_anew_and_that_is_said() -> None:
     assert names(placement) == {"a-1": "n2"}
     assert placement.slots == (SlotReservation(N1, "worker", 2),)
     assert placement.remark == (
-        "a-1 asks for 2 cpu, and the template of role worker declares 1 cpu: it is placed anew"
+        "a-1 asks for 2 cpu, and the template of role worker declares 1 cpu: it is placed again"
     )
 
 
@@ -139,21 +139,21 @@ def test_two_that_ask_for_more_are_counted() -> None:
     came = driven(2, cpu=2).bound_on("n1")
     placement = only(planned(node("n1", cpu=9), came, held(came, n1=3)))
     assert placement.slots == (SlotReservation(N1, "worker", 1),)
-    assert placement.remark.endswith("it is placed anew, and 1 more member likewise")
+    assert placement.remark.endswith("it is placed again, and 1 more member likewise")
 
 
 def test_one_that_asks_for_more_and_finds_no_room_gives_its_slot_back() -> None:
     came = driven(1, cpu=2).bound_on("n1")
-    made = planned(node("n1", cpu=4), came, held(came, n1=3))
-    assert only(made).slots == (SlotReservation(N1, "worker", 2),)
-    assert only(made).assignments == ()
-    (rejection,) = made.rejections
+    plan = planned(node("n1", cpu=4), came, held(came, n1=3))
+    assert only(plan).slots == (SlotReservation(N1, "worker", 2),)
+    assert only(plan).assignments == ()
+    (rejection,) = plan.rejections
     assert finding_text.sentence(rejection).startswith("1 member to replace lost ones needs 2 cpu")
     after = planned(node("n1", cpu=4), came, held(came, n1=2))
     assert after.placements == ()
 
 
-def test_one_that_may_not_run_on_the_nodes_of_its_slots_is_placed_anew() -> None:
+def test_one_that_may_not_run_on_the_nodes_of_its_slots_is_placed_again() -> None:
     came = driven(1).bound_on("n1").only("a-1", shape=builders.shape(cpu=1))
     elsewhere = replace(came.members[1].shape, node_selector=(("pool", "x"),))
     came = came.only("a-1", shape=elsewhere)
@@ -190,9 +190,9 @@ def test_a_lost_slot_without_other_room_is_kept_and_that_is_said() -> None:
         SlotReservation(N3, "worker", 1),
     )
     assert placement.slots == kept
-    made = planned(*nodes, came, held(came, n1=1, n2=1, n3=1))
-    assert made.placements == ()
-    (rejection,) = made.rejections
+    plan = planned(*nodes, came, held(came, n1=1, n2=1, n3=1))
+    assert plan.placements == ()
+    (rejection,) = plan.rejections
     assert rejection.reason is Reason.NOT_ENOUGH_ROOM
 
 
@@ -204,10 +204,12 @@ def test_no_more_slots_are_held_than_members_are_lacking() -> None:
 
 def test_a_gang_that_lacks_nobody_any_more_gives_its_slots_back() -> None:
     whole = driven(3).bound_on("n1", "n1", "n1", "n1")
-    seen = snapshot(node("n1", cpu=5), whole, held(whole, n1=1))
-    made = plan(replace(seen, settled=frozenset({whole.made.uid})), BEST_FIT, BEST_FIT, Budget())
+    snapshot = snapshot_of(node("n1", cpu=5), whole, held(whole, n1=1))
+    made = plan(
+        replace(snapshot, settled=frozenset({whole.made.uid})), BEST_FIT, BEST_FIT, Budget()
+    )
     assert only(made) == Placement(whole.made.key, whole.made.uid, 0, ())
-    assert plan_checks.violations(seen, made) == ()
+    assert plan_checks.violations(snapshot, made) == ()
 
 
 def test_the_end_of_slots_is_due_though_the_plan_gives_them_back() -> None:
@@ -217,28 +219,28 @@ def test_the_end_of_slots_is_due_though_the_plan_gives_them_back() -> None:
 
 def test_a_lost_member_is_replaced_by_the_room_that_is_held_first() -> None:
     came = driven(2).bound_on("n1").only("a-1", phase=Phase.FAILED, node=N1)
-    made = planned(node("n1", cpu=4), came, held(came, n1=2))
-    assert names(only(made)) == {"a-2": "n1"}
-    assert only(made).slots == (SlotReservation(N1, "worker", 2),)
+    plan = planned(node("n1", cpu=4), came, held(came, n1=2))
+    assert names(only(plan)) == {"a-2": "n1"}
+    assert only(plan).slots == (SlotReservation(N1, "worker", 2),)
 
 
 def test_members_beyond_those_needed_may_join_while_others_are_awaited() -> None:
     base = gang("a").role("driver", 1, cpu=1).role("helper", 1, 2, cpu=1).role("worker", 2, 0)
     came = base.declaring(cpu=1).needing(4).bound_on("n1", "n1")
-    made = planned(node("n1", cpu=5), came, held(came, n1=2))
-    assert names(only(made)) == {"a-2": "n1"}
-    assert only(made).slots == (SlotReservation(N1, "worker", 2),)
+    plan = planned(node("n1", cpu=5), came, held(came, n1=2))
+    assert names(only(plan)) == {"a-2": "n1"}
+    assert only(plan).slots == (SlotReservation(N1, "worker", 2),)
     full = planned(node("n1", cpu=4), came, held(came, n1=2))
     assert full.placements == ()
 
 
 def test_a_role_has_no_more_members_than_it_may_have_counting_the_awaited() -> None:
     came = driven(3).at_most(3).bound_on("n1")
-    made = planned(node("n1", cpu=9), came, held(came, ("a-1", "n1"), ("a-2", "n1"), n1=1))
-    assert names(only(made)) == {"a-3": "n1"}
+    plan = planned(node("n1", cpu=9), came, held(came, ("a-1", "n1"), ("a-2", "n1"), n1=1))
+    assert names(only(plan)) == {"a-3": "n1"}
     more = driven(4).at_most(3).bound_on("n1")
-    made = planned(node("n1", cpu=9), more, held(more, ("a-1", "n1"), ("a-2", "n1"), n1=1))
-    assert names(only(made)) == {"a-3": "n1"}
+    plan = planned(node("n1", cpu=9), more, held(more, ("a-1", "n1"), ("a-2", "n1"), n1=1))
+    assert names(only(plan)) == {"a-3": "n1"}
 
 
 def test_who_takes_a_slot_does_not_lean_on_one_that_is_given_back() -> None:
@@ -252,8 +254,8 @@ def test_who_takes_a_slot_does_not_lean_on_one_that_is_given_back() -> None:
     ruled = replace(worker.template, shape=replace(worker.template.shape, rules=rules))
     came = replace(workers, roles=(driver, replace(worker, template=ruled))).bound_on("n0")
     zones = [node(name, cpu=cpu).labelled(zone=name) for name, cpu in (("n1", 2), ("n2", 1))]
-    made = planned(node("n0", cpu=1), *zones, came, held(came, n1=2, n2=1))
-    assert sorted(names(only(made)).values()) == ["n1", "n2"]
+    plan = planned(node("n0", cpu=1), *zones, came, held(came, n1=2, n2=1))
+    assert sorted(names(only(plan)).values()) == ["n1", "n2"]
 
 
 def test_rules_between_pods_hold_for_absent_members_too() -> None:
@@ -270,7 +272,7 @@ def test_rules_between_pods_hold_for_absent_members_too() -> None:
     assert planned(*nodes[:2], apart).placements == ()
 
 
-def test_one_that_rules_keep_from_its_slot_is_placed_anew() -> None:
+def test_one_that_rules_keep_from_its_slot_is_placed_again() -> None:
     db = builders.peers(app="db")
     came = driven(1).bound_on("n2").apart("hostname", db, by="worker")
     nodes = (
@@ -291,32 +293,36 @@ def test_one_whose_rules_let_it_take_its_slot_takes_it() -> None:
         node("n1", cpu=3).labelled(hostname="n1").hosting("db", app="db"),
         node("n2", cpu=4).labelled(hostname="n2"),
     )
-    made = planned(*nodes, came, other, held(came, n1=3), held(other, n2=1))
-    assert [names(one) for one in made.placements] == [{"a-1": "n2"}, {"b-1": "n2"}]
+    plan = planned(*nodes, came, other, held(came, n1=3), held(other, n2=1))
+    assert [names(placement) for placement in plan.placements] == [{"a-1": "n2"}, {"b-1": "n2"}]
 
 
 # What a checker that shares nothing with the planner says of slots.
 
 
 def faults(*parts: Part, new: Placement) -> tuple[str, ...]:
-    return plan_checks.violations(snapshot(*parts), Plan((new,)))
+    return plan_checks.violations(snapshot_of(*parts), Plan((new,)))
 
 
 def test_slots_that_break_a_promise_are_caught() -> None:
     of = driven().bound_on("n1")
     made = of.made
-    one = Placement(made.key, made.uid, made.generation, (), (SlotReservation(N1, "worker", 3),))
+    placement = Placement(
+        made.key, made.uid, made.generation, (), (SlotReservation(N1, "worker", 3),)
+    )
     nodes = node("n1", cpu=3), node("n2", cpu=9).cordoned()
-    assert "the node has too little cpu" in faults(*nodes, of, held(of, n1=2), new=one)[0]
-    assert faults(*nodes, of, held(of, n1=3), new=one) == ()
-    gone = replace(one, slots=(SlotReservation(N3, "worker", 1), SlotReservation(N2, "worker", 1)))
+    assert "the node has too little cpu" in faults(*nodes, of, held(of, n1=2), new=placement)[0]
+    assert faults(*nodes, of, held(of, n1=3), new=placement) == ()
+    gone = replace(
+        placement, slots=(SlotReservation(N3, "worker", 1), SlotReservation(N2, "worker", 1))
+    )
     said = faults(*nodes, of, held(of, n1=1), new=gone)
     assert "on n2: the node will not do" in said[0]
     assert "on n3: there is no such node" in said[1]
-    unknown = replace(one, slots=(SlotReservation(N1, "driver", 1),))
+    unknown = replace(placement, slots=(SlotReservation(N1, "driver", 1),))
     assert "there is no such template" in faults(*nodes, of, held(of, n1=1), new=unknown)[0]
     limited = of.at_most(3)
-    many = replace(one, slots=(SlotReservation(N1, "worker", 4),))
+    many = replace(placement, slots=(SlotReservation(N1, "worker", 4),))
     said = faults(node("n1", cpu=9), limited, held(limited, n1=3), new=many)
     assert said == ("gang ml/a: 4 of at most 3 of role worker are placed",)
 
@@ -325,7 +331,7 @@ def test_slots_that_break_a_promise_are_caught() -> None:
 
 
 def step(*parts: Part, at: float = 0.0) -> object:
-    ((_, found),) = next_steps(snapshot(*parts, at=at), TERM)
+    ((_, found),) = next_steps(snapshot_of(*parts, at=at), TERM)
     return found
 
 
@@ -334,7 +340,7 @@ def test_a_reservation_stays_while_somebody_is_awaited() -> None:
     assert step(node("n1", cpu=9), of, held(of, ("a-0", "n1"), n1=3)) == Await()
     binding = step(node("n1", cpu=9), of, held(of, ("a-0", "n1"), ("a-1", "n1"), n1=2))
     assert isinstance(binding, Bind)
-    assert [one.pod.name for one in binding.assignments] == ["a-1"]
+    assert [assignment.pod.name for assignment in binding.assignments] == ["a-1"]
 
 
 def test_room_of_members_that_never_came_is_given_back_in_time_and_said() -> None:
@@ -354,8 +360,8 @@ def test_others_may_come_though_the_pod_that_declared_them_has_ended() -> None:
 
 def test_a_driver_that_has_ended_well_needs_no_workers() -> None:
     of = driven().but(owner_pod="a-0").each(phase=Phase.SUCCEEDED, is_driver=True)
-    found = demand.count_members(of.made)
-    assert (found.missing, found.missing_by_role) == (0, {})
+    member_counts = demand.count_members(of.made)
+    assert (member_counts.missing, member_counts.missing_by_role) == (0, {})
 
 
 def test_once_the_driver_has_ended_no_room_is_looked_for() -> None:
@@ -421,9 +427,9 @@ def test_a_gang_says_for_whom_room_is_held() -> None:
 def test_a_gang_that_is_short_of_room_for_the_absent_says_so() -> None:
     of = driven(1, cpu=2).bound_on("n1")
     standing = held(of, n1=2)
-    seen = planned(node("n1", cpu=3), of, standing)
+    plan = planned(node("n1", cpu=3), of, standing)
     made = status.status_of(
-        of.made, standing, seen.rejections[0], {N1: True}, {}, scheduler="tutti"
+        of.made, standing, plan.rejections[0], {N1: True}, {}, scheduler="tutti"
     )
     assert (made.conditions[0].holds, made.conditions[0].reason) == (False, "NotEnoughRoom")
 
@@ -432,10 +438,10 @@ def test_a_gang_that_has_its_room_says_so_though_others_wait_for_more() -> None:
     base = gang("a").role("driver", 1, cpu=1).role("helper", 1, 2, cpu=1).role("worker", 2, 0)
     of = base.declaring(cpu=1).needing(4).bound_on("n1", "n1")
     standing = held(of, n1=2)
-    seen = planned(node("n1", cpu=4), of, standing)
-    assert seen.rejections[0].reason is Reason.NOT_ENOUGH_ROOM
+    plan = planned(node("n1", cpu=4), of, standing)
+    assert plan.rejections[0].reason is Reason.NOT_ENOUGH_ROOM
     made = status.status_of(
-        of.made, standing, seen.rejections[0], {N1: True}, {}, scheduler="tutti"
+        of.made, standing, plan.rejections[0], {N1: True}, {}, scheduler="tutti"
     )
     assert (made.conditions[0].holds, made.conditions[0].reason) == (True, "Reserved")
 
@@ -452,8 +458,8 @@ def test_a_gang_whose_room_was_given_back_says_who_is_missing() -> None:
 def test_those_that_come_after_their_time_are_placed_like_lost_ones() -> None:
     of = driven(2).bound_on("n1")
     first = gang("b").of(1, cpu=1).priority(9)
-    made = planned(node("n1", cpu=3), of, first)
-    assert names(only(made)) == {"a-1": "n1", "a-2": "n1"}
+    plan = planned(node("n1", cpu=3), of, first)
+    assert names(only(plan)) == {"a-1": "n1", "a-2": "n1"}
 
 
 def test_a_stand_in_has_a_uid_of_its_own() -> None:
@@ -477,9 +483,9 @@ def test_whoever_is_there_has_a_slot_although_time_is_up() -> None:
     came = driven(1).bound_on("n1")
     standing = held(came, n1=3)
     assert step(node("n1", cpu=9), came, standing, at=600.0) == Await()
-    made = late(node("n1", cpu=4), came, standing)
-    assert names(only(made)) == {"a-1": "n1"}
-    assert only(made).slots == (SlotReservation(N1, "worker", 2),)
+    plan = late(node("n1", cpu=4), came, standing)
+    assert names(only(plan)) == {"a-1": "n1"}
+    assert only(plan).slots == (SlotReservation(N1, "worker", 2),)
     after = held(came, ("a-1", "n1"), n1=2)
     assert isinstance(step(node("n1", cpu=9), came, after, at=600.0), Bind)
     bound = came.bound_on("n1")
@@ -544,5 +550,7 @@ def test_that_is_no_longer_so_once_nobody_may_come_any_more() -> None:
 def test_a_gang_that_others_are_awaited_for_hears_nothing_of_it() -> None:
     of, other = driven().bound_on("n1"), gang("b").role("driver", 1, cpu=1)
     other = other.role("worker", 2, 0).declaring(cpu=1).needing(3).bound_on("n1")
-    made = planned(node("n1", cpu=9), of, other, held(of, n1=3), bereft=[other])
-    assert [(one.gang.name, slots.number(one.slots)) for one in made.placements] == [("b", 2)]
+    plan = planned(node("n1", cpu=9), of, other, held(of, n1=3), bereft=[other])
+    assert [
+        (placement.gang.name, slots.number(placement.slots)) for placement in plan.placements
+    ] == [("b", 2)]

@@ -14,7 +14,7 @@ from tutti.reporting.pod_conditions import notes_of
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...harness.builders import GangBuilder, Part, gang, node, snapshot
+from ...harness.builders import GangBuilder, Part, gang, node, snapshot_of
 
 ROOMY, FULL = node("n1", cpu=8), node("n1", cpu=1)
 LARGE = gang("a").of(2, cpu=4).each(created=100.0).but(created=100.0, timeout_seconds=60.0)
@@ -23,7 +23,7 @@ FAILING = LARGE.but(on_timeout=OnTimeout.FAIL)
 
 def planned(*parts: Part, at: float) -> Plan:
     patient = Policy(starvation_seconds=1e9)
-    return plan(snapshot(*parts, at=at), BestFit(), BestFit(), Budget(), patient)
+    return plan(snapshot_of(*parts, at=at), BestFit(), BestFit(), Budget(), patient)
 
 
 def told(*parts: Part, at: float) -> tuple[Reason, str]:
@@ -48,14 +48,16 @@ def test_it_waits_on_and_starts_when_it_can() -> None:
 
 def test_a_gang_that_is_given_up_is_not_tried_any_more() -> None:
     assert planned(ROOMY, FAILING, at=159.0).placements
-    made = planned(ROOMY, FAILING, at=160.0)
-    assert made.placements == ()
-    assert [(one.reason, finding_text.sentence(one)) for one in made.rejections] == [
+    plan = planned(ROOMY, FAILING, at=160.0)
+    assert plan.placements == ()
+    assert [
+        (rejection.reason, finding_text.sentence(rejection)) for rejection in plan.rejections
+    ] == [
         (
             Reason.TIMED_OUT,
             (
                 "not started within 60 s; given up, since onTimeout is Fail: it is tried again if "
-                "its members are made anew, or scheduleTimeoutSeconds is raised"
+                "its members are made again, or scheduleTimeoutSeconds is raised"
             ),
         )
     ]
@@ -64,8 +66,8 @@ def test_a_gang_that_is_given_up_is_not_tried_any_more() -> None:
 def test_a_gang_that_is_given_up_is_in_nobodys_way() -> None:
     others = gang("b").of(2, cpu=4)
     elastic = FAILING.needing(1).priority(9)
-    made = planned(ROOMY, elastic, others, at=1e6)
-    assert [placement.gang.name for placement in made.placements] == ["b"]
+    plan = planned(ROOMY, elastic, others, at=1e6)
+    assert [placement.gang.name for placement in plan.placements] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +80,9 @@ def test_time_runs_whatever_its_members_wait_for(state: dict[str, object]) -> No
 
 
 def test_time_counts_from_the_group_or_its_oldest_waiting_member_whichever_is_later() -> None:
-    anew = LARGE.each(created=500.0)
-    assert told(FULL, anew, at=559.0)[0] is Reason.NO_NODE_FITS
-    assert told(FULL, anew, at=560.0)[0] is Reason.TIMED_OUT
+    again = LARGE.each(created=500.0)
+    assert told(FULL, again, at=559.0)[0] is Reason.NO_NODE_FITS
+    assert told(FULL, again, at=560.0)[0] is Reason.TIMED_OUT
     partly = LARGE.last(1, created=500.0)
     assert told(FULL, partly, at=160.0)[0] is Reason.TIMED_OUT
 
@@ -105,8 +107,8 @@ def test_the_plan_is_due_when_the_next_gang_runs_out_of_time() -> None:
 
 def phase(of: GangBuilder, at: float) -> str:
     """The phase of the one gang there is."""
-    made = planned(FULL, of, at=at)
-    rejection = made.rejections[0] if made.rejections else None
+    plan = planned(FULL, of, at=at)
+    rejection = plan.rejections[0] if plan.rejections else None
     return status.status_of(of.made, None, rejection, {}, {}, scheduler="tutti").phase
 
 

@@ -124,5 +124,5 @@ def test_a_node_nobody_saw_is_a_violation_and_one_deleted_just_before_is_not() -
     story.drop(Kind.NODES, "uid-b")
     story.bind("two", "b")
     verdict = story.verdict()
-    assert [found.subject for found in verdict.violations] == ["nowhere"]
-    assert [found.subject for found in verdict.collisions] == ["b"]
+    assert [violation.subject for violation in verdict.violations] == ["nowhere"]
+    assert [collision.subject for collision in verdict.collisions] == ["b"]

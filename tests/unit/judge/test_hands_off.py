@@ -68,8 +68,8 @@ def test_of_volcanos_groups_nothing_but_the_status_is_written(
             "requestObject": body,
         }
     )
-    found = judge_hands((), (entry,), Standpoint(operator_user=US))
-    assert (not found.violations) is is_fine
+    findings = judge_hands((), (entry,), Standpoint(operator_user=US))
+    assert (not findings.violations) is is_fine
 
 
 def test_of_a_queue_the_finalizers_and_the_status_are_written_and_nothing_else() -> None:

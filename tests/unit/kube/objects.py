@@ -182,8 +182,8 @@ def pod(
 def container(name: str = "main", *, restart: str = "", **requests: object) -> Json:
     """A container with requests; double underscores stand for a dash."""
     amounts = {key.replace("__", "-"): value for key, value in requests.items()}
-    made: Json = {"name": name, "resources": {"requests": amounts}}
-    return made | ({"restartPolicy": restart} if restart else {})
+    json: Json = {"name": name, "resources": {"requests": amounts}}
+    return json | ({"restartPolicy": restart} if restart else {})
 
 
 def node_affinity(*terms: object) -> dict[str, Any]:

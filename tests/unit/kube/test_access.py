@@ -72,8 +72,8 @@ async def test_of_several_files_those_that_are_there_count(
 def _written(path: Path, contexts: list[str], current: str | None) -> str:
     """A kubeconfig with these contexts, each with a namespace of its own."""
     about = [
-        {"name": one, "context": {"cluster": "c", "user": "u", "namespace": f"of-{one}"}}
-        for one in contexts
+        {"name": context, "context": {"cluster": "c", "user": "u", "namespace": f"of-{context}"}}
+        for context in contexts
     ]
     config: dict[str, Any] = {**CONFIG, "contexts": about}
     if current is None:
@@ -231,7 +231,7 @@ async def test_an_exec_plugin_that_gives_nothing_is_said_and_nothing_else(
         await access.Access.load(path)
     why = f"its exec plugin gives no credentials: {words}"
     assert str(refused.value) == f"cannot reach a cluster: kubeconfig {path}: {why}"
-    assert refused.value.todo == "mend that, or log in anew"
+    assert refused.value.todo == "mend that, or log in again"
     assert caplog.text == ""
 
 

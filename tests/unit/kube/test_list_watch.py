@@ -194,7 +194,7 @@ async def test_a_kind_that_may_be_missing_is_looked_for_again_and_not_complained
     assert caplog.text == ""
 
 
-async def test_where_no_watch_begins_any_more_all_are_listed_anew(
+async def test_where_no_watch_begins_any_more_all_are_listed_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a restore of etcd the version to watch from is in the future for a long time."""
@@ -235,7 +235,7 @@ async def test_broken_objects_are_left_out_and_said(caplog: pytest.LogCaptureFix
     assert all("left out" in one for one in said)
 
 
-async def test_where_nothing_says_which_object_is_broken_all_are_listed_anew() -> None:
+async def test_where_nothing_says_which_object_is_broken_all_are_listed_again() -> None:
     lines = [line("DELETED", {"metadata": {"labels": 3}}), line("ADDED", pod("b", 7))]
     told, asked = await followed([[page(5, pod("a", 1))], [page(9, pod("b", 7))]], [lines])
     assert told == [(5, ["a"], 1), (9, ["b"], 1)]

@@ -33,7 +33,7 @@ def nested(depth: int) -> Any:
 
 def test_a_page_has_its_items_version_and_continuation() -> None:
     got = wire.parse_page(page(POD, POD), wire.Pod)
-    assert [each.metadata.name for each in got.items] == ["train-0", "train-0"]
+    assert [item.metadata.name for item in got.items] == ["train-0", "train-0"]
     assert (got.version, got.continue_token, got.broken) == ("77", "more", ())
 
 

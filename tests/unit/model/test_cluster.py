@@ -79,7 +79,7 @@ OTHERS: dict[str, Any] = {
 
 
 def test_the_hash_of_a_shape_tells_apart_whatever_its_fields_do() -> None:
-    assert set(OTHERS) == {each.name for each in fields(Shape) if each.init}
+    assert set(OTHERS) == {field.name for field in fields(Shape) if field.init}
     found = [shape(cpu=1), *(replace(shape(cpu=1), **{name: OTHERS[name]}) for name in OTHERS)]
     assert len({hash(each) for each in found}) == len(found)
     assert [hash(replace(each, requests=each.requests)) for each in found] == list(map(hash, found))

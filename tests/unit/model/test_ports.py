@@ -32,14 +32,16 @@ def amounts(pod: Sequence[HostPort]) -> Resources:
 
 def fits(pod: Sequence[HostPort], used: Resources) -> bool:
     """By arithmetic, on a node that offers nothing but its ports."""
-    asked = amounts(pod)
-    return asked.fits(Resources.of({name: NODE.offers(name) - used[name] for name in asked.names}))
+    resources = amounts(pod)
+    return resources.fits(
+        Resources.of({name: NODE.offers(name) - used[name] for name in resources.names})
+    )
 
 
-def conflicts(one: HostPort, other: HostPort) -> bool:
+def conflicts(host_port: HostPort, other: HostPort) -> bool:
     """As HostPortInfo says it."""
-    is_same = (one.number, one.protocol) == (other.number, other.protocol)
-    return is_same and (ANY_IP in (one.ip, other.ip) or one.ip == other.ip)
+    is_same = (host_port.number, host_port.protocol) == (other.number, other.protocol)
+    return is_same and (ANY_IP in (host_port.ip, other.ip) or host_port.ip == other.ip)
 
 
 @given(wanted, st.lists(wanted, max_size=5))

@@ -38,8 +38,12 @@ def test_what_goes_is_a_whole_number_of_gangs_in_order_and_as_many_as_may(
 def test_who_needs_others_goes_with_them() -> None:
     plan = [placement("a", 2), placement("b", 2), placement("c", 2)]
 
-    def upheld(chosen: Sequence[Placement]) -> Sequence[Placement]:
-        return [one for one in chosen if one is not plan[0] or plan[1] in chosen]
+    def upheld(placements: Sequence[Placement]) -> Sequence[Placement]:
+        return [
+            placement
+            for placement in placements
+            if placement is not plan[0] or plan[1] in placements
+        ]
 
     assert capped(plan, 2, upheld) == plan[:2]
 

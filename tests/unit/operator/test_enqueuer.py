@@ -26,7 +26,7 @@ from tutti.planning import plan as planning
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...harness.builders import gang, node, shape, snapshot
+from ...harness.builders import gang, node, shape, snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,10 +41,10 @@ OURS = frozenset({"tutti"})
 
 def job(name: str, needed: int = 2, **changes: Any) -> GangObject:
     key = GangKey("ml", name, KIND.api)
-    made = GangObject(
+    gang_object = GangObject(
         key, Uid(name), needed, version="7", created=0.0, job_awaiting_room=(name, Uid("j"))
     )
-    return replace(made, **changes)
+    return replace(gang_object, **changes)
 
 
 def roles(number: int, cpu: int, least: int = 0) -> tuple[Role, ...]:
@@ -67,11 +67,11 @@ class World:
 
     def awaiting_room(self) -> list[tuple[GangObject, Gang]]:
         """As the cluster state."""
-        return [(one, Gang.of(one, (), self.priorities.get(one.key.name, 0))) for one in self.jobs]
+        return [(job, Gang.of(job, (), self.priorities.get(job.key.name, 0))) for job in self.jobs]
 
     def learn_group(self, group: GangObject) -> None:
         """As the cluster state."""
-        self.jobs = [one for one in self.jobs if one.key != group.key]
+        self.jobs = [job for job in self.jobs if job.key != group.key]
 
     def claim_job(self, group: GangObject) -> None:
         """As the cluster state."""
@@ -92,7 +92,7 @@ class World:
         if self.refusal is not None:
             raise self.refusal
         self.told.append((gang.name, status, version))
-        return next(one for one in self.jobs if one.key == gang)
+        return next(job for job in self.jobs if job.key == gang)
 
     async def plan(self, with_pods: Snapshot) -> Plan:
         """As the cycle, by best fit."""
@@ -116,7 +116,7 @@ class World:
         return sorted(name for name, _, _ in self.told)
 
 
-CLUSTER = snapshot(node("n1", cpu=4), node("n2", cpu=4))
+CLUSTER = snapshot_of(node("n1", cpu=4), node("n2", cpu=4))
 
 
 async def enqueued(world: World, cluster: Snapshot = CLUSTER) -> list[str]:
@@ -156,7 +156,7 @@ async def test_two_jobs_are_not_told_of_the_same_room() -> None:
 
 
 async def test_pods_that_wait_come_before_by_their_priority() -> None:
-    cluster = snapshot(node("n1", cpu=4), gang("waiting").of(2, cpu=2).priority(5))
+    cluster = snapshot_of(node("n1", cpu=4), gang("waiting").of(2, cpu=2).priority(5))
     assert await enqueued(World({"a": roles(2, 2)}, [job("a")]), cluster) == []
 
 
@@ -223,7 +223,7 @@ async def test_a_job_whose_pods_are_there_is_counted_once(*, sized: bool) -> Non
     world.jobs = [job("b", 1, min_resources=Resources.of({"cpu": 2000}))]
     world.now += LOOK_SECONDS
     bound = gang("a").of(3, cpu=2).bound_on("n1", "n1", "n2").but(uid=Uid("a"), key=job("a").key)
-    await enqueuer.enqueue(snapshot(node("n1", cpu=4), node("n2", cpu=4), bound), world.plan)
+    await enqueuer.enqueue(snapshot_of(node("n1", cpu=4), node("n2", cpu=4), bound), world.plan)
     assert world.names == ["a", "b"]
 
 

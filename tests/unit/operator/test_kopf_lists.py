@@ -116,10 +116,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def running(api: ApiServer, *, is_optional: bool = False) -> AsyncIterator[Running]:
     """Run kopf from its begin to its end; nothing of it is left behind."""
     async with Client(cast("Access", api)) as source:
-        one = Running(api, source, is_optional=is_optional)
-        task = asyncio.create_task(one.run())
+        running = Running(api, source, is_optional=is_optional)
+        task = asyncio.create_task(running.run())
         try:
-            yield one
+            yield running
             assert not task.done(), task.exception()
         finally:
             task.cancel()
@@ -129,7 +129,7 @@ async def running(api: ApiServer, *, is_optional: bool = False) -> AsyncIterator
 
 
 def _of(plural: str, requests: list[Request]) -> list[str]:
-    return [one.verb for one in requests if one.plural == plural]
+    return [request.verb for request in requests if request.plural == plural]
 
 
 async def test_our_list_of_a_kind_comes_between_kopfs_list_and_its_watch() -> None:
@@ -171,9 +171,9 @@ async def test_what_was_deleted_between_two_lists_goes_before_what_is_new_comes(
             api.expire()
             lists = [0]
 
-            def second_list(asked: Request) -> int:
-                lists[0] += str(asked) == "list pods"
-                return 403 if lists[0] > 1 and str(asked) == "list pods" else 0
+            def second_list(request: Request) -> int:
+                lists[0] += str(request) == "list pods"
+                return 403 if lists[0] > 1 and str(request) == "list pods" else 0
 
             api.refuse = second_list
             await one.until(lambda: lists[0] > 5, "kopf has listed, and we are refused")
@@ -192,10 +192,10 @@ async def test_a_list_that_is_refused_is_waited_for_and_nothing_is_decided(
     """The first of ours, kopf's, or ours that follows it."""
     lists = 0
 
-    def from_then_on(asked: Request) -> int:
+    def from_then_on(request: Request) -> int:
         nonlocal lists
-        lists += str(asked) == f"list {plural}"
-        return 403 if str(asked) == f"list {plural}" and at <= lists < at + 4 else 0
+        lists += str(request) == f"list {plural}"
+        return 403 if str(request) == f"list {plural}" and at <= lists < at + 4 else 0
 
     async with ApiServer() as api:
         api.put(PODS, "a")
@@ -208,7 +208,7 @@ async def test_a_list_that_is_refused_is_waited_for_and_nothing_is_decided(
 
 
 @pytest.mark.parametrize("code", [500, 504, 403, 0])
-async def test_a_watch_that_ends_with_an_error_begins_anew(code: int) -> None:
+async def test_a_watch_that_ends_with_an_error_begins_again(code: int) -> None:
     """It is kopf's end, which leaves its other watches behind; there is one of each again."""
     async with ApiServer() as api:
         api.put(PODS, "a")
@@ -216,7 +216,7 @@ async def test_a_watch_that_ends_with_an_error_begins_anew(code: int) -> None:
             await one.wait_for_watch()
             api.fail(code)
             api.delete(PODS, "a")
-            await one.until(lambda: one.begun == 2, "kopf is begun anew")
+            await one.until(lambda: one.begun == 2, "kopf is begun again")
             await one.wait_for_watch()
             api.put(PODS, "b")
             await one.until(lambda: one.is_true, "its watches show what is new")
@@ -224,7 +224,7 @@ async def test_a_watch_that_ends_with_an_error_begins_anew(code: int) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 422])
-async def test_a_watch_that_may_not_begin_is_listed_anew(status: int) -> None:
+async def test_a_watch_that_may_not_begin_is_listed_again(status: int) -> None:
     """An answer that kopf does not try again ends it."""
     async with ApiServer() as api:
         api.put(PODS, "a")
@@ -243,7 +243,7 @@ async def test_a_watch_that_may_not_begin_is_listed_anew(status: int) -> None:
             await one.wait_for_watch()
 
 
-async def test_where_versions_go_back_all_is_listed_anew() -> None:
+async def test_where_versions_go_back_all_is_listed_again() -> None:
     """A watch from a version that is to come shows nothing, and ends with no error."""
     async with ApiServer() as api:
         api.put(PODS, "stays")
@@ -278,8 +278,8 @@ async def test_crds_that_go_and_come_back_are_noticed() -> None:
 async def test_an_optional_crd_may_be_absent_and_may_come_and_go() -> None:
     """Pods are served meanwhile; no object is left of a kind that has gone."""
 
-    def absent(asked: Request) -> int:
-        return 404 if asked.plural == GROUPS else 0
+    def absent(request: Request) -> int:
+        return 404 if request.plural == GROUPS else 0
 
     async with ApiServer() as api:
         api.kinds.discard(GROUPS)
@@ -363,9 +363,9 @@ def _deeds(api: ApiServer, chance: random.Random) -> None:
         status, verb = chance.choice([403, 429, 503, 410]), chance.choice(["list", "watch"])
         left = [chance.randrange(1, 4)]
 
-        def refuse(asked: Request) -> int:
-            left[0] -= asked.verb == verb
-            return status if asked.verb == verb and left[0] >= 0 else 0
+        def refuse(request: Request) -> int:
+            left[0] -= request.verb == verb
+            return status if request.verb == verb and left[0] >= 0 else 0
 
         api.refuse = refuse
 
@@ -386,10 +386,10 @@ async def test_whatever_happens_no_ghost_stays_and_nothing_is_missed(seed: int) 
 # What a handler takes in
 
 
-def _when(one: Running) -> Any:
+def _when(running: Running) -> Any:
     (handler,) = (
         each
-        for each in one.registry()._watching.get_all_handlers()
+        for each in running.registry()._watching.get_all_handlers()
         if each.selector is not None and "pods" in str(each.selector)
     )
     return handler.when
@@ -398,31 +398,31 @@ def _when(one: Running) -> Any:
 def test_events_end_for_pods_alone_that_never_wait_again() -> None:
     """Not for one whose binding was sent and got no answer: it may have failed."""
     api = ApiServer()
-    one = Running(api, cast("Client", None))
-    may_wait = _when(one)
+    running = Running(api, cast("Client", None))
+    may_wait = _when(running)
     for uid in ("sent", "confirmed", "shown", "waits"):
         api.put(PODS, uid)
         body = api.objects[PODS][uid]
-        handlers.take_in(one.feeds.pending, {"type": "ADDED", "object": body}, uid)
-    members = {member.uid: member for member in one.state.pending}
+        handlers.take_in(running.feeds.pending, {"type": "ADDED", "object": body}, uid)
+    members = {member.uid: member for member in running.state.pending}
     for uid in ("sent", "confirmed"):
-        one.state.assume(members[Uid(uid)], NodeName("n1"))
-    one.state.confirm(Uid("confirmed"), 1.0)
-    one.state.bound.put(Item(Uid("shown"), 99, members[Uid("shown")]))
+        running.state.assume(members[Uid(uid)], NodeName("n1"))
+    running.state.confirm(Uid("confirmed"), 1.0)
+    running.state.bound.put(Item(Uid("shown"), 99, members[Uid("shown")]))
     open_uids = {uid for uid in members if may_wait(uid=uid, event={"type": "MODIFIED"})}
     assert open_uids == {"sent", "waits"}
-    one.state.retract(Uid("sent"))
+    running.state.retract(Uid("sent"))
     assert may_wait(uid="sent")
 
 
 def test_an_event_of_a_list_changes_nothing() -> None:
     """It only adds; our own list, which replaces, follows."""
     api = ApiServer()
-    one = Running(api, cast("Client", None))
+    running = Running(api, cast("Client", None))
     api.put(PODS, "a")
     listed: Any = {"type": None, "object": api.objects[PODS]["a"]}
-    handlers.take_in(one.feeds.pending, listed, "a")
-    assert not one.known[PODS]
+    handlers.take_in(running.feeds.pending, listed, "a")
+    assert not running.known[PODS]
 
 
 def test_kopf_writes_nothing_keeps_little_and_lists_in_pages() -> None:

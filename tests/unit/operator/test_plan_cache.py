@@ -13,17 +13,17 @@ from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...harness.builders import gang, node, peers, reservation, snapshot, space, term
+from ...harness.builders import gang, node, peers, reservation, snapshot_of, space, term
 
 WAITING = gang("a").of(2, cpu=8)
-SEEN = snapshot(node("n1", cpu=4), WAITING)
+SEEN = snapshot_of(node("n1", cpu=4), WAITING)
 NOTHING = Plan()
 ALL = peers()
 
 
-def kept(of: Snapshot, made: Plan = NOTHING) -> PlanCache:
+def kept(of: Snapshot, plan: Plan = NOTHING) -> PlanCache:
     memory = PlanCache()
-    memory.keep(of, made)
+    memory.keep(of, plan)
     return memory
 
 
@@ -43,12 +43,12 @@ def test_where_nothing_has_changed_the_plan_is_the_same() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        snapshot(node("n1", cpu=5), WAITING),
-        snapshot(node("n1", cpu=4), node("n2", cpu=1), WAITING),
-        snapshot(node("n1", cpu=4), WAITING, gang("b").of(1, cpu=1)),
-        snapshot(node("n1", cpu=4), WAITING.only("a-0", phase=Phase.FAILED)),
-        snapshot(node("n1", cpu=4), WAITING, reservation(WAITING, ("a-0", "n1"))),
-        snapshot(node("n1", cpu=4), WAITING, strays=gang("s").of(1).members),
+        snapshot_of(node("n1", cpu=5), WAITING),
+        snapshot_of(node("n1", cpu=4), node("n2", cpu=1), WAITING),
+        snapshot_of(node("n1", cpu=4), WAITING, gang("b").of(1, cpu=1)),
+        snapshot_of(node("n1", cpu=4), WAITING.only("a-0", phase=Phase.FAILED)),
+        snapshot_of(node("n1", cpu=4), WAITING, reservation(WAITING, ("a-0", "n1"))),
+        snapshot_of(node("n1", cpu=4), WAITING, strays=gang("s").of(1).members),
         replace(SEEN, lost_reservations=frozenset({WAITING.made.uid})),
         replace(SEEN, api_refusals={WAITING.made.uid: ApiRefusal("no", 9.0)}),
         replace(SEEN, storage=Storage(claims=(Claim(ClaimKey("ml", "data")),))),
@@ -76,14 +76,14 @@ APART = WAITING.apart("hostname")
 @pytest.mark.parametrize(
     "changed",
     [
-        snapshot(HOST.hosting("db", app="db"), APART, space("ml", team="a")),
-        snapshot(HOST.hosting("db", app="web"), APART, space("ml", team="b")),
-        snapshot(HOST.hosting("db", term("zone", ALL), app="web"), APART, space("ml", team="a")),
+        snapshot_of(HOST.hosting("db", app="db"), APART, space("ml", team="a")),
+        snapshot_of(HOST.hosting("db", app="web"), APART, space("ml", team="b")),
+        snapshot_of(HOST.hosting("db", term("zone", ALL), app="web"), APART, space("ml", team="a")),
     ],
     ids=["labels", "namespace", "anti-affinity"],
 )
 def test_whom_a_rule_may_count_makes_a_new_plan(changed: Snapshot) -> None:
-    before = snapshot(HOST.hosting("db", app="web"), APART, space("ml", team="a"))
+    before = snapshot_of(HOST.hosting("db", app="web"), APART, space("ml", team="a"))
     assert kept(before).plan(later(before)) is NOTHING
     assert kept(before).plan(changed) is None
 
@@ -91,9 +91,9 @@ def test_whom_a_rule_may_count_makes_a_new_plan(changed: Snapshot) -> None:
 def test_what_happens_to_settled_gangs_changes_no_plan() -> None:
     running = gang("b").of(1, cpu=1).bound_on("n1")
     settled = frozenset({running.made.uid})
-    before = replace(snapshot(node("n1", cpu=4), WAITING, running), settled=settled)
+    before = replace(snapshot_of(node("n1", cpu=4), WAITING, running), settled=settled)
     runs = running.only("b-0", phase=Phase.RUNNING)
-    after = replace(snapshot(node("n1", cpu=4), WAITING, runs), settled=settled)
+    after = replace(snapshot_of(node("n1", cpu=4), WAITING, runs), settled=settled)
     assert kept(before).plan(after) is NOTHING
 
 
@@ -101,15 +101,15 @@ def test_what_happens_to_a_settled_gang_that_holds_room_makes_a_new_plan() -> No
     running = gang("b").of(1, cpu=1).bound_on("n1")
     held = reservation(running, slots=[SlotReservation(NodeName("n1"), "", 1)])
     settled = frozenset({running.made.uid})
-    before = replace(snapshot(node("n1", cpu=4), WAITING, running, held), settled=settled)
+    before = replace(snapshot_of(node("n1", cpu=4), WAITING, running, held), settled=settled)
     fewer = running.but(absent_seconds=5.0)
-    after = replace(snapshot(node("n1", cpu=4), WAITING, fewer, held), settled=settled)
+    after = replace(snapshot_of(node("n1", cpu=4), WAITING, fewer, held), settled=settled)
     assert kept(before).plan(later(before)) is NOTHING
     assert kept(before).plan(after) is None
 
 
 def test_a_plan_that_starts_or_evicts_something_is_not_kept() -> None:
-    started = plan(snapshot(node("n1", cpu=16), WAITING), BestFit(), BestFit(), Budget())
+    started = plan(snapshot_of(node("n1", cpu=16), WAITING), BestFit(), BestFit(), Budget())
     assert started.placements
     evicting = Plan(evictions=(Eviction(WAITING.made.key, WAITING.made.uid, 1, ()),))
     for made in (started, evicting):

@@ -5,7 +5,7 @@ from tutti.operator.planner import Planner, PlanProgress
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot_of
 
 
 def test_a_plan_is_late_after_its_time_however_far_it_came() -> None:
@@ -19,5 +19,5 @@ def test_a_plan_is_late_after_its_time_however_far_it_came() -> None:
 async def test_a_planner_knows_when_its_last_plan_came_further() -> None:
     planner = Planner(BestFit(), Budget(), Policy())
     assert planner.stepped_at == 0.0
-    await planner.plan(snapshot(node("a", cpu=1), gang("g").of(1, cpu=1)), BestFit())
+    await planner.plan(snapshot_of(node("a", cpu=1), gang("g").of(1, cpu=1)), BestFit())
     assert planner.stepped_at > 0.0

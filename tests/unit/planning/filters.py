@@ -1,6 +1,6 @@
 """kube-scheduler's filters between pods for one pod and one node, as naively as can be.
 
-They ask everyone there anew each time and remember nothing, so that nothing can be remembered
+They ask everyone there again each time and remember nothing, so that nothing can be remembered
 wrongly; what is planned and checked with arrays and tallies is held against them.
 """
 
@@ -17,10 +17,10 @@ from tutti.model.keys import NodeName
 class Filters:
     """Pods with nodes, and whether one more may come."""
 
-    def __init__(self, seen: Snapshot, there: Sequence[PlacedPod]) -> None:
+    def __init__(self, snapshot: Snapshot, there: Sequence[PlacedPod]) -> None:
         """With these pods there."""
-        self.nodes = {node.name: node for node in seen.nodes}
-        self.spaces = {one.name: dict(one.labels) for one in seen.namespaces}
+        self.nodes = {node.name: node for node in snapshot.nodes}
+        self.spaces = {namespace.name: dict(namespace.labels) for namespace in snapshot.namespaces}
         self.there = [one for one in there if one.node in self.nodes]
 
     def pass_rules(self, member: Member, name: NodeName) -> bool:
@@ -57,8 +57,8 @@ class Filters:
         """Whether its affinity is met, or it is the first."""
         terms = member.shape.rules.affinity
 
-        def matches(one: PlacedPod) -> bool:
-            return all(self.counts(term.peers, one) for term in terms)
+        def matches(placed_pod: PlacedPod) -> bool:
+            return all(self.counts(term.peers, placed_pod) for term in terms)
 
         if not terms:
             return True
@@ -96,20 +96,20 @@ class Filters:
         here = counts.get(dict(node.labels)[spread.topology], 0)
         return here + itself - least <= spread.max_skew
 
-    def pairs(self, found: Sequence[PlacedPod], key: str) -> Mapping[str | None, int]:
+    def pairs(self, placed_pods: Sequence[PlacedPod], key: str) -> Mapping[str | None, int]:
         """How many there are by the value of a label."""
-        values = [value for one in found if (value := self.value(one.node, key)) is not None]
+        values = [value for pod in placed_pods if (value := self.value(pod.node, key)) is not None]
         return {value: values.count(value) for value in values}
 
     def value(self, name: NodeName, key: str) -> str | None:
         """What a node's label says."""
         return dict(self.nodes[name].labels).get(key)
 
-    def counts(self, who: PodSelector, one: PlacedPod) -> bool:
+    def counts(self, who: PodSelector, placed_pod: PlacedPod) -> bool:
         """Whether a pod is one of the peers."""
-        space = self.spaces.get(one.namespace, {})
-        is_named = one.namespace in who.namespaces or holds(who.namespace_labels, space)
-        return is_named and holds(who.selector, dict(one.labels))
+        space = self.spaces.get(placed_pod.namespace, {})
+        is_named = placed_pod.namespace in who.namespaces or holds(who.namespace_labels, space)
+        return is_named and holds(who.selector, dict(placed_pod.labels))
 
 
 def holds(selector: tuple[Requirement, ...] | None, labels: Mapping[str, str]) -> bool:
@@ -138,41 +138,43 @@ def seen_as_resident(member: Member, name: NodeName) -> PlacedPod:
     )
 
 
-def promised(seen: Snapshot) -> Sequence[PlacedPod]:
+def promised(snapshot: Snapshot) -> Sequence[PlacedPod]:
     """Members that standing Reservations hold a node for."""
-    members = {m.uid: m for gang in seen.gangs for m in gang.members}
+    members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
     return [
         seen_as_resident(members[entry.uid], entry.node)
-        for held in seen.reservations
-        for entry in held.entries
+        for reservation in snapshot.reservations
+        for entry in reservation.entries
         if entry.uid in members and members[entry.uid].may_get_a_node
     ]
 
 
-def newcomers(seen: Snapshot, made: Plan) -> Sequence[tuple[Member, NodeName]]:
-    members = {m.uid: m for gang in seen.gangs for m in gang.members}
+def newcomers(snapshot: Snapshot, plan: Plan) -> Sequence[tuple[Member, NodeName]]:
+    members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
     return [
-        (members[one.uid], one.node) for placed in made.placements for one in placed.assignments
+        (members[assignment.uid], assignment.node)
+        for placed in plan.placements
+        for assignment in placed.assignments
     ]
 
 
-def all_pass(seen: Snapshot, made: Plan) -> bool:
+def all_pass(snapshot: Snapshot, plan: Plan) -> bool:
     """Whether every newcomer passes if it came last, and nobody's anti-affinity is broken."""
-    placed = newcomers(seen, made)
+    placed = newcomers(snapshot, plan)
     everyone = [
-        *seen.placed_pods,
-        *promised(seen),
+        *snapshot.placed_pods,
+        *promised(snapshot),
         *(seen_as_resident(member, on) for member, on in placed),
     ]
     return all(
-        Filters(seen, [one for one in everyone if one.uid != member.uid]).pass_rules(member, on)
+        Filters(snapshot, [one for one in everyone if one.uid != member.uid]).pass_rules(member, on)
         for member, on in placed
     )
 
 
-def alone(seen: Snapshot, member: Member) -> frozenset[NodeName]:
+def alone(snapshot: Snapshot, member: Member) -> frozenset[NodeName]:
     """Where one member may go, room aside."""
-    there = [*seen.placed_pods, *promised(seen)]
-    filters = Filters(seen, [one for one in there if one.uid != member.uid])
+    there = [*snapshot.placed_pods, *promised(snapshot)]
+    filters = Filters(snapshot, [one for one in there if one.uid != member.uid])
     waiting = replace(member, node=None)
     return frozenset(name for name in filters.nodes if filters.pass_rules(waiting, name))

@@ -60,9 +60,9 @@ def zones(count: int = 3, each: int = 2, **amounts: Any) -> Sequence[NodeBuilder
     return [host(f"z{z}-{i}", f"z{z}", **amounts) for z in range(count) for i in range(each)]
 
 
-def asking(made: GangBuilder, rules: InterPodRules, **values: str) -> GangBuilder:
+def asking(gang: GangBuilder, rules: InterPodRules, **values: str) -> GangBuilder:
     """The gang with these rules for all its members, and these labels."""
-    return made.shaped(rules=rules).each(labels=labels(**values))
+    return gang.shaped(rules=rules).each(labels=labels(**values))
 
 
 def resident(name: str, on: str, *, namespace: str = NAMESPACE, **values: str) -> PlacedPod:
@@ -70,7 +70,7 @@ def resident(name: str, on: str, *, namespace: str = NAMESPACE, **values: str) -
     return PlacedPod(Uid(name), NodeName(on), namespace, labels(**values))
 
 
-def beside(seen: Snapshot, *residents: PlacedPod, spaces: Sequence[Namespace] = ()) -> Snapshot:
+def beside(snapshot: Snapshot, *residents: PlacedPod, spaces: Sequence[Namespace] = ()) -> Snapshot:
     """The Snapshot with these pods there, and with all members that have a node."""
     own = [
         PlacedPod(
@@ -81,12 +81,12 @@ def beside(seen: Snapshot, *residents: PlacedPod, spaces: Sequence[Namespace] = 
             member.shape.rules.anti_affinity,
             member.terminating,
         )
-        for gang in seen.gangs
+        for gang in snapshot.gangs
         for member in gang.members
         if member.node is not None and not member.is_over
     ]
     return replace(
-        seen,
+        snapshot,
         placed_pods=tuple(sorted((*own, *residents), key=lambda one: one.uid)),
         namespaces=tuple(spaces),
     )

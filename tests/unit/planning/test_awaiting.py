@@ -28,11 +28,11 @@ QUIETLY = settings(
 def test_no_plan_breaks_a_promise_and_none_is_left_to_make(name: str) -> None:
     @QUIETLY
     @given(generators.awaiting())
-    def tried(seen: Snapshot) -> None:
+    def tried(snapshot: Snapshot) -> None:
         strategy = STRATEGIES[name]()
-        made = plan(seen, strategy, BestFit(), Budget())
-        assert plan_checks.violations(seen, made) == ()
-        after = builders.applied(seen, made)
+        made = plan(snapshot, strategy, BestFit(), Budget())
+        assert plan_checks.violations(snapshot, made) == ()
+        after = builders.applied(snapshot, made)
         assert plan(after, strategy, BestFit(), Budget()).placements == ()
 
     tried()
@@ -64,7 +64,7 @@ def test_however_many_members_a_gang_declares_they_are_few_objects(there: int) -
 def test_no_more_slots_are_held_than_members_are_lacking(seen: Snapshot) -> None:
     for placement in plan(seen, BestFit(), BestFit(), Budget()).placements:
         gang = next(one for one in seen.gangs if one.key == placement.gang)
-        taken = {one.uid for one in placement.assignments}
+        taken = {assignment.uid for assignment in placement.assignments}
         there = [m for m in gang.members if m.counts_as_bound or m.uid in taken]
         held = sum(slot.count for slot in placement.slots)
         assert held <= max(0, demand.min_members(gang) - len(there))

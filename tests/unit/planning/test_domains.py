@@ -19,7 +19,7 @@ from ...harness.builders import (
     gang,
     node,
     reservation,
-    snapshot,
+    snapshot_of,
     topology,
 )
 
@@ -35,40 +35,40 @@ def rack(name: str, nodes: int, *, block: str = "b1", cpu: int = 4) -> list[Node
     ]
 
 
-def planned(seen: Snapshot, name: str = "ilp", policy: Policy | None = None) -> Plan:
-    made = plan(seen, STRATEGIES[name](), BestFit(), Budget(), policy or Policy())
-    assert plan_checks.violations(seen, made) == ()
+def planned(snapshot: Snapshot, name: str = "ilp", policy: Policy | None = None) -> Plan:
+    made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget(), policy or Policy())
+    assert plan_checks.violations(snapshot, made) == ()
     return made
 
 
-def nodes_of(made: Plan, name: str) -> set[str]:
+def nodes_of(plan: Plan, name: str) -> set[str]:
     """The nodes of a gang's members."""
-    placements = (placement for placement in made.placements if placement.gang.name == name)
-    return {one.node for placement in placements for one in placement.assignments}
+    placements = (placement for placement in plan.placements if placement.gang.name == name)
+    return {assignment.node for placement in placements for assignment in placement.assignments}
 
 
-def racks_of(made: Plan, name: str) -> set[str]:
-    return {on.rsplit("-", 1)[0] for on in nodes_of(made, name)}
+def racks_of(plan: Plan, name: str) -> set[str]:
+    return {on.rsplit("-", 1)[0] for on in nodes_of(plan, name)}
 
 
-def why(made: Plan, name: str) -> tuple[Reason, str]:
-    (rejection,) = [one for one in made.rejections if one.gang.name == name]
+def why(plan: Plan, name: str) -> tuple[Reason, str]:
+    (rejection,) = [one for one in plan.rejections if one.gang.name == name]
     return rejection.reason, finding_text.sentence(rejection)
 
 
 @EVERY
 def test_a_gang_starts_in_the_rack_that_holds_it(name: str) -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 2), NETWORK]
-    made = planned(snapshot(*parts, gang("a").of(8, cpu=1).together("rack")), name)
-    assert racks_of(made, "a") == {"b1-r2"}
+    plan = planned(snapshot_of(*parts, gang("a").of(8, cpu=1).together("rack")), name)
+    assert racks_of(plan, "a") == {"b1-r2"}
 
 
 @EVERY
 def test_domains_of_one_and_two_nodes_hold_a_gang_of_two(name: str) -> None:
     """kueue#5375: the first domain is too small, and the second is not."""
     parts: list[Part] = [*rack("r1", 1, cpu=1), *rack("r2", 2, cpu=1), NETWORK]
-    made = planned(snapshot(*parts, gang("a").of(2, cpu=1).together("rack")), name)
-    assert racks_of(made, "a") == {"b1-r2"}
+    plan = planned(snapshot_of(*parts, gang("a").of(2, cpu=1).together("rack")), name)
+    assert racks_of(plan, "a") == {"b1-r2"}
 
 
 @EXACT
@@ -76,7 +76,7 @@ def test_pods_of_two_one_and_one_share_a_rack_of_two_nodes(name: str) -> None:
     """kueue#4474: members of several sizes."""
     parts: list[Part] = [*rack("r1", 3, cpu=1), *rack("r2", 2, cpu=2), NETWORK]
     made = gang("a").of(1, cpu=1).of(1, cpu=2).of(1, cpu=1).together("rack")
-    assert racks_of(planned(snapshot(*parts, made), name), "a") == {"b1-r2"}
+    assert racks_of(planned(snapshot_of(*parts, made), name), "a") == {"b1-r2"}
 
 
 def test_small_gangs_share_a_rack_and_leave_the_others_whole() -> None:
@@ -84,48 +84,48 @@ def test_small_gangs_share_a_rack_and_leave_the_others_whole() -> None:
     parts: list[Part] = [*rack("r1", 4, cpu=1), *rack("r2", 4, cpu=1), NETWORK]
     small = [gang(f"s{i}").of(2, cpu=1).together("rack") for i in range(2)]
     large = gang("z").of(4, cpu=1).together("rack")
-    made = planned(snapshot(*parts, *small, large))
-    assert racks_of(made, "s0") == racks_of(made, "s1") != racks_of(made, "z") != set()
+    plan = planned(snapshot_of(*parts, *small, large))
+    assert racks_of(plan, "s0") == racks_of(plan, "s1") != racks_of(plan, "z") != set()
 
 
 @EVERY
 def test_a_refusal_names_the_largest_domain(name: str) -> None:
     parts: list[Part] = [*rack("r1", 2), *rack("r2", 3), NETWORK]
-    made = planned(snapshot(*parts, gang("a").of(16, cpu=1).together("rack")), name)
-    reason, sentence = why(made, "a")
+    plan = planned(snapshot_of(*parts, gang("a").of(16, cpu=1).together("rack")), name)
+    reason, sentence = why(plan, "a")
     assert reason is Reason.NOT_ENOUGH_ROOM
     assert "the largest domain of rack is b1/r2: it has room for 12 of 16 members" in sentence
 
 
 def test_without_labels_no_node_is_in_a_domain() -> None:
-    made = planned(snapshot(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("rack")))
-    assert "no node is in a domain of the level rack" in why(made, "a")[1]
+    plan = planned(snapshot_of(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("rack")))
+    assert "no node is in a domain of the level rack" in why(plan, "a")[1]
 
 
 def test_a_rack_of_the_same_name_in_another_block_is_another_rack() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r1", 1, block="b2"), NETWORK]
-    made = planned(snapshot(*parts, gang("a").of(8, cpu=1).together("rack")))
-    assert made.placements == ()
+    plan = planned(snapshot_of(*parts, gang("a").of(8, cpu=1).together("rack")))
+    assert plan.placements == ()
     wide = topology("rack")
-    made = planned(snapshot(*parts[:-1], wide, gang("a").of(8, cpu=1).together("rack")))
-    assert racks_of(made, "a") == {"b1-r1", "b2-r1"}
+    plan = planned(snapshot_of(*parts[:-1], wide, gang("a").of(8, cpu=1).together("rack")))
+    assert racks_of(plan, "a") == {"b1-r1", "b2-r1"}
 
 
 def test_an_unknown_level_keeps_a_gang_waiting() -> None:
-    made = planned(snapshot(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("row")))
+    plan = planned(snapshot_of(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("row")))
     expected = "no Topology has the level row: the levels are block, rack"
-    assert why(made, "a") == (Reason.UNKNOWN_LEVEL, expected)
-    made = planned(snapshot(node("n", cpu=4), gang("a").of(2, cpu=1).together("row")))
-    assert why(made, "a")[1] == "no Topology has the level row: there is none"
+    assert why(plan, "a") == (Reason.UNKNOWN_LEVEL, expected)
+    plan = planned(snapshot_of(node("n", cpu=4), gang("a").of(2, cpu=1).together("row")))
+    assert why(plan, "a")[1] == "no Topology has the level row: there is none"
 
 
 def test_an_unknown_level_ends_nothing_that_runs() -> None:
-    made = planned(
-        snapshot(
+    plan = planned(
+        snapshot_of(
             *rack("r1", 1), gang("a").of(2, cpu=1).together("row").bound_on("b1-r1-0", "b1-r1-0")
         )
     )
-    assert made.rejections == ()
+    assert plan.rejections == ()
 
 
 @EXACT
@@ -134,9 +134,9 @@ def test_two_gangs_start_jointly_where_one_by_one_the_second_would_not(name: str
     parts: list[Part] = [*rack("r1", 3, cpu=2), *rack("r2", 2, cpu=3), NETWORK]
     first = gang("a").of(2, cpu=2).of(2, cpu=1).together("rack")
     second = gang("b").of(2, cpu=3).together("rack")
-    made = planned(snapshot(*parts, first, second), name)
-    assert (racks_of(made, "a"), racks_of(made, "b")) == ({"b1-r1"}, {"b1-r2"})
-    assert made.proved
+    plan = planned(snapshot_of(*parts, first, second), name)
+    assert (racks_of(plan, "a"), racks_of(plan, "b")) == ({"b1-r1"}, {"b1-r2"})
+    assert plan.proved
 
 
 @EVERY
@@ -149,51 +149,51 @@ def test_roles_have_domains_of_their_own_inside_that_of_the_gang(name: str) -> N
     ]
     made = gang("a").role("driver", 1, cpu=4).role("worker", 8, cpu=1)
     made = made.together("block").together("rack", "worker")
-    found = planned(snapshot(*parts, made), name)
-    assert racks_of(found, "a") == {"b1-r1", "b1-r2"}
+    plan = planned(snapshot_of(*parts, made), name)
+    assert racks_of(plan, "a") == {"b1-r1", "b1-r2"}
 
 
 @EVERY
 def test_roles_together_leave_a_third_role_free(name: str) -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, block="b2"), NETWORK]
     made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1).role("store", 1, cpu=2)
-    found = planned(snapshot(*parts, made.together("rack", "driver", "worker")), name)
-    assert len(racks_of(found, "a")) == 2
+    plan = planned(snapshot_of(*parts, made.together("rack", "driver", "worker")), name)
+    assert len(racks_of(plan, "a")) == 2
 
 
 @EVERY
 def test_a_replacement_returns_to_the_domain_of_the_bound_members(name: str) -> None:
     parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
     made = gang("a").of(3, cpu=2).together("rack").bound_on("b1-r2-0", "b1-r2-0")
-    assert nodes_of(planned(snapshot(*parts, made), name), "a") == {"b1-r2-1"}
+    assert nodes_of(planned(snapshot_of(*parts, made), name), "a") == {"b1-r2-1"}
 
 
 def test_a_replacement_waits_while_its_domain_is_full() -> None:
     parts: list[Part] = [*rack("r1", 2), *rack("r2", 1), NETWORK]
     made = gang("a").of(3, cpu=2).together("rack").bound_on("b1-r2-0", "b1-r2-0")
-    found = planned(snapshot(*parts, made))
-    assert found.placements == ()
-    assert why(found, "a")[0] is Reason.NOT_ENOUGH_ROOM
+    plan = planned(snapshot_of(*parts, made))
+    assert plan.placements == ()
+    assert why(plan, "a")[0] is Reason.NOT_ENOUGH_ROOM
 
 
 def test_where_bound_members_are_in_several_domains_most_of_them_count() -> None:
     parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
     made = gang("a").of(4, cpu=1).together("rack").bound_on("b1-r1-0", "b1-r2-0", "b1-r2-0")
-    assert racks_of(planned(snapshot(*parts, made)), "a") == {"b1-r2"}
+    assert racks_of(planned(snapshot_of(*parts, made)), "a") == {"b1-r2"}
 
 
 def test_replacements_of_all_members_of_a_role_go_to_one_domain() -> None:
     parts: list[Part] = [*rack("r1", 1, cpu=2), *rack("r2", 1), *rack("r3", 1, cpu=3), NETWORK]
     made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1).together("rack", "worker")
     made = made.only("a-0", node=NodeName("b1-r1-0"))
-    assert racks_of(planned(snapshot(*parts, made)), "a") == {"b1-r2"}
+    assert racks_of(planned(snapshot_of(*parts, made)), "a") == {"b1-r2"}
 
 
 def test_members_that_have_ended_fix_no_domain() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
     made = gang("a").of(3, cpu=3).together("rack").bound_on("b1-r1-0", "b1-r1-0")
     made = made.only("a-0", phase=Phase.SUCCEEDED).only("a-1", phase=Phase.SUCCEEDED)
-    full = snapshot(*parts, made, gang("other").of(1, cpu=4).bound_on("b1-r1-0"))
+    full = snapshot_of(*parts, made, gang("other").of(1, cpu=4).bound_on("b1-r1-0"))
     assert racks_of(planned(full), "a") == {"b1-r2"}
 
 
@@ -201,17 +201,17 @@ def test_members_that_have_ended_fix_no_domain() -> None:
 def test_further_members_join_the_domain_in_which_the_gang_starts(name: str) -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 2, cpu=3), NETWORK]
     made = gang("a").of(6, cpu=1).needing(5).together("rack")
-    found = planned(snapshot(*parts, made), name)
-    assert racks_of(found, "a") == {"b1-r2"}
-    assert sum(len(placement.assignments) for placement in found.placements) == 6
+    plan = planned(snapshot_of(*parts, made), name)
+    assert racks_of(plan, "a") == {"b1-r2"}
+    assert sum(len(placement.assignments) for placement in plan.placements) == 6
 
 
 def test_a_further_member_does_not_leave_the_domain() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=3), NETWORK]
     made = gang("a").of(6, cpu=1).needing(4).together("rack")
-    found = planned(snapshot(*parts, made))
-    assert racks_of(found, "a") == {"b1-r1"}
-    assert sum(len(placement.assignments) for placement in found.placements) == 4
+    plan = planned(snapshot_of(*parts, made))
+    assert racks_of(plan, "a") == {"b1-r1"}
+    assert sum(len(placement.assignments) for placement in plan.placements) == 4
 
 
 def test_a_gang_that_grows_above_a_border_stays_in_one_domain() -> None:
@@ -219,16 +219,16 @@ def test_a_gang_that_grows_above_a_border_stays_in_one_domain() -> None:
     parts: list[Part] = [*rack("r1", 2, cpu=2), *rack("r2", 2, cpu=3), NETWORK]
     high = gang("a").of(3, cpu=1).needing(2).together("rack").priority(1)
     low = gang("b").of(2, cpu=2).together("rack")
-    found = planned(snapshot(*parts, high, low))
-    assert len(racks_of(found, "a")) == len(racks_of(found, "b")) == 1
+    plan = planned(snapshot_of(*parts, high, low))
+    assert len(racks_of(plan, "a")) == len(racks_of(plan, "b")) == 1
 
 
 def test_room_for_absent_members_is_held_in_the_domain() -> None:
     parts: list[Part] = [*rack("r1", 2, cpu=1), *rack("r2", 2, cpu=2), NETWORK]
     made = gang("a").role("driver", 1, cpu=1).role("worker", 3, 0, cpu=1).declaring(cpu=1)
-    found = planned(snapshot(*parts, made.together("rack")))
-    assert racks_of(found, "a") == {"b1-r2"}
-    (placement,) = found.placements
+    plan = planned(snapshot_of(*parts, made.together("rack")))
+    assert racks_of(plan, "a") == {"b1-r2"}
+    (placement,) = plan.placements
     assert {slot.node.rsplit("-", 1)[0] for slot in placement.slots} == {"b1-r2"}
 
 
@@ -238,17 +238,20 @@ def test_members_move_to_better_nodes_inside_their_domain_alone() -> None:
     fast = rack("r1", 1, cpu=3)[0].but(name=NodeName("b1-r1-9"))
     other = rack("r2", 4, cpu=5)
     made = gang("a").of(2, cpu=1).together("rack")
-    found = planned(snapshot(*slow, fast, *other, NETWORK, made))
-    assert nodes_of(found, "a") == {"b1-r1-9"}
+    plan = planned(snapshot_of(*slow, fast, *other, NETWORK, made))
+    assert nodes_of(plan, "a") == {"b1-r1-9"}
 
 
 def test_a_rule_on_some_roles_does_not_keep_members_of_others_from_better_nodes() -> None:
     slow = [part.tainted("slow", effect="PreferNoSchedule") for part in rack("r1", 2, cpu=2)]
     other = rack("r2", 4, cpu=5)
     made = gang("a").role("driver", 1, cpu=1).role("worker", 2, cpu=2).together("rack", "worker")
-    found = planned(snapshot(*slow, *other, NETWORK, made))
-    (placement,) = found.placements
-    racks = [(one.pod.name.split("-")[1], one.node[:5]) for one in placement.assignments]
+    plan = planned(snapshot_of(*slow, *other, NETWORK, made))
+    (placement,) = plan.placements
+    racks = [
+        (assignment.pod.name.split("-")[1], assignment.node[:5])
+        for assignment in placement.assignments
+    ]
     assert sorted(racks) == [("0", "b1-r2"), ("1", "b1-r1"), ("2", "b1-r1")]
 
 
@@ -259,8 +262,8 @@ def test_members_of_two_racks_do_not_change_places() -> None:
     nodes[1] = nodes[1].tainted("b", effect="PreferNoSchedule")
     first = gang("a").of(2, cpu=1).together("rack").shaped(tolerations=(Toleration("b"),))
     second = gang("b").of(2, cpu=1).together("rack").shaped(tolerations=(Toleration("a"),))
-    found = planned(snapshot(*nodes, NETWORK, first, second))
-    assert len(racks_of(found, "a")) == len(racks_of(found, "b")) == 1
+    plan = planned(snapshot_of(*nodes, NETWORK, first, second))
+    assert len(racks_of(plan, "a")) == len(racks_of(plan, "b")) == 1
 
 
 def test_room_for_a_starved_gang_is_held_in_the_domain_that_lacks_least() -> None:
@@ -272,8 +275,8 @@ def test_room_for_a_starved_gang_is_held_in_the_domain_that_lacks_least() -> Non
     ]
     starved = gang("a").of(4, cpu=2).together("rack")
     small = [gang(f"s{i}").of(1, cpu=2).but(created=150.0).each(created=150.0) for i in range(5)]
-    found = planned(snapshot(*parts, *running, starved, *small, at=200.0), policy=policy)
-    taken = [on for one in found.placements for on in {a.node for a in one.assignments}]
+    plan = planned(snapshot_of(*parts, *running, starved, *small, at=200.0), policy=policy)
+    taken = [on for placement in plan.placements for on in {a.node for a in placement.assignments}]
     assert taken == ["b1-r1-1", "b1-r1-1"]
 
 
@@ -284,30 +287,33 @@ def test_for_a_starved_gang_with_a_rule_on_some_roles_room_is_held_all_the_same(
     starved = gang("a").role("driver", 1, cpu=2).role("worker", 3, cpu=2)
     small = gang("s").of(2, cpu=2).but(created=150.0).each(created=150.0)
     parts += [running, starved.together("rack", "worker"), small]
-    found = planned(snapshot(*parts, at=200.0), policy=policy)
-    assert not found.placements
+    plan = planned(snapshot_of(*parts, at=200.0), policy=policy)
+    assert not plan.placements
 
 
 def test_what_breaks_a_domain_is_refused_before_it_is_written() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
     free = gang("a").of(5, cpu=1)
-    made = planned(snapshot(*parts, free))
-    bound = snapshot(*parts, free.together("rack"))
+    plan = planned(snapshot_of(*parts, free))
+    bound = snapshot_of(*parts, free.together("rack"))
     expected = "gang team-a/a: it would be in these domains of rack: b1/r1, b1/r2"
-    assert [one.split(": ", 1)[1] for one in plan_checks.violations(bound, made)] == [
+    assert [violation.split(": ", 1)[1] for violation in plan_checks.violations(bound, plan)] == [
         expected.split(": ", 1)[1]
     ]
-    assert plan_checks.upheld(bound, made.placements) == ()
-    unknown = snapshot(*parts[:-1], free.together("rack"))
-    assert any("no topology has the level" in one for one in plan_checks.violations(unknown, made))
+    assert plan_checks.upheld(bound, plan.placements) == ()
+    unknown = snapshot_of(*parts[:-1], free.together("rack"))
+    assert any(
+        "no topology has the level" in violation
+        for violation in plan_checks.violations(unknown, plan)
+    )
 
 
 def test_a_replacement_beside_its_domain_is_refused() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
     free = gang("a").of(3, cpu=2).bound_on("b1-r2-0", "b1-r2-0")
-    made = planned(snapshot(*parts, free))
-    assert racks_of(made, "a") == {"b1-r1"}
-    assert plan_checks.violations(snapshot(*parts, free.together("rack")), made) != ()
+    plan = planned(snapshot_of(*parts, free))
+    assert racks_of(plan, "a") == {"b1-r1"}
+    assert plan_checks.violations(snapshot_of(*parts, free.together("rack")), plan) != ()
 
 
 def test_a_reservation_fixes_the_domain_of_a_gang_that_has_started() -> None:
@@ -315,7 +321,7 @@ def test_a_reservation_fixes_the_domain_of_a_gang_that_has_started() -> None:
     made = gang("a").role("driver", 1, cpu=1).role("worker", 3, 2, cpu=1).declaring(cpu=1)
     made = made.together("rack", "worker").bound_on("b1-r1-0")
     held = reservation(made, slots=[SlotReservation(NodeName("b1-r2-0"), "worker", 1)])
-    assert racks_of(planned(snapshot(*parts, made, held)), "a") == {"b1-r2"}
+    assert racks_of(planned(snapshot_of(*parts, made, held)), "a") == {"b1-r2"}
 
 
 def test_a_promised_member_fixes_the_domain_of_a_gang_that_has_started() -> None:
@@ -324,7 +330,7 @@ def test_a_promised_member_fixes_the_domain_of_a_gang_that_has_started() -> None
     made = made.together("rack", "worker").bound_on("b1-r1-0")
     slots = [SlotReservation(NodeName("b1-r2-0"), "worker", 1)]
     held = reservation(made, ("a-1", "b1-r2-1"), slots=slots)
-    assert racks_of(planned(snapshot(*parts, made, held)), "a") == {"b1-r2"}
+    assert racks_of(planned(snapshot_of(*parts, made, held)), "a") == {"b1-r2"}
 
 
 def test_members_of_roles_without_a_rule_go_anywhere() -> None:
@@ -333,27 +339,27 @@ def test_members_of_roles_without_a_rule_go_anywhere() -> None:
     made = gang("a").role("driver", 1, 2, cpu=4).role("worker", 3, cpu=1)
     made = made.together("rack", "worker").bound_on("b1-r1-0")
     made = made.only("a-2", node=NodeName("b1-r2-0"))
-    found = planned(snapshot(*parts, made))
-    assert nodes_of(found, "a") == {"bare", "b1-r2-0"}
+    plan = planned(snapshot_of(*parts, made))
+    assert nodes_of(plan, "a") == {"bare", "b1-r2-0"}
 
 
 def test_lost_members_that_no_domain_holds_wait() -> None:
     parts: list[Part] = [*rack("r1", 1), node("bare", cpu=9), NETWORK]
     made = gang("a").role("driver", 1, cpu=4).role("worker", 3, cpu=1).together("rack", "worker")
-    assert planned(snapshot(*parts, made.bound_on("b1-r1-0"))).placements == ()
+    assert planned(snapshot_of(*parts, made.bound_on("b1-r1-0"))).placements == ()
 
 
 def test_a_level_of_the_second_topology_counts_and_a_rule_of_nobody_does_not() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 2), topology("zone", name="first"), NETWORK]
     made = gang("a").role("worker", 8, cpu=1).role("ghost", 0)
     made = made.together("rack").together("block", "ghost")
-    assert racks_of(planned(snapshot(*parts, made)), "a") == {"b1-r2"}
+    assert racks_of(planned(snapshot_of(*parts, made)), "a") == {"b1-r2"}
 
 
 def test_a_role_in_two_racks_is_refused_and_other_roles_are_not_judged() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
     free = gang("a").role("driver", 1, cpu=4).role("worker", 4, cpu=1)
-    made = planned(snapshot(*parts, free))
-    assert racks_of(made, "a") == {"b1-r1", "b1-r2"}
-    assert plan_checks.violations(snapshot(*parts, free.together("rack", "worker")), made) == ()
-    assert plan_checks.violations(snapshot(*parts, free.together("rack")), made) != ()
+    plan = planned(snapshot_of(*parts, free))
+    assert racks_of(plan, "a") == {"b1-r1", "b1-r2"}
+    assert plan_checks.violations(snapshot_of(*parts, free.together("rack", "worker")), plan) == ()
+    assert plan_checks.violations(snapshot_of(*parts, free.together("rack")), plan) != ()

@@ -16,7 +16,16 @@ from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Strategy
 
-from ...harness.builders import Canned, GangBuilder, Overlooking, Part, gang, node, single, snapshot
+from ...harness.builders import (
+    Canned,
+    GangBuilder,
+    Overlooking,
+    Part,
+    gang,
+    node,
+    single,
+    snapshot_of,
+)
 
 AFFINITY = ("spec.affinity.podAffinity",)
 FITS_NOWHERE = "no node of the kinds present fits member "
@@ -24,7 +33,7 @@ FITS_NOWHERE = "no node of the kinds present fits member "
 
 def said(name: str, *parts: Part, by: Strategy | None = None) -> tuple[Reason, str]:
     """What the gang of that name is told."""
-    made = plan(snapshot(*parts), by or BestFit(), BestFit(), Budget())
+    made = plan(snapshot_of(*parts), by or BestFit(), BestFit(), Budget())
     return next(
         (r.reason, finding_text.sentence(r)) for r in made.rejections if r.gang.name == name
     )
@@ -117,7 +126,7 @@ def test_no_advice_is_given_for_other_owners_or_where_enough_exist() -> None:
 
 def test_a_gang_that_is_being_deleted_is_told_so_while_pods_wait() -> None:
     assert waits(gang("a").of(2).but(terminating=True)) == "the PodGroup is being deleted"
-    idle = snapshot(gang("a").of(1).bound_on("n1").but(terminating=True))
+    idle = snapshot_of(gang("a").of(1).bound_on("n1").but(terminating=True))
     assert plan(idle, BestFit(), BestFit(), Budget()).rejections == ()
 
 
@@ -203,9 +212,11 @@ def test_a_volume_that_no_node_reaches_is_named_and_one_that_some_do_decides() -
     reason, sentence = said("a", *nodes, made)
     assert reason is Reason.NO_NODE_FITS
     assert "2 out of reach of a volume" in sentence
-    seen = snapshot(*nodes, node("n3", cpu=8).labelled(zone="z1", ssd=""), made)
-    there = plan(seen, BestFit(), BestFit(), Budget())
-    assert {one.node for found in there.placements for one in found.assignments} == {"n3"}
+    snapshot = snapshot_of(*nodes, node("n3", cpu=8).labelled(zone="z1", ssd=""), made)
+    there = plan(snapshot, BestFit(), BestFit(), Budget())
+    assert {
+        assignment.node for placement in there.placements for assignment in placement.assignments
+    } == {"n3"}
 
 
 def test_what_is_asked_what_was_found_and_what_is_short() -> None:
@@ -261,8 +272,8 @@ def test_a_long_list_of_shapes_is_cut() -> None:
 
 
 def test_room_that_an_unproved_plan_left_is_not_denied() -> None:
-    seen = snapshot(node("n1", cpu=8), gang("a").of(2, cpu=1))
-    made = plan(seen, Overlooking(), Overlooking(), Budget())
+    snapshot = snapshot_of(node("n1", cpu=8), gang("a").of(2, cpu=1))
+    made = plan(snapshot, Overlooking(), Overlooking(), Budget())
     sentence = "2 members need 1 cpu each; room for 8 on 1 node, left unused by this plan"
     assert [finding_text.sentence(r) for r in made.rejections] == [sentence]
 

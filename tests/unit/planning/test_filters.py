@@ -24,20 +24,20 @@ QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 RULED = generators.snapshots(with_rules=True)
 
 
-def roomy(seen: Snapshot) -> Snapshot:
+def roomy(snapshot: Snapshot) -> Snapshot:
     """The same with plenty of room, host ports included: what is left to fail are rules."""
     plenty = builders.resources(cpu=1000, memory=1000, gpu=1000, pods=1000)
-    nodes = tuple(replace(node, allocatable=plenty, used=NOTHING) for node in seen.nodes)
+    nodes = tuple(replace(node, allocatable=plenty, used=NOTHING) for node in snapshot.nodes)
     gangs = tuple(
-        replace(gang, members=tuple(map(_without_ports, gang.members))) for gang in seen.gangs
+        replace(gang, members=tuple(map(_without_ports, gang.members))) for gang in snapshot.gangs
     )
-    return replace(seen, nodes=nodes, gangs=gangs)
+    return replace(snapshot, nodes=nodes, gangs=gangs)
 
 
 def _without_ports(member: Member) -> Member:
     amounts = member.shape.requests.amounts
-    kept = Resources(tuple(one for one in amounts if not ports.is_port(one[0])))
-    return replace(member, shape=replace(member.shape, requests=kept))
+    resources = Resources(tuple(amount for amount in amounts if not ports.is_port(amount[0])))
+    return replace(member, shape=replace(member.shape, requests=resources))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=QUIETLY, database=None)
@@ -66,19 +66,19 @@ def test_the_checker_accepts_what_the_filters_accept(seen: Snapshot, chance: st.
         )
         if assigned and not gang.terminating:
             placements.append(Placement(gang.key, gang.uid, gang.generation, assigned))
-    made = Plan(tuple(placements))
-    wrong = [one for one in plan_checks.violations(seen, made) if "node" in one]
-    assert (wrong == []) == filters.all_pass(seen, made)
+    plan = Plan(tuple(placements))
+    wrong = [violation for violation in plan_checks.violations(seen, plan) if "node" in violation]
+    assert (wrong == []) == filters.all_pass(seen, plan)
 
 
 @pytest.mark.parametrize(("name", "examples"), [("bestfit", 120), ("ilp", 40)])
 def test_every_plan_passes_the_filters(name: str, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
     @given(RULED)
-    def tried(seen: Snapshot) -> None:
-        made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
-        assert plan_checks.violations(seen, made) == ()
-        assert filters.all_pass(seen, made)
+    def tried(snapshot: Snapshot) -> None:
+        made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget())
+        assert plan_checks.violations(snapshot, made) == ()
+        assert filters.all_pass(snapshot, made)
 
     tried()
 
@@ -87,10 +87,10 @@ def test_every_plan_passes_the_filters(name: str, examples: int) -> None:
 def test_no_later_round_breaks_what_an_earlier_one_decided(name: str, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
     @given(generators.growing())
-    def tried(seen: Snapshot) -> None:
-        made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
-        assert plan_checks.violations(seen, made) == ()
-        assert filters.all_pass(seen, made)
+    def tried(snapshot: Snapshot) -> None:
+        made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget())
+        assert plan_checks.violations(snapshot, made) == ()
+        assert filters.all_pass(snapshot, made)
 
     tried()
 
@@ -102,14 +102,17 @@ def test_no_plan_breaks_what_an_earlier_one_promised(seen: Snapshot) -> None:
     for part in (first, seen):
         seen = replace(part, reservations=seen.reservations)
         made = plan(seen, BestFit(), BestFit(), Budget())
-        held = (promising(each) for each in made.placements)
+        held = (promising(placement) for placement in made.placements)
         seen = replace(part, reservations=(*seen.reservations, *held))
         assert reservation_checks.lost(seen) == {}
 
 
-def promising(made: Placement) -> Reservation:
-    entries = tuple(PodReservation(one.pod, one.uid, one.node) for one in made.assignments)
-    return Reservation(made.gang, made.uid, 1, "tutti", "term", 0.0, entries)
+def promising(placement: Placement) -> Reservation:
+    entries = tuple(
+        PodReservation(assignment.pod, assignment.uid, assignment.node)
+        for assignment in placement.assignments
+    )
+    return Reservation(placement.gang, placement.uid, 1, "tutti", "term", 0.0, entries)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=QUIETLY, database=None)

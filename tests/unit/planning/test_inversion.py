@@ -50,15 +50,15 @@ def planned(snapshot: Snapshot, by: Strategy, policy: Policy = NOBODY_STARVES) -
     return plan(snapshot, by, BEST_FIT, Budget(), policy)
 
 
-def passed_over(snapshot: Snapshot, made: Plan) -> list[Rejection]:
+def passed_over(snapshot: Snapshot, plan: Plan) -> list[Rejection]:
     """The gangs that wait although they would fit, were all that comes after them left out."""
     gangs = {gang.key: gang for gang in snapshot.gangs}
-    waiting = [one for one in made.rejections if not is_started(gangs[one.gang])]
+    waiting = [rejection for rejection in plan.rejections if not is_started(gangs[rejection.gang])]
     return [
         one
         for one in waiting
         if "held for gang" not in finding_text.sentence(one)
-        and fits(snapshot.nodes, gangs[one.gang], rooms(snapshot, made, gangs[one.gang]))
+        and fits(snapshot.nodes, gangs[one.gang], rooms(snapshot, plan, gangs[one.gang]))
     ]
 
 
@@ -66,18 +66,18 @@ def is_started(gang: Gang) -> bool:
     return any(member.node for member in gang.members)
 
 
-def rooms(snapshot: Snapshot, made: Plan, before: Gang) -> Rooms:
+def rooms(snapshot: Snapshot, plan: Plan, before: Gang) -> Rooms:
     """The room beside what the plan gives to gangs of its own and higher priorities."""
     gangs = {gang.key: gang for gang in snapshot.gangs}
     left = {
         node.name: Counter(dict((node.allocatable - node.used).amounts)) for node in snapshot.nodes
     }
-    for placement in made.placements:
+    for placement in plan.placements:
         gang = gangs[placement.gang]
         members = {member.uid: member for member in gang.members}
-        for one in placement.assignments:
+        for assignment in placement.assignments:
             if gang.priority >= before.priority:
-                left[one.node].subtract(asked(members[one.uid]))
+                left[assignment.node].subtract(asked(members[assignment.uid]))
     return left
 
 
@@ -111,9 +111,9 @@ def test_in_a_proved_plan_nobody_is_passed_over() -> None:
     exact = STRATEGIES["ilp"]()
 
     def holds(snapshot: Snapshot) -> None:
-        made = planned(snapshot, exact)
-        assert made.proved
-        assert passed_over(snapshot, made) == []
+        plan = planned(snapshot, exact)
+        assert plan.proved
+        assert passed_over(snapshot, plan) == []
 
     on_crowded_clusters(150, holds)
 
@@ -132,8 +132,8 @@ def test_where_a_proof_is_missing_whoever_might_be_passed_over_is_told_so(policy
     spent = Canned(Outcome.BUDGET_EXHAUSTED)
 
     def holds(snapshot: Snapshot) -> None:
-        made = planned(snapshot, spent, policy)
-        reasons = {one.reason for one in passed_over(snapshot, made)}
+        plan = planned(snapshot, spent, policy)
+        reasons = {one.reason for one in passed_over(snapshot, plan)}
         assert reasons <= {Reason.BUDGET_EXHAUSTED}
 
     on_crowded_clusters(100, holds)
@@ -146,23 +146,23 @@ def test_what_a_gang_gets_does_not_depend_on_lower_priorities(name: str) -> None
     counting = Policy(Objective.GANGS, starvation_seconds=inf)
 
     def holds(snapshot: Snapshot) -> None:
-        made = planned(snapshot, strategy, counting)
+        plan = planned(snapshot, strategy, counting)
         for least in (1, 2):
             gangs = tuple(
                 gang if gang.priority >= least or is_started(gang) else replace(gang, min_member=99)
                 for gang in snapshot.gangs
             )
             alone = planned(replace(snapshot, gangs=gangs), strategy, counting)
-            assert started(snapshot, alone, least) == started(snapshot, made, least)
+            assert started(snapshot, alone, least) == started(snapshot, plan, least)
 
     on_crowded_clusters(60 if name == "bestfit" else 25, holds)
 
 
-def started(snapshot: Snapshot, made: Plan, least: int) -> Counter[int]:
+def started(snapshot: Snapshot, plan: Plan, least: int) -> Counter[int]:
     """How many gangs of these priorities and above are started, by priority."""
     gangs = {gang.key: gang for gang in snapshot.gangs}
     found: Counter[int] = Counter()
-    for placement in made.placements:
+    for placement in plan.placements:
         gang = gangs[placement.gang]
         if gang.priority >= least and not is_started(gang):
             found[gang.priority] += 1

@@ -27,7 +27,7 @@ from ...harness.builders import (
     node,
     peers,
     shape,
-    snapshot,
+    snapshot_of,
 )
 
 SET = Owner("ReplicaSet", "train", "apps")
@@ -48,34 +48,34 @@ def decide(*parts: GangBuilder | NodeBuilder, cpu: int = 4) -> Plan:
 
 
 def _cluster(*parts: GangBuilder | NodeBuilder, cpu: int = 4) -> Snapshot:
-    return snapshot(node("n1", cpu=cpu), node("n2", cpu=8).cordoned(), *parts)
+    return snapshot_of(node("n1", cpu=cpu), node("n2", cpu=8).cordoned(), *parts)
 
 
-def evicted(found: Plan) -> list[str]:
-    return [member.key.name for one in found.evictions for member in one.members]
+def evicted(plan: Plan) -> list[str]:
+    return [member.key.name for eviction in plan.evictions for member in eviction.members]
 
 
 def test_a_gang_that_cannot_be_completed_is_released_where_that_was_asked_for() -> None:
-    found = decide(lost_one())
-    assert evicted(found) == ["a-0", "a-1"]
-    (rejection,) = found.rejections
+    plan = decide(lost_one())
+    assert evicted(plan) == ["a-0", "a-1"]
+    (rejection,) = plan.rejections
     assert finding_text.sentence(rejection).endswith(
         "; to be released: 2 bound members to evict, to start again whole"
     )
-    assert found.evictions[0].uid == lost_one().made.uid
+    assert plan.evictions[0].uid == lost_one().made.uid
 
 
 def test_nothing_is_evicted_by_default() -> None:
-    found = decide(lost_one(on_partial=OnPartial.COMPLETE))
-    assert not found.evictions
-    assert "released" not in finding_text.sentence(found.rejections[0])
+    plan = decide(lost_one(on_partial=OnPartial.COMPLETE))
+    assert not plan.evictions
+    assert "released" not in finding_text.sentence(plan.rejections[0])
 
 
 def test_a_gang_that_finds_room_is_completed() -> None:
-    found = decide(lost_one(), cpu=8)
-    assert not found.evictions
-    assert not found.rejections
-    assert len(found.placements) == 1
+    plan = decide(lost_one(), cpu=8)
+    assert not plan.evictions
+    assert not plan.rejections
+    assert len(plan.placements) == 1
 
 
 def test_a_gang_that_is_whole_keeps_what_it_has_though_more_members_wait() -> None:
@@ -87,8 +87,8 @@ def test_a_gang_that_has_not_started_has_nothing_to_give_back() -> None:
 
 
 def test_a_gang_waits_for_all_of_its_replacements() -> None:
-    found = decide(lost_one().needing(4))
-    assert not found.evictions
+    plan = decide(lost_one().needing(4))
+    assert not plan.evictions
     roles = gang("a").role("driver", 1, 0).role("worker", 1, 2, cpu=3).bound_on("n1")
     made = roles.each(owner=SET).but(on_partial=OnPartial.RELEASE).needing(2)
     assert not decide(made).evictions, "a worker replaces no driver"
@@ -124,9 +124,9 @@ OBSTACLES = {
 @pytest.mark.parametrize("why", OBSTACLES)
 def test_what_keeps_a_gang_from_being_released_is_said(why: str) -> None:
     of, sentence = OBSTACLES[why]
-    found = decide(of, node("n3", cpu=2).cordoned(), cpu=2 if "finishing" in why else 4)
-    assert not found.evictions
-    (rejection,) = found.rejections
+    plan = decide(of, node("n3", cpu=2).cordoned(), cpu=2 if "finishing" in why else 4)
+    assert not plan.evictions
+    (rejection,) = plan.rejections
     assert finding_text.sentence(rejection).startswith(NO_ROOM)
     assert finding_text.sentence(rejection).endswith(f"; not released: {sentence}")
 
@@ -162,19 +162,21 @@ def waiting_for_company(*, cpu: int = 1) -> GangBuilder:
 def test_a_gang_is_repaired_by_the_plan_that_places_those_whom_it_needs() -> None:
     """Repairs come first; this one has room only once the other gang has its node."""
     near, other = node("n1", cpu=3).labelled(zone="z"), gang("b").of(1, cpu=1).labelled(app="b")
-    seen = snapshot(near, waiting_for_company(), other)
-    found = plan(seen, IlpStrategy(), BestFit(), Budget())
-    assert [one.gang.name for one in found.placements] == ["a", "b"]
+    snapshot = snapshot_of(near, waiting_for_company(), other)
+    found = plan(snapshot, IlpStrategy(), BestFit(), Budget())
+    assert [placement.gang.name for placement in found.placements] == ["a", "b"]
     assert found.evictions == ()
-    assert plan_checks.violations(seen, found) == ()
+    assert plan_checks.violations(snapshot, found) == ()
 
 
 def test_a_gang_is_not_released_while_the_same_plan_places_those_whom_it_needs() -> None:
     """They get a node where they are of no help to it."""
     near, far = (node(name, cpu=cpu).labelled(zone=name) for name, cpu in (("n1", 2), ("n2", 1)))
     other = gang("b").of(1, cpu=1).labelled(app="b").shaped(node_selector=(("zone", "n2"),))
-    found = plan(snapshot(near, far, waiting_for_company(), other), BestFit(), BestFit(), Budget())
-    assert [one.gang.name for one in found.placements] == ["b"]
+    found = plan(
+        snapshot_of(near, far, waiting_for_company(), other), BestFit(), BestFit(), Budget()
+    )
+    assert [placement.gang.name for placement in found.placements] == ["b"]
     assert found.evictions == ()
     assert finding_text.sentence(found.rejections[0]).endswith(
         "; not released: ml/a-1 may find room once ml/b-0 has its node"
@@ -184,7 +186,7 @@ def test_a_gang_is_not_released_while_the_same_plan_places_those_whom_it_needs()
 def test_a_gang_is_not_released_while_those_whom_it_needs_still_wait() -> None:
     late = gang("b").of(2, cpu=1).labelled(app="b").last(1, gates=("hold",))
     near = node("n1", cpu=4).labelled(zone="z")
-    found = plan(snapshot(near, waiting_for_company(), late), BestFit(), BestFit(), Budget())
+    found = plan(snapshot_of(near, waiting_for_company(), late), BestFit(), BestFit(), Budget())
     assert found.evictions == ()
     assert "once ml/b-0 has its node" in finding_text.sentence(found.rejections[0])
 
@@ -200,15 +202,17 @@ def test_a_gang_is_not_released_while_those_whom_it_needs_still_wait() -> None:
 )
 def test_a_gang_whom_nobody_can_help_is_released(others: list[GangBuilder]) -> None:
     nodes = node("n1", cpu=4).labelled(zone="z"), node("n2", cpu=4)
-    found = plan(snapshot(*nodes, waiting_for_company(), *others), BestFit(), BestFit(), Budget())
+    found = plan(
+        snapshot_of(*nodes, waiting_for_company(), *others), BestFit(), BestFit(), Budget()
+    )
     assert evicted(found) == ["a-0"]
 
 
 def test_a_gang_that_lacks_room_whoever_is_near_is_released() -> None:
     near = node("n1", cpu=4).labelled(zone="z")
     other = gang("b").of(1, cpu=1).labelled(app="b")
-    seen = snapshot(near, waiting_for_company(cpu=9), other)
-    assert evicted(plan(seen, BestFit(), BestFit(), Budget())) == ["a-0"]
+    snapshot = snapshot_of(near, waiting_for_company(cpu=9), other)
+    assert evicted(plan(snapshot, BestFit(), BestFit(), Budget())) == ["a-0"]
 
 
 # Jobs
@@ -222,14 +226,14 @@ def of_job() -> Plan:
 
 def test_a_job_that_stands_the_evictions_is_evicted() -> None:
     for left in (3, None):
-        kept = partial_release.spared(of_job(), {KEY: Job("train", left)})
-        assert kept == of_job()
+        plan = partial_release.spared(of_job(), {KEY: Job("train", left)})
+        assert plan == of_job()
 
 
 def test_a_job_that_would_fail_is_spared_and_that_is_said() -> None:
-    kept = partial_release.spared(of_job(), {KEY: Job("train", 2)})
-    assert not kept.evictions
-    (rejection,) = kept.rejections
+    plan = partial_release.spared(of_job(), {KEY: Job("train", 2)})
+    assert not plan.evictions
+    (rejection,) = plan.rejections
     assert (
         "but not yet: Job train stands 2 more failures and each of the 2"
         in finding_text.sentence(rejection)
@@ -238,9 +242,9 @@ def test_a_job_that_would_fail_is_spared_and_that_is_said() -> None:
 
 
 def test_a_job_that_cannot_be_read_is_spared() -> None:
-    kept = partial_release.spared(of_job(), {})
-    assert not kept.evictions
-    assert "Job train cannot be read" in finding_text.sentence(kept.rejections[0])
+    plan = partial_release.spared(of_job(), {})
+    assert not plan.evictions
+    assert "Job train cannot be read" in finding_text.sentence(plan.rejections[0])
 
 
 def test_other_controllers_count_no_failures() -> None:

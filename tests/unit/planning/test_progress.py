@@ -10,7 +10,7 @@ from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import Budget, Problem, Solution
 from tutti.verify import plan_checks
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot_of
 
 NEVER = 10**9
 
@@ -48,7 +48,7 @@ class CountedStrategy:
 def seen(waiting: int = 3) -> Snapshot:
     """Gangs of one priority each, which grow and so make a round each; two have room."""
     gangs = [gang(f"g{i}").of(3, cpu=1).needing(2).priority(i) for i in range(waiting)]
-    return snapshot(node("a", cpu=3), node("b", cpu=3), *gangs)
+    return snapshot_of(node("a", cpu=3), node("b", cpu=3), *gangs)
 
 
 def planned(progress: CountedProgress, strategy: CountedStrategy, waiting: int = 3) -> Plan:
@@ -60,11 +60,11 @@ def planned(progress: CountedProgress, strategy: CountedStrategy, waiting: int =
 
 def test_a_late_plan_is_answered_by_the_fallback_and_says_so() -> None:
     strategy = CountedStrategy()
-    made = planned(CountedProgress(late_after=-1), strategy)
+    plan = planned(CountedProgress(late_after=-1), strategy)
     assert strategy.asked == 0
-    assert {placed.gang.name for placed in made.placements} == {"g2", "g1"}
-    assert not made.proved
-    assert made.shortfall == "the plan is late, bestfit answered"
+    assert {placed.gang.name for placed in plan.placements} == {"g2", "g1"}
+    assert not plan.proved
+    assert plan.shortfall == "the plan is late, bestfit answered"
 
 
 @pytest.mark.parametrize("late_after", [1, 2, 3])

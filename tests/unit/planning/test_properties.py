@@ -58,9 +58,9 @@ def test_no_plan_breaks_a_promise(name: str, examples: int) -> None:
 @pytest.mark.parametrize(("name", "examples"), EFFORTS)
 def test_capacity_is_never_exceeded_and_gangs_are_whole(name: str, examples: int) -> None:
     def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
-        made = planned(snapshot, strategy)
-        after = builders.applied(snapshot, made)
-        awaited = {one.gang: one.slots for one in made.placements}
+        plan = planned(snapshot, strategy)
+        after = builders.applied(snapshot, plan)
+        awaited = {placement.gang: placement.slots for placement in plan.placements}
         before = {node.name: node for node in snapshot.nodes}
         for node in after.nodes:
             if node.used != before[node.name].used:
@@ -77,9 +77,11 @@ def test_capacity_is_never_exceeded_and_gangs_are_whole(name: str, examples: int
 @pytest.mark.parametrize(("name", "examples"), EFFORTS)
 def test_no_member_gets_a_node_where_somebody_has_its_host_port(name: str, examples: int) -> None:
     def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
-        made = planned(snapshot, strategy)
-        after = builders.applied(snapshot, made)
-        chosen = {one.uid for placement in made.placements for one in placement.assignments}
+        plan = planned(snapshot, strategy)
+        after = builders.applied(snapshot, plan)
+        chosen = {
+            assignment.uid for placement in plan.placements for assignment in placement.assignments
+        }
         members = [m for gang in after.gangs for m in gang.members if m.node and not m.is_over]
         for one in (member for member in members if member.uid in chosen):
             beside = [m for m in members if m.node == one.node and m.uid != one.uid]
@@ -88,9 +90,9 @@ def test_no_member_gets_a_node_where_somebody_has_its_host_port(name: str, examp
     each_snapshot(name, examples, holds)
 
 
-def clash(one: Member, other: Member) -> bool:
+def clash(member: Member, other: Member) -> bool:
     """Whether both want a port at one IP, or one of them at all IPs."""
-    both = product(*(ports.named(dict(m.shape.requests.amounts)) for m in (one, other)))
+    both = product(*(ports.named(dict(m.shape.requests.amounts)) for m in (member, other)))
     return any(
         a.number == b.number
         and a.protocol == b.protocol
@@ -120,11 +122,13 @@ def test_an_applied_plan_leaves_nothing_to_plan(name: str, examples: int) -> Non
 @pytest.mark.parametrize(("name", "examples"), EFFORTS)
 def test_every_gang_that_waits_is_told_why_and_no_other(name: str, examples: int) -> None:
     def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
-        made = planned(snapshot, strategy)
-        told = Counter([*(p.gang for p in made.placements), *(r.gang for r in made.rejections)])
+        plan = planned(snapshot, strategy)
+        told = Counter([*(p.gang for p in plan.placements), *(r.gang for r in plan.rejections)])
         assert set(told.values()) <= {1}
-        reserved = {held.gang for held in snapshot.reservations}
-        closed = {held.gang for held in snapshot.reservations if not held.slots}
+        reserved = {reservation.gang for reservation in snapshot.reservations}
+        closed = {
+            reservation.gang for reservation in snapshot.reservations if not reservation.slots
+        }
         for gang in snapshot.gangs:
             waits = any(
                 member.is_waiting and has_role(gang, member.role) for member in gang.members
@@ -176,14 +180,14 @@ def in_smaller_units(seen: Snapshot, name: str, factor: int) -> Snapshot:
     def asking(member: Member) -> Member:
         return replace(member, shape=replace(member.shape, requests=more(member.shape.requests)))
 
-    def resized(one: Gang) -> Gang:
-        return replace(one, members=tuple(map(asking, one.members)))
+    def resized(gang: Gang) -> Gang:
+        return replace(gang, members=tuple(map(asking, gang.members)))
 
     return replace(
         seen,
         nodes=tuple(
-            replace(one, allocatable=more(one.allocatable), used=more(one.used))
-            for one in seen.nodes
+            replace(node, allocatable=more(node.allocatable), used=more(node.used))
+            for node in seen.nodes
         ),
         gangs=tuple(map(resized, seen.gangs)),
         strays=tuple(map(asking, seen.strays)),
@@ -195,12 +199,12 @@ def test_a_plan_does_not_depend_on_the_unit_of_a_resource(name: str, examples: i
     def holds(snapshot: Snapshot, strategy: Strategy, chance: st.DataObject) -> None:
         resource = chance.draw(st.sampled_from(["cpu", "memory", builders.GPU]))
         factor = 2 ** chance.draw(st.integers(1, 60))
-        made = planned(snapshot, strategy)
+        plan = planned(snapshot, strategy)
         other = planned(in_smaller_units(snapshot, resource, factor), strategy)
-        assert (other.placements, other.levels) == (made.placements, made.levels)
-        assert [(one.gang, one.reason) for one in other.rejections] == [
-            (one.gang, one.reason) for one in made.rejections
+        assert (other.placements, other.levels) == (plan.placements, plan.levels)
+        assert [(rejection.gang, rejection.reason) for rejection in other.rejections] == [
+            (rejection.gang, rejection.reason) for rejection in plan.rejections
         ]
-        assert other.proved == made.proved
+        assert other.proved == plan.proved
 
     each_snapshot(name, examples, holds)

@@ -43,7 +43,7 @@ from ...harness.builders import (
     resources,
     shape,
     single,
-    snapshot,
+    snapshot_of,
     space,
 )
 from ..verify.test_plan_checks import placing
@@ -66,38 +66,38 @@ def queue(name: str, **changes: Any) -> Queue:
 
 
 def queued(*parts: Part) -> QueuedGangs:
-    return queue_gangs(observed_demand.observe(snapshot(*parts, at=60.0)))
+    return queue_gangs(observed_demand.observe(snapshot_of(*parts, at=60.0)))
 
 
 def planned(*parts: Part, at: float = 60.0, by: Strategy = BEST_FIT) -> Plan:
-    return plan(snapshot(*parts, at=at), by, BEST_FIT, Budget())
+    return plan(snapshot_of(*parts, at=at), by, BEST_FIT, Budget())
 
 
-def reasons(made: Plan) -> dict[str, Reason]:
-    return {rejection.gang.name: rejection.reason for rejection in made.rejections}
+def reasons(plan: Plan) -> dict[str, Reason]:
+    return {rejection.gang.name: rejection.reason for rejection in plan.rejections}
 
 
-def started(made: Plan) -> set[str]:
-    return {placement.gang.name for placement in made.placements}
+def started(plan: Plan) -> set[str]:
+    return {placement.gang.name for placement in plan.placements}
 
 
 def test_without_queues_a_named_queue_means_nothing() -> None:
-    made = planned(ROOM, gang("a").of(2, cpu=1).but(queue="vision"))
-    assert (started(made), reasons(made)) == ({"a"}, {})
+    plan = planned(ROOM, gang("a").of(2, cpu=1).but(queue="vision"))
+    assert (started(plan), reasons(plan)) == ({"a"}, {})
 
 
 def test_a_gang_starts_in_the_queue_that_it_names_or_in_its_default_or_in_the_root() -> None:
     default = queue("nlp", default_for=TEAM_A, namespaces=TEAM_A)
-    seen = queued(
+    queued_gangs = queued(
         *(ROOM, ML, space("other"), VISION, default),
         gang("a").of(1, cpu=1).but(queue="vision"),
         gang("b").of(1, cpu=1),
         single("p", cpu=1),
         gang("c", "other").of(1, cpu=1),
     )
-    queues = {key.name: name for key, name in seen.queues.items()}
+    queues = {key.name: name for key, name in queued_gangs.queues.items()}
     assert queues == {"a": "vision", "b": "nlp", "p": "nlp", "c": "root"}
-    assert not seen.observed.refused
+    assert not queued_gangs.observed.refused
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_a_gang_without_a_queue_waits_and_says_what_to_name(
         queue("nlp", parent="ml", default_for=TEAM_A),
         queue("theirs", namespaces=None),
     )
-    made = planned(ROOM, ML, *queues, gang("a").of(2, cpu=1).but(queue=name))
-    (rejection,) = made.rejections
-    assert (started(made), rejection.reason, sentence(rejection)) == (set(), reason, words)
+    plan = planned(ROOM, ML, *queues, gang("a").of(2, cpu=1).but(queue=name))
+    (rejection,) = plan.rejections
+    assert (started(plan), rejection.reason, sentence(rejection)) == (set(), reason, words)
 
 
 def test_a_sentence_names_a_few_queues_and_says_where_there_is_none() -> None:
@@ -175,12 +175,12 @@ def test_a_queue_that_holds_starts_no_gang_and_no_extra_and_replaces_lost_member
     waits = gang("a").of(2, cpu=1).but(queue="vision")
     grows = gang("b").of(2, cpu=1).needing(1).bound_on("n1").but(queue="vision")
     broken = gang("c").of(2, cpu=1).bound_on("n1").but(queue="vision")
-    made = planned(ROOM, ML, *stopped, waits, grows, broken)
-    assert started(made) == {"c"}
-    assert reasons(made) == {"a": Reason.QUEUE_HELD, "b": Reason.QUEUE_HELD}
-    extra = next(one for one in made.rejections if one.gang.name == "b")
+    plan = planned(ROOM, ML, *stopped, waits, grows, broken)
+    assert started(plan) == {"c"}
+    assert reasons(plan) == {"a": Reason.QUEUE_HELD, "b": Reason.QUEUE_HELD}
+    extra = next(rejection for rejection in plan.rejections if rejection.gang.name == "b")
     assert extra.only_extra_members
-    held = next(one for one in made.rejections if one.gang.name == "a")
+    held = next(rejection for rejection in plan.rejections if rejection.gang.name == "a")
     assert sentence(held) == (
         "queue vision starts no gang now: it or a queue above it has stop: Hold, is being deleted, "
         "or names a parent that cannot be used"
@@ -191,9 +191,9 @@ def test_a_queue_that_drains_starts_what_was_there_when_the_drain_began() -> Non
     drains = queue("vision", stop=Stop.DRAIN, draining_since=10.0)
     old = gang("a").of(1, cpu=1).but(queue="vision", created=9.0)
     new = gang("b").of(1, cpu=1).but(queue="vision", created=10.0)
-    made = planned(ROOM, ML, drains, old, new)
-    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_DRAINS})
-    (rejection,) = made.rejections
+    plan = planned(ROOM, ML, drains, old, new)
+    assert (started(plan), reasons(plan)) == ({"a"}, {"b": Reason.QUEUE_DRAINS})
+    (rejection,) = plan.rejections
     assert sentence(rejection) == (
         "queue vision drains and starts no gang with a PodGroup or pods that were created since "
         "it does"
@@ -207,25 +207,25 @@ def test_a_drain_keeps_out_new_pods_of_an_old_podgroup() -> None:
     runs = in_vision(gang("c").of(2, cpu=1)).needing(1).bound_on("n1")
     broken = in_vision(gang("d").of(2, cpu=1)).bound_on("n1").last(1, created=11.0)
     few = in_vision(gang("e").of(1, cpu=1)).needing(2).each(created=11.0)
-    made = planned(ROOM, ML, drains, reused, partly, runs, broken, few)
-    placed = {one.gang.name: len(one.assignments) for one in made.placements}
+    plan = planned(ROOM, ML, drains, reused, partly, runs, broken, few)
+    placed = {placement.gang.name: len(placement.assignments) for placement in plan.placements}
     assert placed == {"b": 2, "d": 1}
     waiting = {"a": Reason.QUEUE_DRAINS, "c": Reason.QUEUE_DRAINS, "e": Reason.WAITING_FOR_MEMBERS}
-    assert reasons(made) == waiting
-    world = snapshot(ROOM, ML, drains, reused, at=60.0)
-    forced = replace(made, placements=(placing(reused, ("a-0", "n1"), ("a-1", "n1")),))
+    assert reasons(plan) == waiting
+    world = snapshot_of(ROOM, ML, drains, reused, at=60.0)
+    forced = replace(plan, placements=(placing(reused, ("a-0", "n1"), ("a-1", "n1")),))
     assert violations(world, forced) == ("gang ml/a: queue vision does not start it",)
 
 
 def test_a_gang_of_a_namespace_that_is_not_known_yet_waits() -> None:
-    made = planned(ROOM, VISION, gang("a").of(1, cpu=1))
-    (rejection,) = made.rejections
-    assert (started(made), rejection.reason) == (set(), Reason.UNKNOWN_NAMESPACE)
+    plan = planned(ROOM, VISION, gang("a").of(1, cpu=1))
+    (rejection,) = plan.rejections
+    assert (started(plan), rejection.reason) == (set(), Reason.UNKNOWN_NAMESPACE)
     assert sentence(rejection) == (
         "namespace ml is not known yet, so neither is the queue of the gang"
     )
-    world = snapshot(ROOM, VISION, gang("a").of(1, cpu=1))
-    forced = replace(made, placements=(placing(gang("a").of(1, cpu=1), ("a-0", "n1")),))
+    world = snapshot_of(ROOM, VISION, gang("a").of(1, cpu=1))
+    forced = replace(plan, placements=(placing(gang("a").of(1, cpu=1), ("a-0", "n1")),))
     assert violations(world, forced) == ("gang ml/a: it belongs to no queue",)
 
 
@@ -235,9 +235,9 @@ def test_a_default_with_children_lifts_no_limit() -> None:
     child = queue("speech", parent="vision")
     runs = single("p", cpu=1).bound_on("n1")
     waits = gang("b").of(2, cpu=1).but(queue="speech")
-    made = planned(ROOM, ML, parent, child, runs, gang("a").of(1, cpu=1), waits)
-    assert started(made) == set()
-    assert reasons(made) == {"a": Reason.QUEUE_HAS_CHILDREN, "b": Reason.QUEUE_AT_LIMIT}
+    plan = planned(ROOM, ML, parent, child, runs, gang("a").of(1, cpu=1), waits)
+    assert started(plan) == set()
+    assert reasons(plan) == {"a": Reason.QUEUE_HAS_CHILDREN, "b": Reason.QUEUE_AT_LIMIT}
 
 
 def test_two_defaults_lift_no_limit_for_what_runs() -> None:
@@ -247,7 +247,7 @@ def test_two_defaults_lift_no_limit_for_what_runs() -> None:
     older, newer = replace(defaults[1], created=1.0), replace(defaults[0], created=2.0)
     runs = single("p", cpu=1).bound_on("n1")
     waits = gang("b").of(2, cpu=1).but(queue="vision")
-    world = snapshot(ROOM, ML, older, newer, runs, waits)
+    world = snapshot_of(ROOM, ML, older, newer, runs, waits)
     made = plan(world, BEST_FIT, BEST_FIT, Budget())
     assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
     forced = replace(made, placements=(placing(waits, ("b-0", "n1"), ("b-1", "n1")),))
@@ -270,19 +270,22 @@ def test_members_for_a_minimum_that_was_raised_are_extras() -> None:
     assert started(planned(*drained)) == set()
     covered = gang("b").of(4, cpu=1).but(queue="nlp")
     _, *tree = resized()
-    made = planned(node("n1", cpu=6), *tree, covered)
-    assert {one.gang.name: len(one.assignments) for one in made.placements} == {"a": 1, "b": 4}
+    plan = planned(node("n1", cpu=6), *tree, covered)
+    assert {placement.gang.name: len(placement.assignments) for placement in plan.placements} == {
+        "a": 1,
+        "b": 4,
+    }
 
 
-def test_a_gang_of_which_nobody_runs_is_admitted_anew() -> None:
+def test_a_gang_of_which_nobody_runs_is_admitted_again() -> None:
     """Members that succeeded long ago start no others past a stop, a refusal or their turn."""
     over = in_vision(gang("a").of(3, cpu=1)).needing(3)
     over = over.only("a-0", phase=Phase.SUCCEEDED)
     held = queue("vision", stop=Stop.HOLD)
     assert reasons(planned(ROOM, ML, held, over)) == {"a": Reason.QUEUE_HELD}
     assert reasons(planned(ROOM, ML, queue("nlp"), over)) == {"a": Reason.UNKNOWN_QUEUE}
-    made = planned(ROOM, ML, VISION, over)
-    (placement,) = made.placements
+    plan = planned(ROOM, ML, VISION, over)
+    (placement,) = plan.placements
     assert len(placement.assignments) == 2
     assert placement.record is not None
 
@@ -298,25 +301,27 @@ def test_a_single_pod_counts_as_started_when_it_was_bound() -> None:
     use = {one.name: one for one in planned(*tree, default, runs, record, late).queues}
     assert (use["vision"].covered["cpu"], use["nlp"].covered["cpu"]) == (2000, 0)
     waits = late.each(node=None, bound_at=None)
-    made = planned(*tree, default, runs, record, waits)
-    assert started(made) == {"p"}
+    plan = planned(*tree, default, runs, record, waits)
+    assert started(plan) == {"p"}
 
 
 def test_a_gang_that_ran_before_there_were_queues_gets_a_record_of_its_queue() -> None:
     runs = in_vision(gang("a").of(3, cpu=1)).needing(2).bound_on("n1", "n1", "n1")
     runs = runs.each(bound_at=5.0)
-    world = snapshot(ROOM, ML, OLDER, runs, gang("w").of(1, cpu=1))
+    world = snapshot_of(ROOM, ML, OLDER, runs, gang("w").of(1, cpu=1))
     (unrecorded,) = unrecorded_gangs(world)
     two = RoleAtStart("", 2, resources(cpu=2, pods=2))
     assert unrecorded.record == QueueRecord("vision", OLDER.uid, 5.0, (two,))
     assert unrecorded.pods == tuple(sorted(member.uid for member in runs.members))
-    assert not unrecorded_gangs(snapshot(ROOM, ML, runs)), "there are no queues"
-    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs.but(queue=""))), "it is in the root"
-    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs.each(bound_at=11.0)))
+    assert not unrecorded_gangs(snapshot_of(ROOM, ML, runs)), "there are no queues"
+    assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs.but(queue=""))), (
+        "it is in the root"
+    )
+    assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs.each(bound_at=11.0)))
     record = started_in(VISION, runs, 3)
-    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs, record))
+    assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs, record))
     standing = reservation(runs, ("a-0", "n1"))
-    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs, standing))
+    assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs, standing))
 
 
 def test_a_gang_that_is_refused_is_given_up_in_time() -> None:
@@ -333,17 +338,17 @@ def test_a_gang_is_charged_for_members_with_a_node_and_for_room_that_is_held() -
     slot = SlotReservation(NodeName("n1"), "worker", 2)
     runs = gang("a").of(2, cpu=1).bound_on("n1").but(queue="vision")
     reserved = gang("b").of(1, role="worker", cpu=3).but(roles=(Role("worker", 3),))
-    seen = queued(
+    queued_gangs = queued(
         *(ROOM, ML, queue("vision", limits=(("cpu", 4000),))),
         *(runs, reserved, reservation(reserved, ("b-0", "n1"), slots=[slot])),
         gang("c").of(1, cpu=1),
     )
-    charges = {key.name: amount.total for key, amount in seen.charges.items()}
+    charges = {key.name: amount.total for key, amount in queued_gangs.charges.items()}
     assert charges == {
         "a": Resources.of({"cpu": 1000, "pods": 1}),
         "b": Resources.of({"cpu": 9000, "pods": 3}),
     }
-    (limit,) = seen.limits
+    (limit,) = queued_gangs.limits
     assert (limit.queue, limit.limit, limit.in_use) == ("vision", 4000, 1000)
 
 
@@ -355,8 +360,8 @@ def test_a_gang_that_runs_stays_charged_where_its_queue_is_gone() -> None:
 # Limits
 
 
-def in_vision(made: GangBuilder) -> GangBuilder:
-    return made.but(queue="vision")
+def in_vision(gang: GangBuilder) -> GangBuilder:
+    return gang.but(queue="vision")
 
 
 def limited(**limits: int) -> Queue:
@@ -366,11 +371,11 @@ def limited(**limits: int) -> Queue:
 def test_no_plan_starts_more_than_a_limit_leaves() -> None:
     gangs = [in_vision(gang(f"g{i}").of(2, cpu=1)) for i in range(4)]
     runs = in_vision(gang("r").of(1, cpu=1).bound_on("n1"))
-    made = planned(ROOM, ML, limited(cpu=6000), runs, *gangs, by=STRATEGIES["ilp"]())
-    assert started(made) == {"g0", "g1"}
-    assert {*reasons(made).values()} == {Reason.QUEUE_AT_LIMIT}
-    assert made.proved
-    assert sentence(made.rejections[0]) == (
+    plan = planned(ROOM, ML, limited(cpu=6000), runs, *gangs, by=STRATEGIES["ilp"]())
+    assert started(plan) == {"g0", "g1"}
+    assert {*reasons(plan).values()} == {Reason.QUEUE_AT_LIMIT}
+    assert plan.proved
+    assert sentence(plan.rejections[0]) == (
         "queue vision is at its limit: 5 of 6 cpu are in use, 2 wanted; a limit of 7 would be "
         "enough, or the end of ml/r (1)"
     )
@@ -379,16 +384,16 @@ def test_no_plan_starts_more_than_a_limit_leaves() -> None:
 def test_no_queue_waits_for_the_head_of_another() -> None:
     first = in_vision(gang("a").of(2, cpu=1)).priority(9)
     other = gang("b").of(2, cpu=1).but(queue="nlp")
-    made = planned(ROOM, ML, limited(cpu=1000), queue("nlp"), first, other)
-    assert (started(made), reasons(made)) == ({"b"}, {"a": Reason.QUEUE_AT_LIMIT})
+    plan = planned(ROOM, ML, limited(cpu=1000), queue("nlp"), first, other)
+    assert (started(plan), reasons(plan)) == ({"b"}, {"a": Reason.QUEUE_AT_LIMIT})
 
 
 def test_a_limit_above_holds_for_all_queues_below_it() -> None:
     tree = (queue("ml", limits=(("pods", 3),)), queue("a", parent="ml"), queue("b", parent="ml"))
     gangs = [gang(name).of(2, cpu=1).but(queue=name) for name in ("a", "b")]
-    made = planned(ROOM, ML, *tree, *gangs)
-    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
-    assert sentence(made.rejections[0]) == (
+    plan = planned(ROOM, ML, *tree, *gangs)
+    assert (started(plan), reasons(plan)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+    assert sentence(plan.rejections[0]) == (
         "queue ml is at its limit: 2 of 3 pods are in use, 2 wanted; a limit of 4 would be enough"
     )
 
@@ -400,9 +405,9 @@ def test_gangs_of_several_rounds_keep_a_limit_together(strategy: Strategy) -> No
     low = in_vision(gang("b").of(2, cpu=1)).priority(1)
     last = in_vision(gang("c").of(1, cpu=1))
     for most, names in ((1, ["c"]), (3, ["a"]), (5, ["a", "c"]), (7, ["a", "b", "c"])):
-        seen = snapshot(ROOM, ML, limited(pods=most), top, low, last, at=60.0)
-        made = plan(seen, strategy, BestFit(), Budget())
-        placed = {one.gang.name: len(one.assignments) for one in made.placements}
+        snapshot = snapshot_of(ROOM, ML, limited(pods=most), top, low, last, at=60.0)
+        made = plan(snapshot, strategy, BestFit(), Budget())
+        placed = {placement.gang.name: len(placement.assignments) for placement in made.placements}
         assert sorted(placed) == names
         assert sum(placed.values()) == most
 
@@ -418,7 +423,7 @@ def test_what_a_border_starts_counts_for_all_rounds_after_it(pool: str) -> None:
     others = [gang(f"x{i}").of(2, memory=1).needing(1).bound_on("n3").priority(i) for i in (1, 2)]
     parting = [other.but(queue="nlp") for other in others]
     room = [*nodes, node("n3", memory=3)]
-    made = planned(
+    plan = planned(
         *room,
         ML,
         limited(pods=3),
@@ -429,7 +434,7 @@ def test_what_a_border_starts_counts_for_all_rounds_after_it(pool: str) -> None:
         *parting,
         by=STRATEGIES["ilp"](),
     )
-    assert (started(made) - {"x1", "x2"}, reasons(made)["c"]) == (
+    assert (started(plan) - {"x1", "x2"}, reasons(plan)["c"]) == (
         {"a", "b"},
         Reason.QUEUE_AT_LIMIT,
     )
@@ -437,34 +442,34 @@ def test_what_a_border_starts_counts_for_all_rounds_after_it(pool: str) -> None:
 
 def test_a_lost_member_is_replaced_as_far_as_the_limit_leaves_room() -> None:
     broken = in_vision(gang("a").of(3, cpu=1).bound_on("n1"))
-    made = planned(ROOM, ML, limited(cpu=2000), broken)
-    assert [len(placement.assignments) for placement in made.placements] == [1]
+    plan = planned(ROOM, ML, limited(cpu=2000), broken)
+    assert [len(placement.assignments) for placement in plan.placements] == [1]
     full = in_vision(gang("b").of(1, cpu=1).bound_on("n1"))
-    made = planned(ROOM, ML, limited(cpu=2000), broken, full)
-    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
+    plan = planned(ROOM, ML, limited(cpu=2000), broken, full)
+    assert (started(plan), reasons(plan)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
 
 
 def test_room_for_absent_members_counts() -> None:
     awaits = in_vision(gang("a").role("driver", 1, cpu=1).role("worker", 3, 0, cpu=1))
     awaits = awaits.declaring(cpu=1)
-    made = planned(ROOM, ML, limited(cpu=3000), awaits)
-    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
+    plan = planned(ROOM, ML, limited(cpu=3000), awaits)
+    assert (started(plan), reasons(plan)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
     other = in_vision(gang("b").of(1, cpu=1)).but(created=9.0)
-    made = planned(ROOM, ML, limited(cpu=4000), awaits, other)
-    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
-    (placement,) = made.placements
+    plan = planned(ROOM, ML, limited(cpu=4000), awaits, other)
+    assert (started(plan), reasons(plan)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+    (placement,) = plan.placements
     assert sum(slot.count for slot in placement.slots) == 3
 
 
 def test_the_record_of_a_start_has_the_queue_and_the_minimum() -> None:
-    made = planned(
+    plan = planned(
         *(ROOM, ML, VISION),
         in_vision(gang("a").of(3, cpu=1).needing(2)),
         gang("b").of(1, cpu=1),
         in_vision(gang("c").of(2, cpu=1).needing(1).bound_on("n1")),
         single("d", cpu=1),
     )
-    records = {placement.gang.name: placement.record for placement in made.placements}
+    records = {placement.gang.name: placement.record for placement in plan.placements}
     two, one = (RoleAtStart("", n, resources(cpu=n, pods=n)) for n in (2, 1))
     assert records == {
         "a": QueueRecord("vision", Uid("vision-1"), 60.0, (two,)),
@@ -499,14 +504,16 @@ def started_in(queue: Queue, of: GangBuilder, *members: int) -> Reservation:
 def test_a_gang_that_runs_is_charged_to_the_queue_of_its_record() -> None:
     runs = gang("a").of(2, cpu=1).bound_on("n1", "n1").but(queue="nlp")
     tree = (VISION, queue("nlp"))
-    seen = queued(ROOM, ML, *tree, runs, started_in(VISION, runs, 2))
-    assert seen.queues == {runs.key: "vision"}
+    queued_gangs = queued(ROOM, ML, *tree, runs, started_in(VISION, runs, 2))
+    assert queued_gangs.queues == {runs.key: "vision"}
     again = replace(VISION, uid=Uid("vision-2"))
-    seen = queued(ROOM, ML, again, queue("nlp"), runs, started_in(VISION, runs, 2))
-    assert seen.queues == {runs.key: "root"}
+    queued_gangs = queued(ROOM, ML, again, queue("nlp"), runs, started_in(VISION, runs, 2))
+    assert queued_gangs.queues == {runs.key: "root"}
     other = runs.but(uid=Uid("another"))
-    seen = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2))
-    assert seen.queues == {runs.key: "vision"}, "the record of an earlier PodGroup of that name"
+    queued_gangs = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2))
+    assert queued_gangs.queues == {runs.key: "vision"}, (
+        "the record of an earlier PodGroup of that name"
+    )
 
 
 def test_a_record_of_its_own_counts_before_that_of_an_earlier_podgroup() -> None:
@@ -515,20 +522,20 @@ def test_a_record_of_its_own_counts_before_that_of_an_earlier_podgroup() -> None
     own = replace(started_in(queue("nlp"), other, 2), record=QueueRecord("nlp", Uid("nlp-1"), 1.0))
     older = started_in(VISION, runs.but(uid=Uid("old")), 2)
     tree = (VISION, queue("nlp"))
-    seen = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2), own)
-    assert seen.queues == {runs.key: "nlp"}
+    queued_gangs = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2), own)
+    assert queued_gangs.queues == {runs.key: "nlp"}
     newer = replace(older, record=QueueRecord("nlp", Uid("nlp-1"), 1.0))
-    seen = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2), newer)
-    assert seen.queues == {runs.key: "nlp"}, "of earlier ones, the latest"
+    queued_gangs = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2), newer)
+    assert queued_gangs.queues == {runs.key: "nlp"}, "of earlier ones, the latest"
 
 
 def test_no_gang_starts_in_another_queue_while_pods_of_its_name_hold_room() -> None:
     leaving = gang("a").of(2, cpu=1).bound_on("n1", "n1").each(terminating=True)
     again = leaving.of(2, cpu=1).needing(2).but(queue="nlp", uid=Uid("another"))
     tree = (ROOM, ML, VISION, queue("nlp"))
-    made = planned(*tree, again, started_in(VISION, leaving, 2))
-    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_CHANGES})
-    assert sentence(made.rejections[0]) == (
+    plan = planned(*tree, again, started_in(VISION, leaving, 2))
+    assert (started(plan), reasons(plan)) == (set(), {"a": Reason.QUEUE_CHANGES})
+    assert sentence(plan.rejections[0]) == (
         "pods of this gang still hold room in queue vision: it starts in queue nlp once they are "
         "gone"
     )
@@ -543,11 +550,13 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
     waits = in_vision(gang("b").of(1, cpu=1))
     record = started_in(VISION, runs, 3)
     for lost in (runs, runs.last(1, phase=Phase.FAILED)):
-        world = snapshot(ROOM, ML, limited(cpu=3000), waits, record, strays=lost.members, at=60.0)
+        world = snapshot_of(
+            ROOM, ML, limited(cpu=3000), waits, record, strays=lost.members, at=60.0
+        )
         made = plan(world, BEST_FIT, BEST_FIT, Budget())
         assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
     over = runs.each(phase=Phase.FAILED)
-    world = snapshot(ROOM, ML, limited(cpu=3000), waits, record, strays=over.members, at=60.0)
+    world = snapshot_of(ROOM, ML, limited(cpu=3000), waits, record, strays=over.members, at=60.0)
     assert started(plan(world, BEST_FIT, BEST_FIT, Budget())) == {"b"}
 
 
@@ -559,9 +568,12 @@ def charging(start: Reservation, *pods: GangBuilder) -> Reservation:
 
 def charges(*parts: Part, strays: Sequence[Member] = ()) -> dict[str, tuple[str, int]]:
     """The queue of each gang that is charged, and how many pods it is charged for."""
-    world = snapshot(*parts, strays=strays, at=60.0)
-    seen = queue_gangs(observed_demand.observe(world))
-    return {key.name: (seen.queues[key], one.total["pods"]) for key, one in seen.charges.items()}
+    world = snapshot_of(*parts, strays=strays, at=60.0)
+    queued_gangs = queue_gangs(observed_demand.observe(world))
+    return {
+        key.name: (queued_gangs.queues[key], one.total["pods"])
+        for key, one in queued_gangs.charges.items()
+    }
 
 
 def named(of: GangBuilder, group: str) -> GangBuilder:
@@ -591,7 +603,7 @@ def test_a_pod_that_runs_is_charged_where_it_started_whatever_its_label_says(lab
     else:
         parts = tuple(replace(single(pod.key.name), members=(pod,)) for pod in moved)
     assert charges(*tree, *parts, strays=strays) == {"a": ("vision", 3)}
-    world = snapshot(*tree, *parts, strays=strays, at=60.0)
+    world = snapshot_of(*tree, *parts, strays=strays, at=60.0)
     made = plan(world, BEST_FIT, BEST_FIT, Budget())
     assert reasons(made)["b"] is Reason.QUEUE_AT_LIMIT
     forced = replace(made, placements=(placing(waits, ("b-0", "n1")),))
@@ -608,7 +620,7 @@ def test_a_single_pod_that_takes_the_label_of_a_gang_stays_in_the_default_queue(
     tree = (ROOM, ML, default, queue("nlp"), single("q", cpu=1))
     assert charges(*tree, joined) == {"p": ("vision", 1)}
     assert charges(*tree, strays=(pod,)) == {"p": ("vision", 1)}
-    world = snapshot(*tree, joined, at=60.0)
+    world = snapshot_of(*tree, joined, at=60.0)
     made = plan(world, BEST_FIT, BEST_FIT, Budget())
     assert started(made) == set(), "a stranger makes the gang neither started nor whole"
     assert reasons(made)["q"] is Reason.QUEUE_AT_LIMIT
@@ -637,7 +649,7 @@ def test_all_records_of_a_gang_whose_podgroup_is_gone_count() -> None:
     newer = replace(started_in(VISION, runs.but(uid=Uid("b")), 1), charged=(second.uid,))
     seen = charges(ROOM, ML, OLDER, older, newer, strays=(first, second))
     assert seen == {"a": ("vision", 2)}
-    world = snapshot(ROOM, ML, OLDER, older, newer, strays=(first, second))
+    world = snapshot_of(ROOM, ML, OLDER, older, newer, strays=(first, second))
     (cap,) = queue_checks.caps(queue_checks.with_charged_pods(world))
     assert len(cap.gangs) == 1
 
@@ -657,7 +669,7 @@ def test_a_gang_whose_members_left_it_starts_anew_within_the_limit_alone() -> No
     again = in_vision(gang("a").of(4, cpu=1)).needing(2)
     again = replace(again, members=again.members[2:])
     tree = (ROOM, ML, replace(OLDER, limits=(("cpu", 3000),)), again, record)
-    world = snapshot(*tree, strays=named(runs, "gone").members, at=60.0)
+    world = snapshot_of(*tree, strays=named(runs, "gone").members, at=60.0)
     made = plan(world, BEST_FIT, BEST_FIT, Budget())
     assert reasons(made) == {"a": Reason.QUEUE_AT_LIMIT}
 
@@ -675,7 +687,7 @@ def test_pods_of_an_older_run_stay_charged_to_the_queue_of_their_gang() -> None:
     other = in_vision(gang("b").of(1, cpu=1))
     for limit, starting in ((2000, ""), (3000, "b"), (5000, "ab")):
         tree = (ROOM, ML, limited(cpu=limit), again, other)
-        world = snapshot(*tree, strays=older.members, at=60.0)
+        world = snapshot_of(*tree, strays=older.members, at=60.0)
         made = plan(world, BEST_FIT, BEST_FIT, Budget())
         assert (started(made), violations(world, made)) == (set(starting), ())
     (charged,) = queue_gangs(observed_demand.observe(world)).charges.values()
@@ -684,7 +696,7 @@ def test_pods_of_an_older_run_stay_charged_to_the_queue_of_their_gang() -> None:
 
 def test_a_plan_that_starts_a_gang_beside_its_older_run_is_found_wrong() -> None:
     older, again = two_runs()
-    world = snapshot(ROOM, ML, limited(cpu=2000), again, at=60.0)
+    world = snapshot_of(ROOM, ML, limited(cpu=2000), again, at=60.0)
     made = plan(world, BEST_FIT, BEST_FIT, Budget())
     assert (started(made), violations(world, made)) == ({"a"}, ())
     assert violations(replace(world, strays=older.members), made)
@@ -695,15 +707,15 @@ def test_pods_whose_podgroup_is_gone_are_charged_by_role() -> None:
     starts = RoleAtStart("x", 1, resources(cpu=1)), RoleAtStart("y", 1, resources(cpu=2))
     record = replace(reservation(runs), record=QueueRecord("vision", VISION.uid, 0.0, starts))
     lost = runs.only("a-0", phase=Phase.SUCCEEDED)
-    world = snapshot(ROOM, ML, limited(), record, strays=lost.members)
+    world = snapshot_of(ROOM, ML, limited(), record, strays=lost.members)
     (made,) = queue_gangs(observed_demand.observe(world)).charges.values()
     assert (made.minimum, made.total) == (resources(cpu=2, pods=1), resources(cpu=4, pods=2))
 
 
 def test_a_record_counts_no_more_once_no_member_holds_room() -> None:
     over = gang("a").of(2, cpu=1).bound_on("n1", "n1").each(phase=Phase.FAILED).but(queue="nlp")
-    seen = queued(ROOM, ML, VISION, queue("nlp"), over, started_in(VISION, over, 2))
-    assert (seen.queues, seen.charges) == ({over.key: "nlp"}, {})
+    queued_gangs = queued(ROOM, ML, VISION, queue("nlp"), over, started_in(VISION, over, 2))
+    assert (queued_gangs.queues, queued_gangs.charges) == ({over.key: "nlp"}, {})
 
 
 def lost_one(name: str = "a", *, cpu: float = 1, **changes: Any) -> GangBuilder:
@@ -715,8 +727,8 @@ def lost_one(name: str = "a", *, cpu: float = 1, **changes: Any) -> GangBuilder:
 
 def test_lost_members_stay_charged_and_their_replacements_add_nothing() -> None:
     broken, waits = lost_one(), in_vision(gang("b").of(1, cpu=1))
-    made = planned(ROOM, ML, limited(cpu=3000), broken, waits, started_in(VISION, broken, 3))
-    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+    plan = planned(ROOM, ML, limited(cpu=3000), broken, waits, started_in(VISION, broken, 3))
+    assert (started(plan), reasons(plan)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
     below = planned(ROOM, ML, limited(cpu=2000), broken, waits, started_in(VISION, broken, 3))
     assert started(below) == {"a"}, "a limit below what is charged stops no replacement"
 
@@ -727,18 +739,18 @@ def test_a_larger_replacement_adds_what_is_beyond_the_lost_member() -> None:
     assert reasons(planned(ROOM, ML, limited(cpu=3999), broken, record)) == {
         "a": Reason.QUEUE_AT_LIMIT
     }
-    made = planned(ROOM, ML, limited(cpu=4000), broken, record)
-    assert started(made) == {"a"}
+    plan = planned(ROOM, ML, limited(cpu=4000), broken, record)
+    assert started(plan) == {"a"}
     waits = in_vision(gang("b").of(1, cpu=1)).priority(9)
-    made = planned(ROOM, ML, limited(cpu=4999), broken, waits, record)
-    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+    plan = planned(ROOM, ML, limited(cpu=4999), broken, waits, record)
+    assert (started(plan), reasons(plan)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
 
 
 def test_a_replacement_waits_at_the_limit_until_the_lost_member_is_gone() -> None:
     broken = lost_one(terminating=True)
     record = started_in(VISION, broken, 3)
-    made = planned(ROOM, ML, limited(cpu=3000), broken, record)
-    assert reasons(made) == {"a": Reason.QUEUE_AT_LIMIT}
+    plan = planned(ROOM, ML, limited(cpu=3000), broken, record)
+    assert reasons(plan) == {"a": Reason.QUEUE_AT_LIMIT}
     assert started(planned(ROOM, ML, limited(cpu=4000), broken, record)) == {"a"}
 
 
@@ -746,8 +758,8 @@ def test_no_gang_uses_what_another_is_charged_for_lost_members() -> None:
     small, large = lost_one("a"), lost_one("b", cpu=2)
     records = started_in(VISION, small, 3), started_in(VISION, large, 3)
     for by in (BEST_FIT, STRATEGIES["ilp"]()):
-        made = planned(ROOM, ML, limited(cpu=6000), small, large, *records, by=by)
-        assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+        plan = planned(ROOM, ML, limited(cpu=6000), small, large, *records, by=by)
+        assert (started(plan), reasons(plan)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
 
 
 def test_members_beyond_those_needed_pay_in_full() -> None:
@@ -756,26 +768,26 @@ def test_members_beyond_those_needed_pay_in_full() -> None:
     broken = broken.needing(3).bound_on("n1", "n1").last(1, phase=Phase.FAILED)
     start = RoleAtStart("w", 2, resources(cpu=2, pods=2)), RoleAtStart("x", 1, resources(cpu=1))
     record = replace(started_in(VISION, broken), record=QueueRecord("vision", VISION.uid, 0, start))
-    seen = queued(ROOM, ML, limited(cpu=3000), broken, record)
-    assert seen.credit_of == {broken.key: resources(cpu=1)}
-    made = planned(ROOM, ML, limited(cpu=3000), broken, record)
-    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
+    queued_gangs = queued(ROOM, ML, limited(cpu=3000), broken, record)
+    assert queued_gangs.credit_of == {broken.key: resources(cpu=1)}
+    plan = planned(ROOM, ML, limited(cpu=3000), broken, record)
+    assert (started(plan), reasons(plan)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
 
 
 def test_single_pods_count_in_the_default_of_their_namespace() -> None:
     default = queue("vision", default_for=(), limits=(("pods", 2),))
-    made = planned(ROOM, ML, default, *(single(f"p{i}", cpu=1) for i in range(4)))
-    assert len(started(made)) == 2
-    assert {*reasons(made).values()} == {Reason.QUEUE_AT_LIMIT}
+    plan = planned(ROOM, ML, default, *(single(f"p{i}", cpu=1) for i in range(4)))
+    assert len(started(plan)) == 2
+    assert {*reasons(plan).values()} == {Reason.QUEUE_AT_LIMIT}
 
 
 def test_a_limit_below_what_is_in_use_ends_nobody_and_stops_starts() -> None:
     runs = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
     waits = in_vision(gang("b").of(1, cpu=1))
     free = in_vision(gang("c").of(1, memory=1))
-    made = planned(node("n1", cpu=9, memory=9), ML, limited(cpu=1000), runs, waits, free)
-    assert (started(made), made.evictions) == ({"c"}, ())
-    assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
+    plan = planned(node("n1", cpu=9, memory=9), ML, limited(cpu=1000), runs, waits, free)
+    assert (started(plan), plan.evictions) == ({"c"}, ())
+    assert reasons(plan) == {"b": Reason.QUEUE_AT_LIMIT}
 
 
 def test_a_limit_in_shadow_stops_nobody() -> None:
@@ -787,21 +799,21 @@ def test_no_room_is_held_for_a_gang_that_is_larger_than_a_limit() -> None:
     """It could never start, however long it waits."""
     large = in_vision(gang("a").of(4, cpu=1))
     small = gang("b").of(3, cpu=1).but(created=9000.0).but(queue="nlp")
-    made = planned(node("n1", cpu=4), ML, limited(cpu=3000), queue("nlp"), large, small, at=9_000.0)
-    assert (started(made), reasons(made)) == ({"b"}, {"a": Reason.QUEUE_AT_LIMIT})
+    plan = planned(node("n1", cpu=4), ML, limited(cpu=3000), queue("nlp"), large, small, at=9_000.0)
+    assert (started(plan), reasons(plan)) == ({"b"}, {"a": Reason.QUEUE_AT_LIMIT})
 
 
-def some_record(chance: st.DataObject, made: Gang, queues: tuple[Queue, ...]) -> Reservation | None:
+def some_record(chance: st.DataObject, gang: Gang, queues: tuple[Queue, ...]) -> Reservation | None:
     """A record of a gang: in some queue, perhaps of more than it holds now."""
-    if made.is_single or not chance.draw(st.booleans()):
+    if gang.is_single or not chance.draw(st.booleans()):
         return None
     starts = []
-    for role in sorted(role.name for role in made.roles) or [""]:
+    for role in sorted(role.name for role in gang.roles) or [""]:
         n, cpu = chance.draw(st.integers(1, 4)), chance.draw(st.integers(0, 3))
         starts.append(RoleAtStart(role, n, resources(cpu=n * cpu, pods=n)))
     own = chance.draw(st.sampled_from([*queues, queue("gone")]))
     record = QueueRecord(own.name, own.uid, 0.0, tuple(starts))
-    return Reservation(made.key, made.uid, 1, "tutti", "term", 0.0, (), record=record)
+    return Reservation(gang.key, gang.uid, 1, "tutti", "term", 0.0, (), record=record)
 
 
 def some_queues(chance: st.DataObject) -> tuple[Queue, ...]:
@@ -825,22 +837,22 @@ def test_no_limit_is_ever_exceeded(strategy: Strategy, examples: int) -> None:
         max_examples=examples, deadline=None, database=None, suppress_health_check=[*HealthCheck]
     )
     @given(generators.crowded(), st.data())
-    def tried(seen: Snapshot, chance: st.DataObject) -> None:
+    def tried(snapshot: Snapshot, chance: st.DataObject) -> None:
         queues = some_queues(chance)
         names = st.sampled_from(["a", "b", ""])
-        gangs = tuple(replace(one, queue=chance.draw(names)) for one in seen.gangs)
-        seen = replace(seen, gangs=gangs, queues=queues, namespaces=(ML,))
+        gangs = tuple(replace(gang, queue=chance.draw(names)) for gang in snapshot.gangs)
+        snapshot = replace(snapshot, gangs=gangs, queues=queues, namespaces=(ML,))
         below = {"a": ("a",), "b": ("b",), "top": ("a", "b")}
         caps = [
             GangCap(
-                made.name,
-                frozenset(one.key for one in gangs if one.queue in below[made.name]),
-                dict(made.limits),
+                queue.name,
+                frozenset(gang.key for gang in gangs if gang.queue in below[queue.name]),
+                dict(queue.limits),
             )
-            for made in queues
+            for queue in queues
         ]
-        made = plan(seen, strategy, BestFit(), Budget())
-        assert violations(seen, made, caps) == ()
+        made = plan(snapshot, strategy, BestFit(), Budget())
+        assert violations(snapshot, made, caps) == ()
 
     tried()
 
@@ -855,18 +867,20 @@ def test_no_limit_is_exceeded_where_lost_members_are_charged(
         max_examples=examples, deadline=None, database=None, suppress_health_check=[*HealthCheck]
     )
     @given(generators.snapshots(), st.data())
-    def tried(seen: Snapshot, chance: st.DataObject) -> None:
+    def tried(snapshot: Snapshot, chance: st.DataObject) -> None:
         queues = some_queues(chance)
         names = st.sampled_from(["a", "b", ""])
-        gangs = tuple(replace(one, queue=chance.draw(names)) for one in seen.gangs)
-        uids = {reservation.uid for reservation in seen.reservations}
-        others = [made for made in gangs if made.uid not in uids]
+        gangs = tuple(replace(gang, queue=chance.draw(names)) for gang in snapshot.gangs)
+        uids = {reservation.uid for reservation in snapshot.reservations}
+        others = [gang for gang in gangs if gang.uid not in uids]
         records = tuple(
             record for one in others if (record := some_record(chance, one, queues)) is not None
         )
-        seen = replace(seen, gangs=gangs, queues=queues, namespaces=(ML,), start_records=records)
-        made = plan(seen, strategy, BestFit(), Budget())
-        assert violations(seen, made) == ()
+        snapshot = replace(
+            snapshot, gangs=gangs, queues=queues, namespaces=(ML,), start_records=records
+        )
+        made = plan(snapshot, strategy, BestFit(), Budget())
+        assert violations(snapshot, made) == ()
 
     tried()
 
@@ -875,17 +889,17 @@ def test_a_plan_says_what_queues_use_and_how_many_gangs_wait_before_it() -> None
     runs = gang("a").of(2, gpu=2).bound_on("n1", "n1").but(queue="vision")
     waits, empty = gang("b").of(1, gpu=2).but(queue="vision"), gang("c").but(queue="vision")
     gpus = queue("vision", guaranteed=((GPU, 3),))
-    made = planned(node("n1", gpu=8), ML, gpus, runs, waits, empty)
-    vision = next(use for use in made.queues if use.name == "vision")
+    plan = planned(node("n1", gpu=8), ML, gpus, runs, waits, empty)
+    vision = next(use for use in plan.queues if use.name == "vision")
     assert (vision.charged[GPU], vision.borrowed[GPU], vision.waiting) == (4, 4, 1)
-    assert [use.name for use in made.queues] == ["root", "vision"]
+    assert [use.name for use in plan.queues] == ["root", "vision"]
     assert planned(node("n1", gpu=8), runs, waits).queues == ()
 
 
 def test_a_gang_at_a_limit_says_who_comes_before_it() -> None:
     gangs = [in_vision(gang(f"g{i}").of(2, cpu=1)) for i in range(3)]
-    made = planned(ROOM, ML, limited(cpu=2000), *gangs)
-    (second, third) = sorted(made.rejections, key=lambda rejection: rejection.gang)
+    plan = planned(ROOM, ML, limited(cpu=2000), *gangs)
+    (second, third) = sorted(plan.rejections, key=lambda rejection: rejection.gang)
     assert "before it" not in sentence(second)
     assert sentence(third).endswith("before it in its queue: ml/g1")
 
@@ -893,13 +907,13 @@ def test_a_gang_at_a_limit_says_who_comes_before_it() -> None:
 def test_a_gang_that_waits_in_the_root_says_so_and_others_do_not() -> None:
     large, small = gang("large").of(2, cpu=90), gang("small").of(1, cpu=1)
     words = "it names no queue and its namespace has no default, so it counts in queue root"
-    made = planned(ROOM, ML, limited(cpu=1), large, small, in_vision(gang("v").of(2, cpu=90)))
-    told = {r.gang.name: sentence(r).endswith(words) for r in made.rejections}
+    plan = planned(ROOM, ML, limited(cpu=1), large, small, in_vision(gang("v").of(2, cpu=90)))
+    told = {r.gang.name: sentence(r).endswith(words) for r in plan.rejections}
     assert told == {"large": True, "v": False}
 
 
 def test_a_huge_priority_exceeds_no_limit() -> None:
     runs = in_vision(gang("r").of(2, cpu=1).bound_on("n1"))
     huge = in_vision(gang("huge").of(2, cpu=1).priority(1_000_000_000))
-    made = planned(ROOM, ML, limited(cpu=3000), runs, huge, in_vision(gang("small").of(1, cpu=1)))
-    assert (started(made), reasons(made)) == ({"r", "small"}, {"huge": Reason.QUEUE_AT_LIMIT})
+    plan = planned(ROOM, ML, limited(cpu=3000), runs, huge, in_vision(gang("small").of(1, cpu=1)))
+    assert (started(plan), reasons(plan)) == ({"r", "small"}, {"huge": Reason.QUEUE_AT_LIMIT})

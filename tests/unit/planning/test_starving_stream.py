@@ -17,7 +17,7 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 
-from ...harness.builders import GangBuilder, gang, node, single, snapshot
+from ...harness.builders import GangBuilder, gang, node, single, snapshot_of
 
 NODES = ("n0", "n1", "n2")
 GPUS = 2  # of each node
@@ -74,8 +74,8 @@ class Stream:
         small = [single(name, gpu=1).bound_on(on) for name, on in self.running]
         queued = [single(name, gpu=1).each(created=at).but(created=at) for name, at in self.waiting]
         nodes = [node(name, gpu=GPUS, cpu=1) for name in NODES]
-        seen = snapshot(*nodes, *small, *queued, *self.hopeless, self.large, at=self.now)
-        return plan(seen, self.strategy, BEST_FIT, Budget(), self.policy)
+        snapshot = snapshot_of(*nodes, *small, *queued, *self.hopeless, self.large, at=self.now)
+        return plan(snapshot, self.strategy, BEST_FIT, Budget(), self.policy)
 
 
 def departures(stream: Stream, most: int) -> int | None:

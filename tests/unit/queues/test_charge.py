@@ -16,8 +16,8 @@ def running(n: int, needed: int) -> GangBuilder:
     return gang("a").of(n, gpu=1).needing(needed).bound_on(*("n1" for _ in range(n)))
 
 
-def record(made: Gang, n: int) -> QueueRecord:
-    return QueueRecord("q", Uid("q-uid"), 0.0, start_charge(made, made.members[:n]))
+def record(gang: Gang, n: int) -> QueueRecord:
+    return QueueRecord("q", Uid("q-uid"), 0.0, start_charge(gang, gang.members[:n]))
 
 
 def gpus(n: int) -> Resources:

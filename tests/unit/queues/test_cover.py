@@ -44,14 +44,14 @@ def test_the_parent_covers_with_what_its_children_leave() -> None:
 def test_extras_come_after_all_minimums_of_their_queue_and_one_by_one() -> None:
     tree = QueueTree.of([queue("q", gpu=4)])
     gangs = queued("a", "q", 9, gpu=1, extras=(1, 3, 1)), queued("b", "q", gpu=1)
-    found = walk(tree, gangs)
-    assert {pod for _, pod in found.extras} == {"x0", "x2"}
+    cover = walk(tree, gangs)
+    assert {pod for _, pod in cover.extras} == {"x0", "x2"}
 
 
 def test_extras_of_a_gang_that_borrows_borrow_until_a_queue_covers_the_gang() -> None:
     tree = QueueTree.of([queue("p", gpu=6), queue("q", "p", gpu=4)])
-    found = walk(tree, [queued("a", "q", gpu=5, extras=(1, 1))])
-    assert found == Cover({key("a"): "p"}, {(key("a"), "x0"): "p"}, found.used)
+    cover = walk(tree, [queued("a", "q", gpu=5, extras=(1, 1))])
+    assert cover == Cover({key("a"): "p"}, {(key("a"), "x0"): "p"}, cover.used)
 
 
 def test_a_queue_that_guarantees_nothing_covers_nobody() -> None:
@@ -119,15 +119,15 @@ def test_no_queue_covers_more_than_it_guarantees(
     drawn: list[tuple[str, int, int, int]],
 ) -> None:
     gangs = running(drawn)
-    found = walk(RESEARCH, gangs)
+    cover = walk(RESEARCH, gangs)
     for name in "vnr":
         below = [
             gang.minimum["gpu"]
             for gang in gangs
-            if gang.key in found.gangs and name in RESEARCH.path(found.gangs[gang.key])
+            if gang.key in cover.gangs and name in RESEARCH.path(cover.gangs[gang.key])
         ]
         assert sum(below) <= RESEARCH.guarantees[name]["gpu"]
-    assert walk(RESEARCH, gangs[::-1]) == found
+    assert walk(RESEARCH, gangs[::-1]) == cover
 
 
 @given(GANGS)
@@ -135,8 +135,8 @@ def test_who_borrows_changes_nothing_by_ending(
     drawn: list[tuple[str, int, int, int]],
 ) -> None:
     gangs = running(drawn)
-    found = walk(RESEARCH, gangs)
-    assert walk(RESEARCH, [gang for gang in gangs if gang.key in found.gangs]) == found
+    cover = walk(RESEARCH, gangs)
+    assert walk(RESEARCH, [gang for gang in gangs if gang.key in cover.gangs]) == cover
 
 
 @given(GANGS, GANGS)
@@ -149,8 +149,8 @@ def test_covered_starts_raise_the_number_covered_at_the_first_level_they_change(
 
 
 def potential(tree: QueueTree, gangs: list[QueuedGang]) -> list[int]:
-    found = walk(tree, gangs)
-    ranks = [(found.rank(tree, gang.key), gang.priority) for gang in gangs]
+    cover = walk(tree, gangs)
+    ranks = [(cover.rank(tree, gang.key), gang.priority) for gang in gangs]
     return [ranks.count((depth, priority)) for depth in (2, 1) for priority in (2, 1, 0)]
 
 

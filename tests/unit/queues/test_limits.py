@@ -40,7 +40,9 @@ def test_limits_in_shadow_are_no_caps() -> None:
 
 
 def test_obstacles_are_the_limits_that_a_start_would_exceed() -> None:
-    assert [one.queue for one in obstacles(FOUND, B, Resources.of({"gpu": 4}))] == ["r"]
+    assert [obstacle.queue for obstacle in obstacles(FOUND, B, Resources.of({"gpu": 4}))] == ["r"]
     assert [*obstacles(FOUND, B, Resources.of({"gpu": 3}))] == []
     assert [*obstacles(FOUND, A, Resources.of({"cpu": 9}))] == []
-    assert [one.is_shadow for one in obstacles(FOUND, C, Resources.of({"gpu": 1}))] == [True]
+    assert [obstacle.is_shadow for obstacle in obstacles(FOUND, C, Resources.of({"gpu": 1}))] == [
+        True
+    ]

@@ -75,10 +75,10 @@ def test_a_queue_may_name_the_root_as_its_parent_but_not_be_it() -> None:
 
 
 def test_a_hold_holds_for_all_queues_below() -> None:
-    held = [replace(one, stop=Stop.HOLD) if one.name == "research" else one for one in TEAMS]
+    held = [replace(team, stop=Stop.HOLD) if team.name == "research" else team for team in TEAMS]
     assert QueueTree.of(held).stop_of("vision", 0.0) is Stop.HOLD
     assert QueueTree.of(held).stop_of(ROOT, 0.0) is Stop.NONE
-    going = [replace(one, is_terminating=True) for one in TEAMS]
+    going = [replace(team, is_terminating=True) for team in TEAMS]
     assert QueueTree.of(going).stop_of("nlp", 0.0) is Stop.HOLD
 
 

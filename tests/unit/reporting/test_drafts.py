@@ -28,12 +28,12 @@ HELD = reservation(WAITING, ("a-0", "n1"), ("a-1", "n1"))
 def drafted(
     of: Any, *, observed: Any = None, held: Any = None, reason: Any = None, **times: Any
 ) -> drafts.Draft:
-    made: Gang = replace(of.made, key=GangKey("ml", "a", KUBERNETES), generation=3)
-    rejection = Rejection(made.key, reason, (Quoted("short 1"),)) if reason else None
-    told = status.status_of(made, held, rejection, {}, {}, scheduler="tutti")
-    group = GangObject(made.key, Uid("u"), 2, version="7", status=observed or {})
+    gang: Gang = replace(of.made, key=GangKey("ml", "a", KUBERNETES), generation=3)
+    rejection = Rejection(gang.key, reason, (Quoted("short 1"),)) if reason else None
+    told = status.status_of(gang, held, rejection, {}, {}, scheduler="tutti")
+    group = GangObject(gang.key, Uid("u"), 2, version="7", status=observed or {})
     known = {"is_fresh": False, "quiet_for": 9.0, "since_write": 9.0, **times}
-    return drafts.draft(made, told, group, NOW, **known)
+    return drafts.draft(gang, told, group, NOW, **known)
 
 
 def line(status: str, reason: str, message: str = "", at: str = NOW) -> dict[str, Any]:
@@ -42,9 +42,9 @@ def line(status: str, reason: str, message: str = "", at: str = NOW) -> dict[str
 
 
 def test_a_whole_gang_is_told_at_once_and_only_of_the_object_that_was_read() -> None:
-    made = drafted(STARTED, quiet_for=0.0, since_write=0.0)
-    assert made.newest == {"conditions": [line("True", "Scheduled")]}
-    assert (made.wait, made.version, made.news, made.may_stay) == (0.0, "7", (), False)
+    draft = drafted(STARTED, quiet_for=0.0, since_write=0.0)
+    assert draft.newest == {"conditions": [line("True", "Scheduled")]}
+    assert (draft.wait, draft.version, draft.news, draft.may_stay) == (0.0, "7", (), False)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_that_it_waits_is_told_when_it_is_quiet(
     quiet_for: float, since_write: float, wait: float
 ) -> None:
     times = {"quiet_for": quiet_for, "since_write": since_write}
-    made = drafted(WAITING, reason=Reason.NOT_ENOUGH_ROOM, **times)
-    assert made.wait == pytest.approx(wait)
-    assert made.newest == {"conditions": [line("False", "Unschedulable", "short 1")]}
+    draft = drafted(WAITING, reason=Reason.NOT_ENOUGH_ROOM, **times)
+    assert draft.wait == pytest.approx(wait)
+    assert draft.newest == {"conditions": [line("False", "Unschedulable", "short 1")]}
 
 
 def test_other_words_for_the_same_wait_a_while() -> None:
     observed = {"conditions": [line("False", "Unschedulable", "short 2", THEN)]}
-    made = drafted(WAITING, reason=Reason.NOT_ENOUGH_ROOM, observed=observed, is_fresh=True)
-    assert made.status == observed
-    assert made.newest == {"conditions": [line("False", "Unschedulable", "short 1", THEN)]}
+    draft = drafted(WAITING, reason=Reason.NOT_ENOUGH_ROOM, observed=observed, is_fresh=True)
+    assert draft.status == observed
+    assert draft.newest == {"conditions": [line("False", "Unschedulable", "short 1", THEN)]}
 
 
 def test_of_a_gang_that_is_being_bound_nothing_is_said() -> None:

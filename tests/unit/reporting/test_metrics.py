@@ -18,7 +18,7 @@ from tutti.planning.observed_demand import observe
 from tutti.planning.queued_gangs import queue_gangs
 from tutti.reporting.metrics import BindingResult, CycleResult, Metrics
 
-from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot, space
+from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot_of, space
 from ...harness.fakes import Clock, FakeCluster, Life
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
@@ -56,7 +56,7 @@ def test_what_has_not_happened_is_nought() -> None:
 
 def test_a_replica_that_does_not_lead_tells_nothing_of_the_cluster() -> None:
     metrics = Metrics()
-    metrics.saw(snapshot(node("n1", cpu=1)), Plan())
+    metrics.saw(snapshot_of(node("n1", cpu=1)), Plan())
     assert not any(name.startswith(("tutti_gangs", "tutti_resource")) for name in told(metrics))
     metrics.follow(Leader())
     found = told(metrics)
@@ -69,8 +69,8 @@ def queued() -> tuple[Snapshot, Plan]:
     vision = Queue("vision", Uid("v"), guaranteed=(("cpu", 1000),), limits=(("memory", 4 << 30),))
     runs = gang("a").of(1, cpu=2, memory=1).bound_on("n1").but(queue="vision")
     waits = gang("b").of(1, cpu=9)
-    made = snapshot(node("n1", cpu=4, memory=8), space(NAMESPACE), vision, runs, waits)
-    return made, Plan(queues=queue_gangs(observe(made)).use)
+    snapshot = snapshot_of(node("n1", cpu=4, memory=8), space(NAMESPACE), vision, runs, waits)
+    return snapshot, Plan(queues=queue_gangs(observe(snapshot)).use)
 
 
 def test_queues_tell_figures_of_what_has_a_quota() -> None:
@@ -119,7 +119,7 @@ def test_the_docs_name_every_metric_and_no_other() -> None:
 
 def test_units_are_those_that_people_use() -> None:
     metrics = leading()
-    metrics.saw(snapshot(node("n1", cpu=1.5, memory=2, gpu=3, pods=4)), Plan())
+    metrics.saw(snapshot_of(node("n1", cpu=1.5, memory=2, gpu=3, pods=4)), Plan())
     found = told(metrics)
     assert found["tutti_resource_free cpu core"] == 1.5
     assert found["tutti_resource_free memory byte"] == 2 * 2**30
@@ -148,7 +148,7 @@ def test_the_mode_is_told() -> None:
 )
 def test_the_gap_is_that_of_the_highest_priority_without_a_proof(plan: Plan, gap: str) -> None:
     metrics = leading()
-    metrics.saw(snapshot(), plan)
+    metrics.saw(snapshot_of(), plan)
     assert str(told(metrics)["tutti_plan_gap_ratio"]) == gap
 
 
@@ -156,7 +156,7 @@ def test_who_waits_is_told_by_reason() -> None:
     metrics = leading()
     keys = [GangKey(NAMESPACE, name) for name in "ab"]
     waiting = tuple(Rejection(key, Reason.NOT_ENOUGH_ROOM, ()) for key in keys)
-    metrics.saw(snapshot(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1)), Plan((), waiting))
+    metrics.saw(snapshot_of(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1)), Plan((), waiting))
     found = told(metrics)
     assert found["tutti_waiting_gangs NotEnoughRoom"] == 2.0
     assert found["tutti_waiting_gangs NoNodeFits"] == 0.0
@@ -216,7 +216,7 @@ async def test_a_gang_is_counted_once_when_all_that_it_needs_is_bound() -> None:
 
 
 def test_a_gang_that_leaves_before_it_is_bound_is_forgotten() -> None:
-    cluster = snapshot(node("n1", cpu=4), gang("a").of(1, cpu=1))
+    cluster = snapshot_of(node("n1", cpu=4), gang("a").of(1, cpu=1))
     from tutti.planning.plan import plan  # noqa: PLC0415 - only this test plans by itself
     from tutti.strategies.best_fit import BestFit  # noqa: PLC0415 - likewise
     from tutti.strategies.problem import Budget  # noqa: PLC0415 - likewise
@@ -227,7 +227,7 @@ def test_a_gang_that_leaves_before_it_is_bound_is_forgotten() -> None:
     assert metrics._starting
     metrics.saw(cluster, replace(made, placements=()))
     assert metrics._starting, "it may be bound yet"
-    metrics.saw(snapshot(node("n1", cpu=4)), Plan())
+    metrics.saw(snapshot_of(node("n1", cpu=4)), Plan())
     assert not metrics._starting
     assert told(metrics)["tutti_gang_time_to_bind_seconds_count"] == 0.0
 
@@ -271,14 +271,14 @@ def test_the_time_from_a_claim_to_its_first_binding_is_told_once() -> None:
     metrics = leading()
     waits = gang("a").of(2, cpu=1)
     held = replace(reservation(waits, ("a-0", "n1"), at=10.0), victims=())
-    metrics.saw(snapshot(node("n1", cpu=2), waits, held, at=20.0), Plan())
+    metrics.saw(snapshot_of(node("n1", cpu=2), waits, held, at=20.0), Plan())
     bound = waits.bound_on("n1")
     for at in (30.0, 40.0):
-        metrics.saw(snapshot(node("n1", cpu=2), bound, held, at=at), Plan())
-    metrics.saw(snapshot(node("n1", cpu=2), bound, at=45.0), Plan())
+        metrics.saw(snapshot_of(node("n1", cpu=2), bound, held, at=at), Plan())
+    metrics.saw(snapshot_of(node("n1", cpu=2), bound, at=45.0), Plan())
     other = replace(reservation(gang("b").of(1), at=10.0), victims=())
-    metrics.saw(snapshot(node("n1", cpu=2), other, at=50.0), Plan())
-    metrics.saw(snapshot(node("n1", cpu=2), at=60.0), Plan())
+    metrics.saw(snapshot_of(node("n1", cpu=2), other, at=50.0), Plan())
+    metrics.saw(snapshot_of(node("n1", cpu=2), at=60.0), Plan())
     found = told(metrics)
     assert found["tutti_claim_time_to_bind_seconds_count"] == 1.0
     assert found["tutti_claim_time_to_bind_seconds_sum"] == 20.0

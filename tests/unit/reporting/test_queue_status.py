@@ -22,8 +22,8 @@ VISION = Queue("vision", Uid("vision-1"), parent="ml", limits=((GPU, 48),))
 def said(name: str, *queues: Queue, **more: Any) -> dict[str, QueueCondition]:
     tree, faults = QueueTree.of(queues), more.pop("faults", ())
     options = {"is_empty": True, **more}
-    found = queue_status.conditions(tree, name, faults, **options)
-    return {condition.type.value: condition for condition in found}
+    queue_conditions = queue_status.conditions(tree, name, faults, **options)
+    return {condition.type.value: condition for condition in queue_conditions}
 
 
 SENTENCES = {

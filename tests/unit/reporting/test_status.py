@@ -183,9 +183,9 @@ def said(of: status.GroupStatus) -> Mapping[str, str]:
 @pytest.mark.parametrize("state", TABLE)
 def test_a_state_has_its_phase_and_conditions(state: str) -> None:
     of, held, rejection, phase, conditions = TABLE[state]
-    found = spoken(of.made, held, rejection)
-    assert found.phase == phase
-    assert {**said(found), **conditions} == said(found)
+    group_status = spoken(of.made, held, rejection)
+    assert group_status.phase == phase
+    assert {**said(group_status), **conditions} == said(group_status)
 
 
 def test_counters_count_members_that_have_a_place() -> None:
@@ -228,8 +228,8 @@ def test_the_sentence_counts_what_is_reserved() -> None:
 
 def wanted(of: GangBuilder, rejection: Rejection | None, before: Mapping[str, Any], *,
            keep: bool = False) -> dict[str, Any]:  # fmt: skip
-    found = spoken(of.made, None, rejection)
-    return drafts.merged(found, before, NOW, keep_sentences=keep)
+    group_status = spoken(of.made, None, rejection)
+    return drafts.merged(group_status, before, NOW, keep_sentences=keep)
 
 
 def test_an_unchanged_status_is_equal_to_what_stands_there() -> None:
@@ -255,7 +255,7 @@ def test_a_sentence_stands_for_a_while_but_a_new_reason_is_told() -> None:
     assert other["conditions"][0]["message"] == "no node"
 
 
-def test_what_claims_lack_is_told_anew() -> None:
+def test_what_claims_lack_is_told_again() -> None:
     first = wanted(two(), waits(Reason.WAITING_FOR_VOLUMES, "claim x does not exist"), {})
     bound = waits(Reason.WAITING_FOR_VOLUMES, "claim x is not bound yet")
     assert wanted(two(), bound, first, keep=True) == wanted(two(), bound, first)
@@ -273,8 +273,8 @@ def turned(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def reserved() -> dict[str, Any]:
-    found = spoken(two().made, HELD, None)
-    return drafts.merged(found, {}, NOW, keep_sentences=False)
+    group_status = spoken(two().made, HELD, None)
+    return drafts.merged(group_status, {}, NOW, keep_sentences=False)
 
 
 def test_news_is_one_line_per_change_of_state() -> None:
@@ -290,8 +290,8 @@ def test_news_is_one_line_per_change_of_state() -> None:
 
 
 def test_a_refused_binding_is_news() -> None:
-    found = spoken(two().made, HELD, REFUSED)
-    refused = drafts.merged(found, reserved(), NOW, keep_sentences=False)
+    group_status = spoken(two().made, HELD, REFUSED)
+    refused = drafts.merged(group_status, reserved(), NOW, keep_sentences=False)
     (line,) = drafts.news(refused, reserved())
     assert line == GangCondition(
         ConditionType.BOUND,
@@ -342,8 +342,8 @@ def test_a_finished_gang_rests_while_its_pods_are_cleared_away(
 
 
 def notes(of: Gang, rejection: Rejection | None) -> list[tuple[str, str, bool]]:
-    found = notes_of(of, rejection)
-    return [(note.member.key.name, note.reason, note.is_its_own) for note in found]
+    pod_conditions = notes_of(of, rejection)
+    return [(note.member.key.name, note.reason, note.is_its_own) for note in pod_conditions]
 
 
 @pytest.mark.parametrize(
@@ -431,11 +431,11 @@ def test_a_status_stays_small_whatever_the_names() -> None:
 
 def test_a_gang_that_is_given_up_for_now_says_that_it_is_released() -> None:
     held = replace(HELD, entries=(), evict=(two().made.members[0].uid,))
-    found = spoken(two().bound_on("n1").made, held, None)
-    assert found.phase == "Degraded"
-    assert said(found)["Bound"] == "False Released"
-    assert said(found)["Reserved"] == "False NotEnoughRoom"
-    assert found.conditions[0].message == "evicting 1 bound member, to start again whole"
+    group_status = spoken(two().bound_on("n1").made, held, None)
+    assert group_status.phase == "Degraded"
+    assert said(group_status)["Bound"] == "False Released"
+    assert said(group_status)["Reserved"] == "False NotEnoughRoom"
+    assert group_status.conditions[0].message == "evicting 1 bound member, to start again whole"
 
 
 def test_a_pod_beyond_what_its_role_may_have_waits_for_its_siblings_not_for_room() -> None:

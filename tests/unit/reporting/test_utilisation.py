@@ -8,7 +8,7 @@ from hypothesis import given
 from tutti.model.cluster import Phase, Snapshot
 from tutti.reporting.utilisation import GangState, Utilisation, rooms, state_of, states
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot_of
 from ...harness.generators import snapshots
 
 
@@ -16,8 +16,8 @@ def test_each_gang_is_what_it_has_come_to() -> None:
     lost = gang("lost").of(2, cpu=1).bound_on("n1")
     over = gang("over").of(1, cpu=1).each(phase=Phase.SUCCEEDED)
     gangs = (gang("new"), gang("waits").of(2, cpu=1), lost, over)
-    seen = snapshot(node("n1", cpu=9), *gangs, gang("runs").of(1, cpu=1).bound_on("n1"))
-    found = {one.key.name: state_of(one, seen) for one in seen.gangs}
+    snapshot = snapshot_of(node("n1", cpu=9), *gangs, gang("runs").of(1, cpu=1).bound_on("n1"))
+    found = {one.key.name: state_of(one, snapshot) for one in snapshot.gangs}
     assert found == {
         "new": GangState.WAITING,
         "waits": GangState.WAITING,
@@ -25,17 +25,17 @@ def test_each_gang_is_what_it_has_come_to() -> None:
         "over": None,
         "runs": GangState.STARTED,
     }
-    assert states(seen) == {**Counter(filter(None, found.values())), GangState.RESERVED: 0}
+    assert states(snapshot) == {**Counter(filter(None, found.values())), GangState.RESERVED: 0}
 
 
 def test_room_is_allocated_reserved_free_or_stranded() -> None:
-    seen = snapshot(
+    snapshot = snapshot_of(
         node("full", cpu=2, gpu=4, memory=8, pods=9).using(cpu=2, gpu=1),
         node("open", cpu=8, gpu=4, memory=8, pods=9).using(cpu=1, gpu=1),
         node("shut", cpu=8, gpu=4, memory=8, pods=9).cordoned(),
     )
-    assert rooms(seen)["nvidia.com/gpu"] == Utilisation(12, 2, 0, 10, 3 + 4)
-    assert rooms(seen)["cpu"] == Utilisation(18_000, 3_000, 0, 15_000, 8_000)
+    assert rooms(snapshot)["nvidia.com/gpu"] == Utilisation(12, 2, 0, 10, 3 + 4)
+    assert rooms(snapshot)["cpu"] == Utilisation(18_000, 3_000, 0, 15_000, 8_000)
 
 
 @given(snapshots())
@@ -47,7 +47,7 @@ def test_what_is_free_was_offered_and_is_not_promised(seen: Snapshot) -> None:
 
 @given(snapshots())
 def test_every_gang_has_one_state_or_has_ended(seen: Snapshot) -> None:
-    open_ones = [one for one in seen.gangs if state_of(one, seen) is not None]
+    open_ones = [gang for gang in seen.gangs if state_of(gang, seen) is not None]
     assert sum(states(seen).values()) == len(open_ones)
     settled = replace(seen, settled=frozenset())
     assert states(settled) == states(seen)

@@ -74,8 +74,8 @@ def test_dynamic_allocation_begins_with_its_least_and_ends_with_its_most() -> No
 
 def test_devices_are_requests_of_the_template() -> None:
     devices = {"executor__resource__gpu__amount": "2", "executor__resource__gpu__vendor": "a.com"}
-    found = computed(text(**devices, kubernetes__executor__limit__cores="3"))
-    assert found.template["resources"] == {**TEMPLATE["resources"], "a.com/gpu": "2"}
+    application_size = computed(text(**devices, kubernetes__executor__limit__cores="3"))
+    assert application_size.template["resources"] == {**TEMPLATE["resources"], "a.com/gpu": "2"}
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_the_version_is_the_one_that_the_driver_carries(
 ) -> None:
     """The least overhead is configurable from 4.0 on; drivers of before 3.3 carry no version."""
     known = () if version is None else (("spark-version", version),)
-    found = computed(text(executor__minMemoryOverhead="1g"), labels=known)
-    assert found.template["resources"]["memory"] == f"{mebibytes}Mi"
+    application_size = computed(text(executor__minMemoryOverhead="1g"), labels=known)
+    assert application_size.template["resources"]["memory"] == f"{mebibytes}Mi"
 
 
 DRIVERS = {"spark-app-selector": "spark-1", "spark-app-name": "etl", "spark-version": "4.0.1"}
@@ -95,8 +95,12 @@ DRIVERS = {"spark-app-selector": "spark-1", "spark-app-name": "etl", "spark-vers
 
 def carried(given: str, template: str | None = None) -> dict[str, str]:
     """The labels of a stand-in, without those that only say which kind of pod it is."""
-    found = computed(given, template, labels=labels(**DRIVERS, team="x"))
-    return {name: value for name, value in found.template["labels"].items() if name not in OWN}
+    application_size = computed(given, template, labels=labels(**DRIVERS, team="x"))
+    return {
+        name: value
+        for name, value in application_size.template["labels"].items()
+        if name not in OWN
+    }
 
 
 def test_executors_carry_the_labels_that_spark_and_its_properties_give_them() -> None:
@@ -160,9 +164,9 @@ def test_claims_that_all_executors_share_are_said_and_not_held() -> None:
     given = text(kubernetes__executor__podTemplateFile="/x.yml")
     given += f"\n{name}.claimName=shared\n{name}.storageClass=fast"
     volumes = "volumes: [{name: a, persistentVolumeClaim: {claimName: other}}]"
-    found = computed(given, f"kind: Pod\nspec: {{{volumes}}}")
-    assert found.claims == ("other", "shared")
-    assert made(found)["metadata"]["annotations"] == {
+    application_size = computed(given, f"kind: Pod\nspec: {{{volumes}}}")
+    assert application_size.claims == ("other", "shared")
+    assert made(application_size)["metadata"]["annotations"] == {
         "tutti.dev/not-held": "claims of executors: other, shared"
     }
     assert "annotations" not in made(computed(text()))["metadata"]
@@ -192,8 +196,11 @@ def test_a_pod_template_is_counted() -> None:
         "kind: Pod\nspec: {schedulerName: tutti, containers: [{resources: {requests: {cpu: 1}}},"
         " {name: b}]}"
     )
-    found = computed(given, template)
-    assert (found.executors, found.template["resources"]["cpu"]) == (3, "3000m")
+    application_size = computed(given, template)
+    assert (application_size.executors, application_size.template["resources"]["cpu"]) == (
+        3,
+        "3000m",
+    )
     assert computed(given, "kind: Pod\nspec: {}").executors == 0
 
 

@@ -69,7 +69,9 @@ def test_pods_carry_the_labels_that_properties_give_them() -> None:
         "spark.kubernetes.executor.label.team": "etl",
         "spark.kubernetes.executor.label.spark-role": "x",
     }
-    pods = [one["metadata"]["labels"] for one in manifests(app(given), "a", "ml", "tutti")[1:]]
+    pods = [
+        manifest["metadata"]["labels"] for manifest in manifests(app(given), "a", "ml", "tutti")[1:]
+    ]
     own = {"tutti.dev/pod-group": "a"}
     assert pods == [
         {**own, "spark-role": "driver", "tutti.dev/role": "driver"},

@@ -190,7 +190,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats(0.5, 1e6) | st.t
 )
 def test_labels_are_texts_or_the_one_that_is_none_is_named(labels: dict[str, Any]) -> None:
     text = json.dumps({"kind": "Pod", "metadata": {"labels": labels}, "spec": {}})
-    if any(isinstance(one, list | dict) for one in labels.values()):
+    if any(isinstance(label, list | dict) for label in labels.values()):
         with pytest.raises(BadProperty, match="which is no text: put it in quotes"):
             found(text)
         return

@@ -30,13 +30,17 @@ def refused(properties: dict[str, str], name: str, version: Version = NEW) -> st
 
 
 def test_nothing_set_is_two_executors_of_one_core() -> None:
-    found = made({})
-    assert (found.executors, found.most_executors) == (2, 2)
-    for asked in (found.driver, found.executor):
+    spark_application = made({})
+    assert (spark_application.executors, spark_application.most_executors) == (2, 2)
+    for asked in (spark_application.driver, spark_application.executor):
         assert asked.requests == {"cpu": "1", "memory": "1408Mi"}
         assert asked.limits == {"memory": "1408Mi"}
         assert (asked.node_selector, asked.scheduler, asked.unknown) == ({}, None, ())
-    assert (found.name, found.namespace, found.is_client) == ("", None, False)
+    assert (spark_application.name, spark_application.namespace, spark_application.is_client) == (
+        "",
+        None,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,7 @@ def test_the_overhead_is_cut_off_and_has_a_minimum(size: int, factor: float) -> 
 
 
 def test_the_driver_has_its_own_properties() -> None:
-    found = made(
+    spark_application = made(
         {
             **PYTHON,
             "driver.memory": "2g",
@@ -109,29 +113,29 @@ def test_the_driver_has_its_own_properties() -> None:
             "kubernetes.scheduler.name": "b",
         }
     )
-    assert found.driver.requests == {"cpu": "3", "memory": "2867Mi"}
-    assert found.driver.limits == {"memory": "2867Mi", "cpu": "4", "amd.com/gpu": "1"}
-    assert (found.driver.scheduler, found.executor.scheduler) == ("a", "b")
+    assert spark_application.driver.requests == {"cpu": "3", "memory": "2867Mi"}
+    assert spark_application.driver.limits == {"memory": "2867Mi", "cpu": "4", "amd.com/gpu": "1"}
+    assert (spark_application.driver.scheduler, spark_application.executor.scheduler) == ("a", "b")
     assert made({"driver.memoryOverheadFactor": "0.9"}).driver.requests["memory"] == "1945Mi"
     assert made({"driver.minMemoryOverhead": "1g"}).driver.requests["memory"] == "2048Mi"
     assert made({"yarn.driver.memoryOverhead": "9"}).driver.requests["memory"] == "1033Mi"
 
 
 def test_cores_are_asked_for_by_either_name() -> None:
-    found = made(
+    spark_application = made(
         {
             "executor.cores": "4",
             "kubernetes.executor.request.cores": " 3500m ",
             "kubernetes.executor.limit.cores": "4.5",
         }
     )
-    assert found.executor.requests["cpu"] == "3500m"
-    assert found.executor.limits["cpu"] == "4.5"
+    assert spark_application.executor.requests["cpu"] == "3500m"
+    assert spark_application.executor.limits["cpu"] == "4.5"
     assert made({"executor.cores": "+4"}).executor.requests["cpu"] == "4"
 
 
 def test_devices_have_the_vendors_name() -> None:
-    found = made(
+    spark_application = made(
         {
             "executor.resource.gpu.amount": "2",
             "executor.resource.gpu.vendor": "nvidia.com",
@@ -139,19 +143,19 @@ def test_devices_have_the_vendors_name() -> None:
             "executor.resource.none.amount": "0",
         }
     )
-    assert found.executor.limits == {"memory": "1408Mi", "nvidia.com/gpu": "2"}
+    assert spark_application.executor.limits == {"memory": "1408Mi", "nvidia.com/gpu": "2"}
 
 
 def test_the_parts_selector_goes_over_the_common_one() -> None:
-    found = made(
+    spark_application = made(
         {
             "kubernetes.node.selector.disk": "ssd",
             "kubernetes.node.selector.zone": "a",
             "kubernetes.executor.node.selector.zone": "${b}",
         }
     )
-    assert found.executor.node_selector == {"disk": "ssd", "zone": "${b}"}
-    assert found.driver.node_selector == {"disk": "ssd", "zone": "a"}
+    assert spark_application.executor.node_selector == {"disk": "ssd", "zone": "${b}"}
+    assert spark_application.driver.node_selector == {"disk": "ssd", "zone": "a"}
 
 
 @pytest.mark.parametrize(
@@ -171,13 +175,13 @@ def test_the_parts_selector_goes_over_the_common_one() -> None:
     ],
 )
 def test_how_many_executors(properties: dict[str, str], expected: tuple[int, int | None]) -> None:
-    found = made(properties)
-    assert (found.executors, found.most_executors) == expected
+    spark_application = made(properties)
+    assert (spark_application.executors, spark_application.most_executors) == expected
 
 
 def test_what_properties_do_not_say_themselves_is_named() -> None:
     volumes = "kubernetes.executor.volumes.persistentVolumeClaim.data"
-    found = made(
+    spark_application = made(
         {
             "kubernetes.executor.podTemplateFile": "/t.yaml",
             "kubernetes.driver.pod.featureSteps": "x.Y",
@@ -185,11 +189,11 @@ def test_what_properties_do_not_say_themselves_is_named() -> None:
             f"{volumes}.options.claimName": "c",
         }
     )
-    assert found.executor.unknown == (
+    assert spark_application.executor.unknown == (
         "spark.kubernetes.executor.podTemplateFile",
         f"spark.{volumes}.mount.path",
     )
-    assert found.driver.unknown == ("spark.kubernetes.driver.pod.featureSteps",)
+    assert spark_application.driver.unknown == ("spark.kubernetes.driver.pod.featureSteps",)
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_whatever_changes_is_seen_at_once() -> None:
     one.put("volumes", HERE)
     assert one.lacks() == ()
     assert one.wakes > wakes
-    assert [each.name for each in one.seen.storage.volumes] == ["pv"]
+    assert [volume.name for volume in one.seen.storage.volumes] == ["pv"]
     one.put("claims", claim(volume="", is_bound=False, storage_class="later"))
     assert one.lacks() == ("claim data is not bound yet",)
     one.put("classes", StorageClass("later", waits=True))
@@ -257,7 +257,7 @@ def test_equal_pods_with_equal_reach_share_one_shape() -> None:
     one.put("volumes", HERE)
     for name, named in (("a", "data"), ("b", "more")):
         one.waits(name, named)
-    ours = [each for gang in one.seen.gangs for each in gang.members]
+    ours = [member for gang in one.seen.gangs for member in gang.members]
     assert ours[0].shape is ours[1].shape
 
 
@@ -309,23 +309,23 @@ class Attaching(Observed):
         """Show a pod of somebody else's that has a node."""
         known = Uid(uid or name)
         self.version += 1
-        one = ForeignPod(known, on, resources(pods=1), NAMESPACE, claims=claims)
-        self.state.bound.put(Item(known, self.version, one))
+        foreign_pod = ForeignPod(known, on, resources(pods=1), NAMESPACE, claims=claims)
+        self.state.bound.put(Item(known, self.version, foreign_pod))
 
     def asks(self, name: str = "a") -> int:
         """How many volumes one of our pods counts as."""
-        ours = (each for gang in self.seen.gangs for each in gang.members)
+        ours = (member for gang in self.seen.gangs for member in gang.members)
         return next(each for each in ours if each.key.name == name).shape.requests[ATTACH]
 
     def room(self, name: str = "n1") -> tuple[int, int]:
         """What a node takes of volumes, and has."""
-        found = next(each for each in self.seen.nodes if each.name == name)
+        found = next(node for node in self.seen.nodes if node.name == name)
         assert self.state.node(found.name) == found
         return found.allocatable[ATTACH], found.used[ATTACH]
 
     def open(self, name: str = "a") -> tuple[str, ...]:
         """What of a pod of ours is not modelled."""
-        ours = (each for gang in self.seen.gangs for each in gang.members)
+        ours = (member for gang in self.seen.gangs for member in gang.members)
         found = next(each for each in ours if each.key.name == name)
         assert not found.volume_problems
         return found.unsupported_fields
@@ -335,136 +335,144 @@ SHARED = (f"{FIELD} (shared, where driver one.csi has a limit)",)
 
 
 def test_where_no_node_has_a_limit_nothing_is_counted() -> None:
-    one = Attaching()
-    one.put("nodes", drivers("n1", one=None))
-    one.waits("a", "data", "more")
-    one.waits("b", "data")
-    assert (one.asks(), one.room(), one.open()) == (0, (0, 0), ())
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=None))
+    attaching.waits("a", "data", "more")
+    attaching.waits("b", "data")
+    assert (attaching.asks(), attaching.room(), attaching.open()) == (0, (0, 0), ())
 
 
 def test_volumes_count_by_driver_once_a_node_has_a_limit() -> None:
-    one = Attaching()
-    one.waits("a", "data", "more")
-    one.put("nodes", drivers("n1", one=2, two=1))
-    assert (one.asks(), one.room("n1"), one.room("n2")) == (2, (2, 0), (PLENTY, 0))
-    one.put("nodes", drivers("n1", one=3, two=1))
-    assert one.room("n1") == (3, 0)
-    one.put("nodes", drivers("n1", one=3, two=1))
-    one.storage.nodes.drop(Uid("nodes"))
-    assert (one.asks(), one.room("n1")) == (0, (0, 0))
+    attaching = Attaching()
+    attaching.waits("a", "data", "more")
+    attaching.put("nodes", drivers("n1", one=2, two=1))
+    assert (attaching.asks(), attaching.room("n1"), attaching.room("n2")) == (
+        2,
+        (2, 0),
+        (PLENTY, 0),
+    )
+    attaching.put("nodes", drivers("n1", one=3, two=1))
+    assert attaching.room("n1") == (3, 0)
+    attaching.put("nodes", drivers("n1", one=3, two=1))
+    attaching.storage.nodes.drop(Uid("nodes"))
+    assert (attaching.asks(), attaching.room("n1")) == (0, (0, 0))
 
 
 def test_a_driver_that_is_needed_keeps_pods_off_nodes_without_it() -> None:
-    one = Attaching()
-    one.waits("a", "data")
-    one.put("nodes", drivers("n1", one=None))
-    one.put("drivers", Driver("one.csi"))
-    assert one.asks() == 0
-    one.put("drivers", Driver("one.csi", is_needed=True))
-    assert (one.asks(), one.room("n1"), one.room("n2")) == (1, (PLENTY, 0), (0, 0))
-    one.put("drivers", Driver("one.csi", is_needed=True))
-    one.storage.drivers.drop(Uid("drivers"))
-    assert one.asks() == 0
+    attaching = Attaching()
+    attaching.waits("a", "data")
+    attaching.put("nodes", drivers("n1", one=None))
+    attaching.put("drivers", Driver("one.csi"))
+    assert attaching.asks() == 0
+    attaching.put("drivers", Driver("one.csi", is_needed=True))
+    assert (attaching.asks(), attaching.room("n1"), attaching.room("n2")) == (
+        1,
+        (PLENTY, 0),
+        (0, 0),
+    )
+    attaching.put("drivers", Driver("one.csi", is_needed=True))
+    attaching.storage.drivers.drop(Uid("drivers"))
+    assert attaching.asks() == 0
 
 
 def test_a_volume_counts_once_by_node_whoever_uses_it() -> None:
-    one = Attaching()
-    one.waits("a", "data")
-    one.put("nodes", drivers("n1", one=2), "l1")
-    one.put("attachments", Attachment(N1, "one.csi", "pv-data"))
-    one.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
-    assert one.room() == (2, 1)  # attached, although nobody uses it
-    one.put("claims", claim("other", volume="pv-other"), "other")
-    one.put("volumes", Volume("pv-other", driver="two.csi", handle="o"), "other")
-    one.runs("x", N1, "data", "other")
-    one.runs("y", N1, "data", "more", "gone")
-    assert one.room() == (2, 2)
-    one.put("attachments", Attachment(N2, "one.csi", "pv-data"))
-    assert (one.room("n1"), one.room("n2")) == ((2, 2), (PLENTY, 1))
-    one.storage.attachments.drop(Uid("attachments"))
-    one.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
-    assert one.room("n2") == (PLENTY, 0)
-    one.put("volumes", replace(OURS, name="pv-more", handle="data"), "volume-more")
-    assert one.room() == (2, 1)  # one handle, one volume
-    one.put("volumes", replace(OURS, name="pv-more", handle="more"), "volume-more")
-    assert one.room() == (2, 2)
-    one.state.bound.drop(Uid("y"))
-    one.state.bound.drop(Uid("x"))
-    assert one.room() == (2, 0)
+    attaching = Attaching()
+    attaching.waits("a", "data")
+    attaching.put("nodes", drivers("n1", one=2), "l1")
+    attaching.put("attachments", Attachment(N1, "one.csi", "pv-data"))
+    attaching.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
+    assert attaching.room() == (2, 1)  # attached, although nobody uses it
+    attaching.put("claims", claim("other", volume="pv-other"), "other")
+    attaching.put("volumes", Volume("pv-other", driver="two.csi", handle="o"), "other")
+    attaching.runs("x", N1, "data", "other")
+    attaching.runs("y", N1, "data", "more", "gone")
+    assert attaching.room() == (2, 2)
+    attaching.put("attachments", Attachment(N2, "one.csi", "pv-data"))
+    assert (attaching.room("n1"), attaching.room("n2")) == ((2, 2), (PLENTY, 1))
+    attaching.storage.attachments.drop(Uid("attachments"))
+    attaching.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
+    assert attaching.room("n2") == (PLENTY, 0)
+    attaching.put("volumes", replace(OURS, name="pv-more", handle="data"), "volume-more")
+    assert attaching.room() == (2, 1)  # one handle, one volume
+    attaching.put("volumes", replace(OURS, name="pv-more", handle="more"), "volume-more")
+    assert attaching.room() == (2, 2)
+    attaching.state.bound.drop(Uid("y"))
+    attaching.state.bound.drop(Uid("x"))
+    assert attaching.room() == (2, 0)
 
 
 def test_a_volume_that_is_attached_and_becomes_known_counts() -> None:
-    one = Attaching()
-    one.waits("a", "data")
-    one.put("nodes", drivers("n1", one=2), "l1")
-    one.put("attachments", Attachment(N1, "one.csi", "late"))
-    assert one.room() == (2, 0)
-    one.put("volumes", Volume("late", driver="one.csi", handle="late"), "late")
-    assert one.room() == (2, 1)
+    attaching = Attaching()
+    attaching.waits("a", "data")
+    attaching.put("nodes", drivers("n1", one=2), "l1")
+    attaching.put("attachments", Attachment(N1, "one.csi", "late"))
+    assert attaching.room() == (2, 0)
+    attaching.put("volumes", Volume("late", driver="one.csi", handle="late"), "late")
+    assert attaching.room() == (2, 1)
 
 
 def test_claims_of_running_pods_that_have_no_volume_yet_count_by_their_class() -> None:
-    one = Attaching()
-    one.waits("a", "data")
-    one.put("nodes", drivers("n1", one=2, two=1), "l1")
-    one.put("claims", claim("open", volume="", is_bound=False, storage_class="later"), "open")
-    one.runs("x", N1, "open")
-    assert one.room() == (2, 0)
-    one.put("classes", StorageClass("later", provisioner="one.csi"))
-    assert one.room() == (2, 1)
+    attaching = Attaching()
+    attaching.waits("a", "data")
+    attaching.put("nodes", drivers("n1", one=2, two=1), "l1")
+    attaching.put("claims", claim("open", volume="", is_bound=False, storage_class="later"), "open")
+    attaching.runs("x", N1, "open")
+    assert attaching.room() == (2, 0)
+    attaching.put("classes", StorageClass("later", provisioner="one.csi"))
+    assert attaching.room() == (2, 1)
 
 
 def test_our_own_pods_count_where_we_bind_them() -> None:
-    one = Attaching()
-    made = one.waits("a", "data")
-    one.put("nodes", drivers("n1", one=2))
-    one.state.assume(one.member, N1)
-    assert (one.room(), one.asks()) == ((2, 1), 1)
-    assert next(each for each in one.seen.nodes if each.name == "n1").used == resources(
+    attaching = Attaching()
+    made = attaching.waits("a", "data")
+    attaching.put("nodes", drivers("n1", one=2))
+    attaching.state.assume(attaching.member, N1)
+    assert (attaching.room(), attaching.asks()) == ((2, 1), 1)
+    assert next(node for node in attaching.seen.nodes if node.name == "n1").used == resources(
         pods=1, cpu=1
     ) + Resources.of({ATTACH: 1})
-    one.state.retract(made.uid)
-    assert one.room() == (2, 0)
+    attaching.state.retract(made.uid)
+    assert attaching.room() == (2, 0)
 
 
 def test_a_volume_that_several_wait_for_is_not_counted_by_node() -> None:
-    one = Attaching()
-    one.put("nodes", drivers("n1", one=2))
-    one.waits("a", "data")
-    assert one.open() == ()
-    other = one.waits("b", "data")
-    assert (one.open("a"), one.open("b")) == (SHARED, SHARED)
-    one.state.pending.drop(other.uid)
-    assert one.open() == ()
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=2))
+    attaching.waits("a", "data")
+    assert attaching.open() == ()
+    other = attaching.waits("b", "data")
+    assert (attaching.open("a"), attaching.open("b")) == (SHARED, SHARED)
+    attaching.state.pending.drop(other.uid)
+    assert attaching.open() == ()
 
 
 def test_a_volume_that_is_on_a_node_with_a_limit_does_not_count_there_again() -> None:
-    one = Attaching()
-    one.put("nodes", drivers("n1", one=2), "l1")
-    one.waits("a", "data")
-    one.runs("x", N2, "data")
-    assert one.open() == ()  # there is plenty where it is
-    one.put("nodes", drivers("n2", one=1), "l2")
-    assert one.open() == SHARED
-    one.put("nodes", drivers("n2", one=None), "l2")
-    assert one.open() == ()
-    one.runs("x", N1, "data", uid="x")
-    assert one.open() == SHARED
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=2), "l1")
+    attaching.waits("a", "data")
+    attaching.runs("x", N2, "data")
+    assert attaching.open() == ()  # there is plenty where it is
+    attaching.put("nodes", drivers("n2", one=1), "l2")
+    assert attaching.open() == SHARED
+    attaching.put("nodes", drivers("n2", one=None), "l2")
+    assert attaching.open() == ()
+    attaching.runs("x", N1, "data", uid="x")
+    assert attaching.open() == SHARED
 
 
 def test_a_volume_that_many_share_is_not_looked_at_one_by_one() -> None:
-    one = Attaching()
-    one.put("nodes", drivers("n1", one=2))
-    one.waits("a", "data")
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=2))
+    attaching.waits("a", "data")
     for i in range(9):
-        assert one.open() == ()
-        one.runs(f"x{i}", N2, "data")
-    assert one.open() == SHARED
-    one.runs("x9", N2, "data")
-    assert one.open() == SHARED
-    one.state.bound.drop(Uid("x9"))
-    one.state.bound.drop(Uid("x8"))
-    assert one.open() == ()
+        assert attaching.open() == ()
+        attaching.runs(f"x{i}", N2, "data")
+    assert attaching.open() == SHARED
+    attaching.runs("x9", N2, "data")
+    assert attaching.open() == SHARED
+    attaching.state.bound.drop(Uid("x9"))
+    attaching.state.bound.drop(Uid("x8"))
+    assert attaching.open() == ()
 
 
 def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
@@ -479,7 +487,7 @@ def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
     one.state.bound.drop(Uid("x"))
     assert one.lacks() == ()
     one.waits("b")
-    ours = [each for gang in one.seen.gangs for each in gang.members]
+    ours = [member for gang in one.seen.gangs for member in gang.members]
     want = (f"{FIELD} (ReadWriteOncePod, named by several pods that wait)",)
     assert [(each.volume_problems, each.unsupported_fields) for each in ours] == [((), want)] * 2
     one.state.pending.drop(first.uid)
@@ -514,14 +522,16 @@ def test_what_is_attached_for_a_claim(
 
 
 def test_attached_volumes_are_room_that_plans_keep_to() -> None:
-    one = Attaching()
-    one.put("nodes", drivers("n1", one=1), "l1")
-    one.put("nodes", drivers("n2", one=0), "l2")
-    one.waits("a", "data")
-    one.waits("b", "more")
-    seen = one.seen
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=1), "l1")
+    attaching.put("nodes", drivers("n2", one=0), "l2")
+    attaching.waits("a", "data")
+    attaching.waits("b", "more")
+    seen = attaching.seen
     made = plan(seen, BestFit(), BestFit(), Budget())
-    assert [(each.gang.name, each.assignments[0].node) for each in made.placements] == [("a", "n1")]
+    assert [
+        (placement.gang.name, placement.assignments[0].node) for placement in made.placements
+    ] == [("a", "n1")]
     (waits,) = made.rejections
     assert "needs 1 cpu, 1 volume of one.csi" in finding_text.sentence(waits)
     assert not violations(seen, made)
@@ -534,25 +544,25 @@ def test_attached_volumes_are_room_that_plans_keep_to() -> None:
 
 
 def test_a_dump_holds_what_others_leave_of_a_limit() -> None:
-    one = Attaching()
-    one.put("nodes", drivers("n1", one=3), "l1")
-    one.put("drivers", Driver("one.csi", is_needed=True))
-    one.waits("a", "data")
-    one.waits("c", "more", "gone", node=NodeName("n1"))
-    over = one.waits("d", "more")
-    one.state.bound.put(
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=3), "l1")
+    attaching.put("drivers", Driver("one.csi", is_needed=True))
+    attaching.waits("a", "data")
+    attaching.waits("c", "more", "gone", node=NodeName("n1"))
+    over = attaching.waits("d", "more")
+    attaching.state.bound.put(
         Item(over.uid, 70, replace(over, node=NodeName("n1"), phase=Phase.SUCCEEDED))
     )
-    one.put("claims", claim("other", volume="pv-other"), "claim-other")
-    one.put("volumes", replace(OURS, name="pv-other", handle="other"), "volume-other")
-    one.runs("x", N1, "other")
-    assert (one.room("n1"), one.room("n2")) == ((3, 2), (0, 0))
+    attaching.put("claims", claim("other", volume="pv-other"), "claim-other")
+    attaching.put("volumes", replace(OURS, name="pv-other", handle="other"), "volume-other")
+    attaching.runs("x", N1, "other")
+    assert (attaching.room("n1"), attaching.room("n2")) == ((3, 2), (0, 0))
     setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
-    text = dump.write(one.seen, setup)
+    text = dump.write(attaching.seen, setup)
     assert "attach:" not in text
     again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
-    assert again.gangs == one.seen.gangs
-    there = [(each.allocatable[ATTACH], each.used[ATTACH]) for each in again.nodes]
+    assert again.gangs == attaching.seen.gangs
+    there = [(node.allocatable[ATTACH], node.used[ATTACH]) for node in again.nodes]
     assert there == [(2, 1), (0, 0)]
 
 

@@ -83,10 +83,10 @@ class Observed:
 
     def group(self, name: str = "a", uid: str = "g", **changes: object) -> GangObject:
         """Show a PodGroup."""
-        made = GangObject(GangKey("ml", name), Uid(uid), 2, generation=1)
-        made = replace(made, version=str(self.next()), **changes)  # type: ignore[arg-type]
-        self.state.groups.put(Item(made.uid, int(made.version), made))
-        return made
+        gang_object = GangObject(GangKey("ml", name), Uid(uid), 2, generation=1)
+        gang_object = replace(gang_object, version=str(self.next()), **changes)  # type: ignore[arg-type]
+        self.state.groups.put(Item(gang_object.uid, int(gang_object.version), gang_object))
+        return gang_object
 
     def relist_bound(self, *pods: Member) -> None:
         """List the bound pods."""
@@ -104,12 +104,12 @@ class Observed:
 
     def used(self, on: NodeName = N1) -> Resources:
         """What is used of a node."""
-        (used,) = (each.used for each in self.seen.nodes if each.name == on)
+        (used,) = (node.used for node in self.seen.nodes if node.name == on)
         return used
 
     def members(self) -> list[tuple[str, NodeName | None]]:
         """All members of gangs, and where they are."""
-        return [(m.key.name, m.node) for one in self.seen.gangs for m in one.members]
+        return [(m.key.name, m.node) for gang in self.seen.gangs for m in gang.members]
 
 
 def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
@@ -149,7 +149,7 @@ def test_groups_of_one_name_in_two_namespaces_are_kept_apart() -> None:
     one.group()
     other = one.group(uid="h", key=GangKey("other", "a"))
     pod = one.pend()
-    assert [len(found.members) for found in one.seen.gangs] == [1, 0]
+    assert [len(gang.members) for gang in one.seen.gangs] == [1, 0]
     assert other.uid != pod.uid
 
 
@@ -159,7 +159,7 @@ def test_a_pod_whose_label_changes_moves_to_the_other_gang() -> None:
     one.group("b", uid="h")
     pod = one.pend()
     one.pend(group="b")
-    assert [len(found.members) for found in one.seen.gangs] == [0, 1]
+    assert [len(gang.members) for gang in one.seen.gangs] == [0, 1]
     one.state.pending.drop(pod.uid)
     assert one.members() == []
 
@@ -184,7 +184,7 @@ def test_a_recreated_pod_group_is_the_one_that_counts(*, is_late: bool) -> None:
     one.group(uid="new")
     if is_late:
         one.state.groups.drop(old.uid)
-    assert [found.uid for found in one.seen.gangs] == ["new"]
+    assert [gang.uid for gang in one.seen.gangs] == ["new"]
 
 
 def test_late_news_of_a_deleted_pod_group_does_not_replace_its_successor() -> None:
@@ -194,7 +194,7 @@ def test_late_news_of_a_deleted_pod_group_does_not_replace_its_successor() -> No
     one.state.groups.put(Item(old.uid, int(old.version) + 0, old))
     late = replace(old, version=str(int(old.version)))
     one.state.groups.put(Item(Uid("older"), int(late.version), replace(late, uid=Uid("older"))))
-    assert [found.uid for found in one.seen.gangs] == ["new"]
+    assert [gang.uid for gang in one.seen.gangs] == ["new"]
 
 
 def test_after_a_restore_of_etcd_the_world_is_what_lists_show_then() -> None:
@@ -210,9 +210,9 @@ def test_after_a_restore_of_etcd_the_world_is_what_lists_show_then() -> None:
         (one.state.bound, ()),
     ]
     for store, values in listed:
-        items = [Item(each.uid, int(each.version), each) for each in values]
+        items = [Item(value.uid, int(value.version), value) for value in values]
         store.replace(items, int(pod.version), store.began())
-    assert [found.min_member for found in one.seen.gangs] == [1]
+    assert [gang.min_member for gang in one.seen.gangs] == [1]
     assert one.members() == [("a-0", None)]
     assert one.used() == NOTHING
 
@@ -513,8 +513,8 @@ class Truth:
                 self.put("bound", uid, replace(pod, node=on))
             case 6:
                 other = Uid(f"other-{n}")
-                found = ForeignPod(other, on, resources(cpu=n), "ml", marks, apart)
-                self.put("bound", other, found)
+                foreign_pod = ForeignPod(other, on, resources(cpu=n), "ml", marks, apart)
+                self.put("bound", other, foreign_pod)
             case 7:
                 other = Uid(f"pinned-{n}")
                 self.put("pinned", other, ForeignPod(other, on, resources(cpu=n), "ml", marks))
@@ -554,19 +554,19 @@ def test_a_world_that_followed_events_shows_what_a_fresh_one_lists(seed: int) ->
     assert _without_memory(truth.state.snapshot(0.0)) == _without_memory(fresh.snapshot(0.0))
     assert _asks(truth) is bool(fresh.snapshot(0.0).placed_pods)
     nodes: tuple[Node, ...] = fresh.snapshot(0.0).nodes
-    assert all(each.used == _used(truth, each.name) for each in nodes)
+    assert all(node.used == _used(truth, node.name) for node in nodes)
 
 
-def _without_memory(taken: Snapshot) -> Snapshot:
+def _without_memory(snapshot: Snapshot) -> Snapshot:
     """No list tells of members that finished and are gone."""
-    return replace(taken, gangs=tuple(replace(gang, finished=()) for gang in taken.gangs))
+    return replace(snapshot, gangs=tuple(replace(gang, finished=()) for gang in snapshot.gangs))
 
 
 def _asks(truth: Truth) -> bool:
-    """Whether somebody has a node while somebody has a rule, counted anew."""
+    """Whether somebody has a node while somebody has a rule, counted again."""
     pods = [item.value for item in (truth.objects["pending"] | truth.objects["bound"]).values()]
-    ours = [one for one in pods if isinstance(one, Member) and not one.is_over]
-    others = [one for one in pods if isinstance(one, ForeignPod)]
+    ours = [pod for pod in pods if isinstance(pod, Member) and not pod.is_over]
+    others = [pod for pod in pods if isinstance(pod, ForeignPod)]
     rules = any(one.shape.rules != NO_RULES for one in ours) or any(
         one.anti_affinity for one in others
     )
@@ -574,7 +574,7 @@ def _asks(truth: Truth) -> bool:
 
 
 def _used(truth: Truth, on: NodeName) -> Resources:
-    """What a node's pods use, counted anew."""
+    """What a node's pods use, counted again."""
     bound, pinned = truth.objects["bound"], truth.objects["pinned"]
     total = []
     for uid, item in (pinned | bound).items():
@@ -599,7 +599,7 @@ def _finishing(phases: str) -> tuple[ClusterState, FakeCluster, Watch]:
 
 
 def _finished(state: ClusterState) -> int:
-    return sum(len(each.finished) for each in state.snapshot(0.0).gangs)
+    return sum(len(gang.finished) for gang in state.snapshot(0.0).gangs)
 
 
 def test_members_that_succeeded_and_are_gone_still_count_while_others_do() -> None:
@@ -703,20 +703,20 @@ def _at_rest() -> Observed:
     (gang_now,) = one.seen.gangs
     one.state.rest(gang_now)
     one.group("b", uid="h")
-    assert [each.key.name for each in one.seen.gangs] == ["b"]
+    assert [gang.key.name for gang in one.seen.gangs] == ["b"]
     return one
 
 
 def test_a_gang_at_rest_comes_back_with_its_group() -> None:
     one = _at_rest()
     one.group(min_member=1)
-    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+    assert [gang.key.name for gang in one.seen.gangs] == ["a", "b"]
 
 
 def test_a_gang_at_rest_comes_back_with_a_pod() -> None:
     one = _at_rest()
     one.pend("a-1")
-    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+    assert [gang.key.name for gang in one.seen.gangs] == ["a", "b"]
 
 
 def test_a_gang_at_rest_comes_back_with_a_reservation() -> None:
@@ -745,7 +745,7 @@ def test_a_gang_that_has_changed_since_it_was_looked_at_does_not_rest() -> None:
     (gang_now,) = one.seen.gangs
     one.pend("a-1")
     one.state.rest(gang_now)
-    assert [len(each.members) for each in one.seen.gangs] == [2]
+    assert [len(gang.members) for gang in one.seen.gangs] == [2]
 
 
 def test_a_gang_has_the_priority_of_its_class_once_there_is_one() -> None:

@@ -44,18 +44,18 @@ class Observed:
     def group(self, *, key: GangKey = KEY, uid: str = "u", basic: bool = True) -> GangObject:
         """Show a group of that name."""
         self.version += 1
-        made = GangObject(key, Uid(uid), 2, version=str(self.version), is_one_by_one=basic)
-        self.state.learn_group(made)
-        return made
+        gang_object = GangObject(key, Uid(uid), 2, version=str(self.version), is_one_by_one=basic)
+        self.state.learn_group(gang_object)
+        return gang_object
 
     def gangs(self) -> dict[GangKey, list[str]]:
         """The members' names by gang."""
         found = self.state.snapshot(0.0).gangs
-        return {gang.key: [one.key.name for one in gang.members] for gang in found}
+        return {gang.key: [member.key.name for member in gang.members] for gang in found}
 
     def strays(self) -> list[str]:
         """The pods whose group does not exist."""
-        return [one.key.name for one in self.state.snapshot(0.0).strays]
+        return [stray.key.name for stray in self.state.snapshot(0.0).strays]
 
 
 def alone(*names: str) -> dict[GangKey, list[str]]:
@@ -143,7 +143,11 @@ def staged(world: Observed) -> GangObject:
 def roles(world: Observed) -> tuple[tuple[Role, ...], int, list[str]]:
     """The roles, the size and the members that the gang has now."""
     (gang,) = world.state.snapshot(0.0).gangs
-    return gang.roles, gang.min_member, [one.key.name for one in gang.members if gang.accepts(one)]
+    return (
+        gang.roles,
+        gang.min_member,
+        [member.key.name for member in gang.members if gang.accepts(member)],
+    )
 
 
 def test_the_members_are_those_of_the_newest_stage_that_has_pods() -> None:

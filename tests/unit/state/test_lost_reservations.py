@@ -22,10 +22,10 @@ def after(
 ) -> frozenset[Uid]:
     """What is shown then."""
     known = {} if group is None else {GangKey(NAMESPACE, "a"): group}
-    seen = LostReservations(known.get)
+    lost_reservations = LostReservations(known.get)
     for old, new in changes:
-        seen.changed(old, new)
-    return seen.snapshot(at)
+        lost_reservations.changed(old, new)
+    return lost_reservations.snapshot(at)
 
 
 def test_one_that_went_is_kept_in_mind_until_its_time_is_up() -> None:

@@ -14,56 +14,56 @@ N1, N2 = NodeName("n1"), NodeName("n2")
 
 def two_nodes() -> NodeUsage:
     """Two empty nodes, learnt in the wrong order."""
-    made = NodeUsage()
-    made.learn(Uid("u2"), node("n2", cpu=4).made)
-    made.learn(Uid("u1"), node("n1", cpu=4).made)
-    return made
+    node_usage = NodeUsage()
+    node_usage.learn(Uid("u2"), node("n2", cpu=4).made)
+    node_usage.learn(Uid("u1"), node("n1", cpu=4).made)
+    return node_usage
 
 
 def test_nodes_come_by_name_with_what_is_used_of_them() -> None:
-    made = two_nodes()
-    made.occupy(Uid("p"), N2, ONE)
-    assert [(each.name, each.used) for each in made.nodes()] == [(N1, NOTHING), (N2, ONE)]
+    node_usage = two_nodes()
+    node_usage.occupy(Uid("p"), N2, ONE)
+    assert [(node.name, node.used) for node in node_usage.nodes()] == [(N1, NOTHING), (N2, ONE)]
 
 
 def test_only_what_changed_is_remade() -> None:
-    made = two_nodes()
-    before = made.nodes()
-    assert made.nodes() is before
-    made.occupy(Uid("p"), N2, ONE)
-    after = made.nodes()
+    node_usage = two_nodes()
+    before = node_usage.nodes()
+    assert node_usage.nodes() is before
+    node_usage.occupy(Uid("p"), N2, ONE)
+    after = node_usage.nodes()
     assert after[0] is before[0]
     assert after[1] is not before[1]
-    made.occupy(Uid("p"), N2, ONE)
-    assert made.nodes() is after
+    node_usage.occupy(Uid("p"), N2, ONE)
+    assert node_usage.nodes() is after
 
 
 def test_a_pod_that_moves_leaves_no_trace() -> None:
-    made = two_nodes()
-    made.occupy(Uid("p"), N2, ONE)
-    made.occupy(Uid("p"), N1, ONE)
-    assert [each.used for each in made.nodes()] == [ONE, NOTHING]
-    made.occupy(Uid("p"), None, NOTHING)
-    assert [each.used for each in made.nodes()] == [NOTHING, NOTHING]
+    node_usage = two_nodes()
+    node_usage.occupy(Uid("p"), N2, ONE)
+    node_usage.occupy(Uid("p"), N1, ONE)
+    assert [node.used for node in node_usage.nodes()] == [ONE, NOTHING]
+    node_usage.occupy(Uid("p"), None, NOTHING)
+    assert [node.used for node in node_usage.nodes()] == [NOTHING, NOTHING]
 
 
 def test_a_pod_may_be_known_before_its_node() -> None:
-    made = NodeUsage()
-    made.occupy(Uid("p"), N1, ONE)
-    assert made.nodes() == ()
-    made.learn(Uid("u1"), node("n1", cpu=4).made)
-    assert [each.used for each in made.nodes()] == [ONE]
+    node_usage = NodeUsage()
+    node_usage.occupy(Uid("p"), N1, ONE)
+    assert node_usage.nodes() == ()
+    node_usage.learn(Uid("u1"), node("n1", cpu=4).made)
+    assert [each.used for each in node_usage.nodes()] == [ONE]
 
 
 def test_a_node_made_anew_under_its_name_is_one_node() -> None:
-    made = two_nodes()
-    made.learn(Uid("u3"), node("n1", cpu=8).made)
-    made.forget(Uid("u1"), N1)
-    assert [each.name for each in made.nodes()] == [N1, N2]
-    assert made.nodes()[0].allocatable == node("n1", cpu=8).made.allocatable
-    made.forget(Uid("u3"), N1)
-    made.forget(Uid("u3"), N1)
-    assert [each.name for each in made.nodes()] == [N2]
+    node_usage = two_nodes()
+    node_usage.learn(Uid("u3"), node("n1", cpu=8).made)
+    node_usage.forget(Uid("u1"), N1)
+    assert [each.name for each in node_usage.nodes()] == [N1, N2]
+    assert node_usage.nodes()[0].allocatable == node("n1", cpu=8).made.allocatable
+    node_usage.forget(Uid("u3"), N1)
+    node_usage.forget(Uid("u3"), N1)
+    assert [each.name for each in node_usage.nodes()] == [N2]
 
 
 def test_any_order_of_changes_ends_in_the_same_nodes() -> None:

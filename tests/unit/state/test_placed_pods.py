@@ -64,7 +64,7 @@ class Observed:
     @property
     def residents(self) -> list[tuple[str, str]]:
         """Who has a node, and which."""
-        return [(str(one.uid), one.node) for one in self.seen.placed_pods]
+        return [(str(pod.uid), pod.node) for pod in self.seen.placed_pods]
 
 
 def test_nobody_is_shown_while_no_rule_is_in_force() -> None:
@@ -122,7 +122,7 @@ def test_everyone_is_shown_while_a_wish_may_be_about_them(
 def test_whom_somebody_elses_pod_likes_is_in_force_until_it_is_gone() -> None:
     one = Observed()
     one.put("bound", replace(DB, scored_terms=LIKES.pod_affinity))
-    assert [each.scored_terms for each in one.seen.placed_pods] == [LIKES.pod_affinity]
+    assert [pod.scored_terms for pod in one.seen.placed_pods] == [LIKES.pod_affinity]
     one.state.bound.drop(DB.uid)
     assert one.seen.placed_pods == ()
 
@@ -131,7 +131,7 @@ def test_anti_affinity_of_somebody_elses_pod_is_in_force_until_it_is_gone() -> N
     one = Observed()
     strict = replace(DB, anti_affinity=APART.anti_affinity)
     one.put("bound", strict)
-    assert [each.anti_affinity for each in one.seen.placed_pods] == [APART.anti_affinity]
+    assert [pod.anti_affinity for pod in one.seen.placed_pods] == [APART.anti_affinity]
     one.state.bound.drop(DB.uid)
     assert one.seen.placed_pods == ()
 
@@ -215,7 +215,7 @@ def test_namespaces_are_shown_by_name_and_as_they_are_now() -> None:
     one = Observed()
     one.waits()
     one.put("namespaces", space("db"), "ns-db")
-    assert [each.name for each in one.seen.namespaces] == ["db", "ml"]
+    assert [namespace.name for namespace in one.seen.namespaces] == ["db", "ml"]
     wakes = one.wakes
     one.put("namespaces", space("db"), "ns-db")
     assert one.wakes == wakes
@@ -225,7 +225,7 @@ def test_namespaces_are_shown_by_name_and_as_they_are_now() -> None:
     one.put("namespaces", space("ml", team="c"), "ns-ml-again")
     assert one.seen.namespaces[1].labels == (("team", "c"),)
     one.state.namespaces.drop(Uid("ns-db"))
-    assert [each.name for each in one.seen.namespaces] == ["ml"]
+    assert [namespace.name for namespace in one.seen.namespaces] == ["ml"]
 
 
 def test_a_world_that_lists_everything_knows_whom_rules_may_count() -> None:
@@ -236,7 +236,7 @@ def test_a_world_that_lists_everything_knows_whom_rules_may_count() -> None:
     state = ClusterState(lambda: None)
     cluster.list_into(state)
     seen = state.snapshot(7.0)
-    assert [(one.node, one.namespace, one.labels) for one in seen.placed_pods] == [
+    assert [(pod.node, pod.namespace, pod.labels) for pod in seen.placed_pods] == [
         ("n1", "ml", labels(app="db"))
     ]
     assert seen.namespaces == (space("ml", team="a"),)

@@ -1,4 +1,4 @@
-"""Gangs whose controllers make their pods anew, and gangs whose pods are not made yet."""
+"""Gangs whose controllers make their pods again, and gangs whose pods are not made yet."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Observed:
     def group(self, uid: str = "u", **changes: Any) -> GangObject:
         """Show a group of that name."""
         self.version += 1
-        made = GangObject(KEY, Uid(uid), 2, version=str(self.version), **changes)
-        self.state.learn_group(made)
-        return made
+        gang_object = GangObject(KEY, Uid(uid), 2, version=str(self.version), **changes)
+        self.state.learn_group(gang_object)
+        return gang_object
 
     def members(self) -> list[str]:
         """The members' names."""
-        return [one.key.name for g in self.state.snapshot(0.0).gangs for one in g.members]
+        return [member.key.name for g in self.state.snapshot(0.0).gangs for member in g.members]
 
     def strays(self) -> list[str]:
         """The pods that have a node, or wait for a group, and are no members."""

@@ -38,15 +38,15 @@ class Observed:
     def group(self, owner: Uid | None = None, **changes: object) -> GangObject:
         """Show the application's PodGroup."""
         self.version += 1
-        made = GangObject(GangKey(NAMESPACE, APP), Uid("g"), 2, version=str(self.version))
-        made = replace(made, owner=owner, **changes)  # type: ignore[arg-type]
-        self.state.learn_group(made)
-        return made
+        gang_object = GangObject(GangKey(NAMESPACE, APP), Uid("g"), 2, version=str(self.version))
+        gang_object = replace(gang_object, owner=owner, **changes)  # type: ignore[arg-type]
+        self.state.learn_group(gang_object)
+        return gang_object
 
     def gangs(self) -> dict[GangKey, list[str]]:
         """The members' names by gang."""
         found = self.state.snapshot(0.0).gangs
-        return {gang.key: [one.key.name for one in gang.members] for gang in found}
+        return {gang.key: [member.key.name for member in gang.members] for gang in found}
 
     def waiting(self) -> dict[str, str]:
         """Why which pods wait to be configured."""

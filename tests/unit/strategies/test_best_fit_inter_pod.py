@@ -50,9 +50,9 @@ def with_rules(
         problem,
         rules=Rules(
             domain_counts,
-            tuple(each for each in rules if isinstance(each, AntiAffinity)),
-            tuple(each for each in rules if isinstance(each, Affinity)),
-            tuple(each for each in rules if isinstance(each, EvenSpread)),
+            tuple(rule for rule in rules if isinstance(rule, AntiAffinity)),
+            tuple(rule for rule in rules if isinstance(rule, Affinity)),
+            tuple(rule for rule in rules if isinstance(rule, EvenSpread)),
         ),
     )
 

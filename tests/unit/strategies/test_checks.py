@@ -29,9 +29,9 @@ def test_a_demand_whose_role_has_no_room_is_ruled_out() -> None:
 
 def test_no_more_members_are_wanted_than_could_start() -> None:
     problem = problem_of([[9]], [[2], [1], [3]], gang(3), gang(3, shape=2), gang(4, shape=2))
-    found = shape_demand_of(problem, [0, 1, 2])
-    assert (found.shapes.tolist(), found.most.tolist()) == ([0, 2], [3, 7])
-    assert found.requests.tolist() == [[2], [3]]
+    shape_demand = shape_demand_of(problem, [0, 1, 2])
+    assert (shape_demand.shapes.tolist(), shape_demand.most.tolist()) == ([0, 2], [3, 7])
+    assert shape_demand.requests.tolist() == [[2], [3]]
 
 
 @pytest.mark.parametrize(

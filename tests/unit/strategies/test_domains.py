@@ -32,7 +32,9 @@ from ...conformance.topology.instances import problem
 from .generators import cap, gang, problem_of
 
 
-def with_racks(made: Problem, *racks: int, rules: tuple[SameDomain, ...] | None = None) -> Problem:
+def with_racks(
+    problem: Problem, *racks: int, rules: tuple[SameDomain, ...] | None = None
+) -> Problem:
     """The problem with one level; all members of each gang in one domain, if no rules are given."""
     demands = tuple(
         replace(
@@ -41,9 +43,9 @@ def with_racks(made: Problem, *racks: int, rules: tuple[SameDomain, ...] | None 
             if rules is None
             else rules,
         )
-        for demand in made.demands
+        for demand in problem.demands
     )
-    return replace(made, demands=demands, domains=(np.array(racks, dtype=np.intp),))
+    return replace(problem, demands=demands, domains=(np.array(racks, dtype=np.intp),))
 
 
 class Broken:
@@ -61,30 +63,30 @@ def knotted(racks: int) -> Problem:
     """One gang of three members of 3 and three of 2: each kind fits on 5, 5 and 4, not both."""
     demand = Demand(6, (Part(0, 0, 3), Part(1, 0, 3)), (0,), DemandLevel(0), 1)
     free = [[5], [5], [4]] * racks
-    made = problem_of(free, [[3], [2]], demand)
-    return with_racks(made, *(n // 3 for n in range(3 * racks)))
+    problem = problem_of(free, [[3], [2]], demand)
+    return with_racks(problem, *(n // 3 for n in range(3 * racks)))
 
 
 def test_regions_come_the_tightest_first() -> None:
-    made = with_racks(problem_of([[9], [4], [6], [2], [9]], [[1]], gang(4)), 0, 1, 2, 3, -1)
-    found = list(regions(made, made.demands[0], empty_fits(made)))
+    problem = with_racks(problem_of([[9], [4], [6], [2], [9]], [[1]], gang(4)), 0, 1, 2, 3, -1)
+    found = list(regions(problem, problem.demands[0], empty_fits(problem)))
     assert found == [Region((1,)), Region((2,)), Region((0,))]
 
 
 def test_where_there_is_no_domain_only_those_start_that_need_none() -> None:
     parts = (Part(0, 0, 2), Part(0, 1, 1))
     demand = Demand(1, parts, (0, 1), DemandLevel(0), 1)
-    made = problem_of([[4]], [[1]], demand)
-    role = with_racks(made, -1, rules=(SameDomain(0, (0,)),))
-    whole = with_racks(made, -1)
+    problem = problem_of([[4]], [[1]], demand)
+    role = with_racks(problem, -1, rules=(SameDomain(0, (0,)),))
+    whole = with_racks(problem, -1)
     for strategy in (BestFit(), IlpStrategy()):
         assert worth(role, strategy.solve(role, Budget())) == ((0, 1),)
         assert worth(whole, strategy.solve(whole, Budget())) == ((0, 0),)
 
 
 def test_a_domain_that_is_fixed_is_the_only_one() -> None:
-    made = problem_of([[4], [4]], [[1]], gang(2))
-    fixed = with_racks(made, 0, 1, rules=(SameDomain(0, (0,), domain=1),))
+    problem = problem_of([[4], [4]], [[1]], gang(2))
+    fixed = with_racks(problem, 0, 1, rules=(SameDomain(0, (0,), domain=1),))
     for strategy in (BestFit(), IlpStrategy()):
         (shares,) = strategy.solve(fixed, Budget()).shares
         assert {share.node for share in shares} == {1}
@@ -93,26 +95,26 @@ def test_a_domain_that_is_fixed_is_the_only_one() -> None:
 
 
 def test_equal_gangs_share_their_alternatives() -> None:
-    made = with_racks(problem_of([[4], [2], [9]], [[1]], *[gang(2)] * 3), 0, 1, -1)
-    found = Alternatives.of(made, range(3), 2)
+    problem = with_racks(problem_of([[4], [2], [9]], [[1]], *[gang(2)] * 3), 0, 1, -1)
+    found = Alternatives.of(problem, range(3), 2)
     assert found is not None
     # One fits into the rack of two, and two into the rack of four: three, so no cap is needed.
     assert sorted(region.domains for region in found.regions) == [(0,), (0,), (1,)]
     assert found.problem.caps == ()
-    assert Alternatives.of(made, range(3), 1) is None
+    assert Alternatives.of(problem, range(3), 1) is None
 
 
 def test_an_answer_in_alternatives_is_the_same_answer() -> None:
-    made = with_racks(problem_of([[4], [4]], [[1]], *[gang(2)] * 2, gang(3)), 0, 1)
-    found = Alternatives.of(made, range(3), 9)
+    problem = with_racks(problem_of([[4], [4]], [[1]], *[gang(2)] * 2, gang(3)), 0, 1)
+    found = Alternatives.of(problem, range(3), 9)
     assert found is not None
     answer = ((Share(0, 1, 2),), (), (Share(0, 0, 3),))
     assert found.with_domains(found.without(answer)) == answer
 
 
 def test_a_cap_counts_every_alternative_as_its_gang() -> None:
-    made = with_racks(problem_of([[4], [4], [4]], [[1]], *[gang(3)] * 3), 0, 1, 2)
-    limited = cap(made, 6, 0, 1, 2)
+    problem = with_racks(problem_of([[4], [4], [4]], [[1]], *[gang(3)] * 3), 0, 1, 2)
+    limited = cap(problem, 6, 0, 1, 2)
     assert worth(limited, IlpStrategy().solve(limited, Budget())) == ((0, 6),)
 
 
@@ -134,17 +136,17 @@ def test_above_the_stated_size_it_says_why_there_is_no_proof(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ilp, "MOST_ALTERNATIVES", 0)
-    made = with_racks(problem_of([[3], [3], [3], [3]], [[1]], *[gang(4)] * 3), 0, 0, 1, 1)
-    solution = IlpStrategy().solve(made, Budget())
+    problem = with_racks(problem_of([[3], [3], [3], [3]], [[1]], *[gang(4)] * 3), 0, 0, 1, 1)
+    solution = IlpStrategy().solve(problem, Budget())
     assert solution.outcome is Outcome.BUDGET_EXHAUSTED
     assert ilp.TOO_MANY_DOMAINS in solution.detail
 
 
 def test_one_gang_is_searched_for_in_every_domain() -> None:
     """Racks that counting leaves and no placement fits, and at last one that has a place."""
-    made = knotted(12)
-    roomy = replace(made, free=np.concatenate([made.free[:-3], [[5], [5], [5]]]))
-    for asked in (made, roomy):
+    problem = knotted(12)
+    roomy = replace(problem, free=np.concatenate([problem.free[:-3], [[5], [5], [5]]]))
+    for asked in (problem, roomy):
         answer = compared(asked, IlpStrategy())
         assert (answer.wrong, answer.is_proved) == ((), True)
 

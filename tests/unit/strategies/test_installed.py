@@ -12,10 +12,11 @@ from tutti.planning.plan import plan
 from tutti.operator.settings import Settings
 from tutti.strategies import load
 from tutti.strategies.problem import Budget
-from tests.harness.builders import gang, node, snapshot
+from tests.harness.builders import gang, node, snapshot_of
 
 chosen = load(Settings.from_environment({"TUTTI_STRATEGY": "alphabetical"}).strategy)
-made = plan(snapshot(node("n1", cpu=4), gang("a").of(3, cpu=1)), chosen, load("bestfit"), Budget())
+snapshot = snapshot_of(node("n1", cpu=4), gang("a").of(3, cpu=1))
+made = plan(snapshot, chosen, load("bestfit"), Budget())
 print(chosen.name, made.proved, [(p.gang.name, len(p.assignments)) for p in made.placements])
 """
 SOUND = """

@@ -42,9 +42,9 @@ def ruled(
         problem_of([[9]] * 4, [[0], [0]], gang(1, 0), gang(1, 1)),
         rules=Rules(
             (domain_count,),
-            tuple(each for each in rules if isinstance(each, AntiAffinity)),
-            tuple(each for each in rules if isinstance(each, Affinity)),
-            tuple(each for each in rules if isinstance(each, EvenSpread)),
+            tuple(rule for rule in rules if isinstance(rule, AntiAffinity)),
+            tuple(rule for rule in rules if isinstance(rule, Affinity)),
+            tuple(rule for rule in rules if isinstance(rule, EvenSpread)),
         ),
     )
 
@@ -120,15 +120,15 @@ def test_whatever_is_placed_the_rules_mean_what_the_oracle_says(
 ) -> None:
     chance = Random(seed)
     chosen = [demand if chance.random() < 0.5 else None for demand in problem.demands]
-    found: Shares = tuple(
+    shares: Shares = tuple(
         tuple(
             Share(part, chance.randrange(len(problem.free)), chance.randint(1, 2))
             for part in range(len(demand.parts) if demand else 0)
         )
         for demand in chosen
     )
-    broken = list(broken_rules(case_of(problem), Solution(Outcome.HEURISTIC, found)))
-    assert rules_hold(problem, found) is not bool(broken)
+    broken = list(broken_rules(case_of(problem), Solution(Outcome.HEURISTIC, shares)))
+    assert rules_hold(problem, shares) is not bool(broken)
 
 
 @given(problem=ruled_problems(), seed=st.integers(0, 2**16))

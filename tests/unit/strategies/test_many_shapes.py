@@ -93,7 +93,7 @@ def test_the_work_of_listing_fillings_ends_with_the_budget(
     classes = node_classes(problem.free, problem.allowed, competing, work)
     table = problem.free.size * pods  # the largest step: all shapes on all nodes
     assert work.spent <= seconds * CELLS_PER_SECOND + 3 * table
-    assert sorted(n for each in classes for n in each.nodes.tolist()) == list(range(nodes))
+    assert sorted(n for cls in classes for n in cls.nodes.tolist()) == list(range(nodes))
 
 
 def test_shapes_that_share_no_node_with_others_cost_no_more_each_the_more_there_are() -> None:
@@ -113,9 +113,9 @@ def test_without_any_work_left_nodes_are_counted_together_by_where_shapes_may_ru
     competing = ShapeDemand(np.arange(2), asks, np.array([9, 9]))
     allowed = np.array([[True, True, True, False], [True, True, False, True]])
     classes = node_classes(grid([[6], [7], [6], [9]]), allowed, competing, Work(0))
-    assert [each.nodes.tolist() for each in classes] == [[0, 1], [2], [3]]
-    assert [each.room.tolist() for each in classes] == [[13], [6], [9]]
-    assert [each.most.tolist() for each in classes] == [[6, 4], [3, 0], [0, 3]]
+    assert [cls.nodes.tolist() for cls in classes] == [[0, 1], [2], [3]]
+    assert [cls.room.tolist() for cls in classes] == [[13], [6], [9]]
+    assert [cls.most.tolist() for cls in classes] == [[6, 4], [3, 0], [0, 3]]
 
 
 def test_far_too_many_rich_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,11 +125,11 @@ def test_far_too_many_rich_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) 
     free, allowed = grid([[8], [9], [2]]), np.ones((3, 3), dtype=np.bool_)
     monkeypatch.setattr(patterns, "MOST_COUNTS", 4)
     classes = node_classes(free, allowed, competing)
-    assert [each.nodes.tolist() for each in classes] == [[0, 1], [2]]
+    assert [cls.nodes.tolist() for cls in classes] == [[0, 1], [2]]
     # By where shapes may run there would be two.
     allowed = np.array([[True, True, True], [True, True, True], [True, False, True]])
     monkeypatch.setattr(patterns, "MOST_COUNTS", 3)
-    (one, *_) = (each for each in node_classes(free, allowed, competing) if each.patterns is None)
+    (one, *_) = (cls for cls in node_classes(free, allowed, competing) if cls.patterns is None)
     assert (one.nodes.tolist(), one.room.tolist(), one.most.tolist()) == ([0, 1], [17], [4, 5, 4])
 
 
@@ -167,8 +167,8 @@ def test_resources_in_the_same_proportions_are_one_and_nothing_is_lost(
 
     def listed(classes: object) -> list[object]:
         return [
-            (each.nodes.tolist(), {tuple(row) for row in each.patterns.tolist()})
-            for each in classes  # type: ignore[attr-defined]
+            (cls.nodes.tolist(), {tuple(row) for row in cls.patterns.tolist()})
+            for cls in classes  # type: ignore[attr-defined]
         ]
 
     assert listed(before) == listed(after)

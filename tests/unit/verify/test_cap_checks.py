@@ -10,7 +10,7 @@ from tutti.model.decisions import GangCap, Placement, Plan
 from tutti.model.keys import NodeName
 from tutti.verify import cap_checks, plan_checks
 
-from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot
+from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot_of
 from .test_plan_checks import placing
 
 ROOMY = node("n1", cpu=64)
@@ -19,14 +19,14 @@ A, B = gang("a").of(2, cpu=2), gang("b").of(3, cpu=1)
 
 def cap(limits: Mapping[str, int], *gangs: GangBuilder, name: str = "all") -> GangCap:
     """A cap on these gangs."""
-    return GangCap(name, frozenset(one.key for one in gangs), limits)
+    return GangCap(name, frozenset(gang.key for gang in gangs), limits)
 
 
 def broken(caps: Sequence[GangCap], *parts: Part | Placement) -> tuple[str, ...]:
     """What a plan of these placements breaks."""
     placements = tuple(part for part in parts if isinstance(part, Placement))
     pieces = [part for part in parts if not isinstance(part, Placement)]
-    return plan_checks.violations(snapshot(ROOMY, *pieces), Plan(placements), caps)
+    return plan_checks.violations(snapshot_of(ROOMY, *pieces), Plan(placements), caps)
 
 
 def starting(of: GangBuilder) -> Placement:
@@ -89,11 +89,11 @@ def test_a_reserved_member_that_is_bound_is_counted_once() -> None:
 def test_slots_that_a_member_takes_are_counted_once() -> None:
     made = gang("s").role("w", 2, 2, cpu=1).declaring(cpu=1).bound_on("n1").needing(3)
     held = reservation(made, slots=[SlotReservation(NodeName("n1"), "w", 2)])
-    taken = placing(made, ("s-1", "n1"))
-    left = replace(taken, slots=(SlotReservation(NodeName("n1"), "w", 1),))
+    placement = placing(made, ("s-1", "n1"))
+    left = replace(placement, slots=(SlotReservation(NodeName("n1"), "w", 1),))
     limit = [cap({"cpu": 3000}, made)]
     assert broken(limit, made, held, left) == ()
-    kept = replace(taken, slots=held.slots)
+    kept = replace(placement, slots=held.slots)
     assert "cap all: 4 of 3 cpu would be in use" in broken(limit, made, held, kept)
 
 
@@ -103,6 +103,6 @@ def test_an_unknown_member_uses_nothing_of_a_cap() -> None:
 
 
 def test_what_is_within_a_cap_counts_only_its_own_gangs() -> None:
-    seen, both = snapshot(ROOMY, A, B), [starting(A), starting(B)]
+    seen, both = snapshot_of(ROOMY, A, B), [starting(A), starting(B)]
     assert cap_checks.within(seen, both, [cap({"cpu": 4000}, A)]) == both
     assert cap_checks.within(seen, both, [cap({"cpu": 3999}, A)]) == both[1:]

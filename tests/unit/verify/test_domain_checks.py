@@ -3,7 +3,7 @@
 from tutti.model.decisions import Plan
 from tutti.verify import plan_checks
 
-from ...harness.builders import GangBuilder, gang, node, snapshot, topology
+from ...harness.builders import GangBuilder, gang, node, snapshot_of, topology
 from .test_plan_checks import placing
 
 RACK = "rack"
@@ -19,7 +19,7 @@ def broken(
     of: GangBuilder, *where: tuple[str, str], levels: tuple[str, ...] = (RACK,)
 ) -> tuple[str, ...]:
     placement = placing(of, *where)
-    return plan_checks.violations(snapshot(*NODES, topology(*levels), of), Plan((placement,)))
+    return plan_checks.violations(snapshot_of(*NODES, topology(*levels), of), Plan((placement,)))
 
 
 def test_members_in_one_domain_break_nothing() -> None:

@@ -12,7 +12,7 @@ from tutti.model.inter_pod import InterPodRules
 from tutti.model.keys import NodeName
 from tutti.verify.inter_pod import InterPodChecker
 
-from ...harness.builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot_of
 from ..planning.neighbours import (
     HOST,
     ZONE,
@@ -37,7 +37,7 @@ RULES = (
     even(B, max_skew=2, min_domains=3),
     InterPodRules(),
 )
-WHERE = [*(made.made.name for made in NODES), NodeName("nowhere")]
+WHERE = [*(node.made.name for node in NODES), NodeName("nowhere")]
 
 
 @given(
@@ -73,18 +73,18 @@ def test_once_somebody_left_the_others_are_judged_as_if_it_had_never_come(
         asking(gang(f"g{i}").of(1, cpu=1), rules, app=app)
         for i, (rules, app, _) in enumerate(members)
     ]
-    seen = beside(
-        snapshot(*NODES, *gangs),
+    snapshot = beside(
+        snapshot_of(*NODES, *gangs),
         *(resident(f"r{i}", node, app=app) for i, (app, node) in enumerate(there)),
     )
     seats = [(made.members[0], node) for made, (*_, node) in zip(gangs, members, strict=True)]
-    bystanders = InterPodChecker(seen, seats)
+    bystanders = InterPodChecker(snapshot, seats)
     if asked_before:
         assert [list(bystanders.faults(*seat)) for seat in seats]
     left = [seat for i, seat in enumerate(seats) if i in leaving]
     stayed = [seat for i, seat in enumerate(seats) if i not in leaving]
     for seat in left:
         bystanders.remove(*seat)
-    fresh = InterPodChecker(seen, stayed)
+    fresh = InterPodChecker(snapshot, stayed)
     for seat in stayed:
         assert list(bystanders.faults(*seat)) == list(fresh.faults(*seat))

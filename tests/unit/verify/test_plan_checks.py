@@ -19,7 +19,7 @@ from ...harness.builders import (
     node,
     reservation,
     single,
-    snapshot,
+    snapshot_of,
 )
 
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -43,7 +43,7 @@ def broken(*parts: Part | Placement) -> tuple[str, ...]:
     """What a plan of these placements breaks."""
     placements = tuple(part for part in parts if isinstance(part, Placement))
     pieces = [part for part in parts if not isinstance(part, Placement)]
-    return plan_checks.violations(snapshot(*pieces), Plan(placements))
+    return plan_checks.violations(snapshot_of(*pieces), Plan(placements))
 
 
 A = gang("a").of(2, cpu=2)
@@ -232,8 +232,8 @@ def test_a_gang_of_one_is_checked_alike() -> None:
 def upheld(*parts: Part | Placement) -> list[str]:
     """The gangs whose placements still hold."""
     placements = [part for part in parts if isinstance(part, Placement)]
-    seen = snapshot(*(part for part in parts if not isinstance(part, Placement)))
-    return [each.gang.name for each in plan_checks.upheld(seen, placements)]
+    snapshot = snapshot_of(*(part for part in parts if not isinstance(part, Placement)))
+    return [each.gang.name for each in plan_checks.upheld(snapshot, placements)]
 
 
 def test_placements_that_break_nothing_are_upheld() -> None:
@@ -242,8 +242,8 @@ def test_placements_that_break_nothing_are_upheld() -> None:
 
 
 def test_of_no_placements_none_is_upheld() -> None:
-    assert plan_checks.upheld(snapshot(*NODES), ()) == ()
-    assert plan_checks.violations(snapshot(*NODES), Plan()) == ()
+    assert plan_checks.upheld(snapshot_of(*NODES), ()) == ()
+    assert plan_checks.violations(snapshot_of(*NODES), Plan()) == ()
 
 
 def test_of_placements_that_the_world_holds_not_all_of_the_first_are_upheld() -> None:
@@ -262,11 +262,13 @@ NODES = (node("n1", cpu=2), node("n2", cpu=2))
 
 def lost(*parts: Part, of: GangBuilder = A) -> list[str]:
     """The names of the entries that can no longer be carried out."""
-    seen = snapshot(*parts)
-    standing = next(each for each in seen.reservations if each.gang == of.made.key)
+    snapshot = snapshot_of(*parts)
+    standing = next(
+        reservation for reservation in snapshot.reservations if reservation.gang == of.made.key
+    )
     return [
         entry.pod.name
-        for entry in reservation_checks.lost(seen)
+        for entry in reservation_checks.lost(snapshot)
         .get(standing.uid, reservation_checks.Unkeepable())
         .entries
     ]
@@ -274,7 +276,7 @@ def lost(*parts: Part, of: GangBuilder = A) -> list[str]:
 
 def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
     assert lost(*NODES, A, HELD) == []
-    assert reservation_checks.lost(snapshot(*NODES, A, HELD)) == {}
+    assert reservation_checks.lost(snapshot_of(*NODES, A, HELD)) == {}
 
 
 def test_an_entry_whose_claims_went_is_lost() -> None:
@@ -357,8 +359,8 @@ def test_slots_keep_their_room_from_later_promises() -> None:
 
 
 def test_a_stray_of_the_reserved_gang_can_still_be_bound() -> None:
-    seen = snapshot(*NODES, HELD, strays=A.members)
-    assert reservation_checks.lost(seen) == {}
+    snapshot = snapshot_of(*NODES, HELD, strays=A.members)
+    assert reservation_checks.lost(snapshot) == {}
 
 
 def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
@@ -383,7 +385,7 @@ def test_an_unknown_reservation_has_lost_nothing_that_is_known() -> None:
 def test_a_node_takes_a_member_if_there_is_room_beside_what_is_bound(
     part: NodeBuilder, answer: str
 ) -> None:
-    (seen,) = snapshot(part).nodes
+    (seen,) = snapshot_of(part).nodes
     assert plan_checks.takes(seen, A.made.members[0]) == (answer == "taken")
 
 

@@ -24,7 +24,7 @@ from ...harness.builders import (
     node,
     reservation,
     resources,
-    snapshot,
+    snapshot_of,
     space,
 )
 
@@ -54,11 +54,11 @@ def runs(builder: GangBuilder, into: str, start: float = 1.0) -> tuple[GangBuild
 
 
 def scene(*parts: Part, room: int = 8) -> Snapshot:
-    return snapshot(space(NAMESPACE), node("n1", gpu=room, cpu=9), *parts, at=60.0)
+    return snapshot_of(space(NAMESPACE), node("n1", gpu=room, cpu=9), *parts, at=60.0)
 
 
 def claims(
-    seen: Snapshot,
+    snapshot: Snapshot,
     *victims: str | tuple[str, ...],
     by_guarantee: bool = True,
     name: str = "new",
@@ -66,17 +66,17 @@ def claims(
     **changes: Any,
 ) -> Claim:
     """A claim of all members of a gang; a tuple is a gang and some of its members."""
-    made = found(seen, name)
-    assignments = tuple(Assignment(m.key, m.uid, m.version, NodeName(on)) for m in made.members)
+    gang = found(snapshot, name)
+    assignments = tuple(Assignment(m.key, m.uid, m.version, NodeName(on)) for m in gang.members)
     chosen = []
     for victim in victims:
-        other = found(seen, victim if isinstance(victim, str) else victim[0])
+        other = found(snapshot, victim if isinstance(victim, str) else victim[0])
         some = [m for m in other.members if isinstance(victim, str) or m.key.name in victim[1:]]
         is_whole = isinstance(victim, str)
         chosen.append(Victim(other.key, other.uid, tuple(some), is_whole=is_whole))
     claim = Claim(
-        made.key,
-        made.uid,
+        gang.key,
+        gang.uid,
         0,
         assignments,
         tuple(chosen),
@@ -87,14 +87,14 @@ def claims(
     return replace(claim, **changes)
 
 
-def found(seen: Snapshot, name: str) -> Gang:
-    return next(one for one in seen.gangs if one.key.name == name)
+def found(snapshot: Snapshot, name: str) -> Gang:
+    return next(gang for gang in snapshot.gangs if gang.key.name == name)
 
 
 def said(
-    seen: Snapshot, *made: Claim, protected: Sequence[str] = (), modes: Any = FULL
+    snapshot: Snapshot, *made: Claim, protected: Sequence[str] = (), modes: Any = FULL
 ) -> tuple[str, ...]:
-    return preemption_checks.violations(seen, made, modes, {key(name) for name in protected})
+    return preemption_checks.violations(snapshot, made, modes, {key(name) for name in protected})
 
 
 OLD = runs(gang("old").of(8, gpu=1), "b")
@@ -103,152 +103,154 @@ A, B = queue("a", 4), queue("b", 4)
 
 
 def test_a_claim_by_guarantee_ends_what_borrows() -> None:
-    seen = scene(A, B, NEW, *OLD)
-    claim = claims(seen, "old")
-    assert said(seen, claim) == ()
+    snapshot = scene(A, B, NEW, *OLD)
+    claim = claims(snapshot, "old")
+    assert said(snapshot, claim) == ()
     assert claim.is_proved
     assert not replace(claim, cost=Fraction(1)).is_proved
 
 
 def test_a_claim_of_a_gang_that_does_not_wait_is_wrong() -> None:
-    seen = scene(A, B, NEW, *OLD)
-    claim = claims(seen, "old")
+    snapshot = scene(A, B, NEW, *OLD)
+    claim = claims(snapshot, "old")
     for wrong in (replace(claim, uid=Uid("x")), replace(claim, gang=key("x"))):
-        (sentence,) = said(seen, wrong)[:1]
+        (sentence,) = said(snapshot, wrong)[:1]
         assert "there is no such gang that waits" in sentence
-    assert "there is no such gang" in said(seen, claim, claim)[0]
-    assert "does not wait, or one twice" in said(seen, claims(seen, name="old"))[0]
+    assert "there is no such gang" in said(snapshot, claim, claim)[0]
+    assert "does not wait, or one twice" in said(snapshot, claims(snapshot, name="old"))[0]
     twice = replace(claim, assignments=claim.assignments[:1] * 4)
-    assert "does not wait, or one twice" in said(seen, twice)[0]
+    assert "does not wait, or one twice" in said(snapshot, twice)[0]
     stranger = replace(claim.assignments[0], uid=Uid("x"))
-    assert "does not wait" in said(seen, replace(claim, assignments=(stranger,)))[0]
+    assert "does not wait" in said(snapshot, replace(claim, assignments=(stranger,)))[0]
 
 
 def test_a_claim_places_all_members_that_the_gang_needs() -> None:
-    seen = scene(A, B, NEW, *OLD)
-    claim = claims(seen, "old")
+    snapshot = scene(A, B, NEW, *OLD)
+    claim = claims(snapshot, "old")
     few = replace(claim, assignments=claim.assignments[:3])
-    assert "fewer members than the gang needs" in said(seen, few)[0]
+    assert "fewer members than the gang needs" in said(snapshot, few)[0]
     roles = gang("new").role("x", 1, 2, gpu=1).role("y", 1, gpu=1)
-    seen = scene(A, B, roles.but(queue="a", min_member=0), *OLD)
-    claim = claims(seen, "old")
-    assert said(seen, claim) == ()
-    assert "fewer" in said(seen, replace(claim, assignments=claim.assignments[:2]))[0]
+    snapshot = scene(A, B, roles.but(queue="a", min_member=0), *OLD)
+    claim = claims(snapshot, "old")
+    assert said(snapshot, claim) == ()
+    assert "fewer" in said(snapshot, replace(claim, assignments=claim.assignments[:2]))[0]
 
 
 def test_a_claim_has_nodes_on_which_its_members_may_run_and_have_room() -> None:
-    seen = scene(A, B, NEW, *OLD, node("n2", gpu=8).cordoned())
-    assert "may not run on n2" in said(seen, claims(seen, "old", on="n2"))[0]
-    assert "may not run on n3" in said(seen, claims(seen, "old", on="n3"))[0]
-    assert "n1 has too little nvidia.com/gpu" in said(seen, claims(seen))[0]
+    snapshot = scene(A, B, NEW, *OLD, node("n2", gpu=8).cordoned())
+    assert "may not run on n2" in said(snapshot, claims(snapshot, "old", on="n2"))[0]
+    assert "may not run on n3" in said(snapshot, claims(snapshot, "old", on="n3"))[0]
+    assert "n1 has too little nvidia.com/gpu" in said(snapshot, claims(snapshot))[0]
 
 
 def test_room_that_a_reservation_holds_is_taken() -> None:
     starting = gang("starting").of(2, gpu=2).but(queue="b")
     held = reservation(starting, ("starting-0", "n1"), ("starting-1", "n1"))
-    seen = scene(A, B, NEW, *runs(gang("old").of(4, gpu=1), "b"), starting)
-    seen = replace(seen, reservations=(held,))
-    sentences = said(seen, claims(seen))
+    snapshot = scene(A, B, NEW, *runs(gang("old").of(4, gpu=1), "b"), starting)
+    snapshot = replace(snapshot, reservations=(held,))
+    sentences = said(snapshot, claims(snapshot))
     assert any("n1 has too little nvidia.com/gpu" in sentence for sentence in sentences)
     assert any(
-        "starting does not run, or not yet" in s for s in said(seen, claims(seen, "starting"))
+        "starting does not run, or not yet" in s
+        for s in said(snapshot, claims(snapshot, "starting"))
     )
 
 
 def test_the_mode_of_the_claimant_s_queue_counts() -> None:
-    seen = scene(A, B, NEW, *OLD)
-    assert "lets it end nobody" in said(seen, claims(seen, "old"), modes={})[0]
+    snapshot = scene(A, B, NEW, *OLD)
+    assert "lets it end nobody" in said(snapshot, claims(snapshot, "old"), modes={})[0]
     reclaim = {"a": Preemption.RECLAIM}
-    assert said(seen, claims(seen, "old"), modes=reclaim) == ()
-    sentences = said(seen, claims(seen, "old", by_guarantee=False), modes=reclaim)
+    assert said(snapshot, claims(snapshot, "old"), modes=reclaim) == ()
+    sentences = said(snapshot, claims(snapshot, "old", by_guarantee=False), modes=reclaim)
     assert "end nobody by priority" in sentences[0]
     assert any("is of another queue" in sentence for sentence in sentences)
 
 
 def test_a_guarantee_that_does_not_cover_gives_no_claim() -> None:
-    seen = scene(queue("a", 3), B, NEW, *OLD)
-    assert "by a guarantee that does not cover it" in said(seen, claims(seen, "old"))[0]
+    snapshot = scene(queue("a", 3), B, NEW, *OLD)
+    assert "by a guarantee that does not cover it" in said(snapshot, claims(snapshot, "old"))[0]
     shadow = queue("a", 4, mode=QueueMode.SHADOW)
-    seen = scene(shadow, B, NEW, *OLD)
-    assert "by a guarantee that does not cover it" in said(seen, claims(seen, "old"))[0]
+    snapshot = scene(shadow, B, NEW, *OLD)
+    assert "by a guarantee that does not cover it" in said(snapshot, claims(snapshot, "old"))[0]
 
 
 def test_a_claim_takes_the_cover_of_no_gang_of_its_queue() -> None:
     parent, leaf = queue("p", 6), queue("a", 2, parent="p")
     above = runs(gang("above").of(5, gpu=1).priority(9), "a")
     small = gang("new").of(2, gpu=1).but(queue="a")
-    seen = scene(parent, leaf, small, *above, *runs(gang("old").of(3, gpu=1), "b", 2), B)
-    assert "above of its queue would lose its cover" in said(seen, claims(seen, "old"))[0]
+    snapshot = scene(parent, leaf, small, *above, *runs(gang("old").of(3, gpu=1), "b", 2), B)
+    assert "above of its queue would lose its cover" in said(snapshot, claims(snapshot, "old"))[0]
 
 
 def test_a_protected_gang_neither_borrows_nor_ends() -> None:
-    seen = scene(A, B, NEW, *OLD)
-    assert "old cannot be ended" in said(seen, claims(seen, "old"), protected=["old"])[0]
-    seen = scene(queue("p", 4), queue("a", parent="p"), B, NEW, *OLD)
-    assert said(seen, claims(seen, "old")) == ()
-    assert "and it would borrow" in said(seen, claims(seen, "old"), protected=["new"])[0]
+    snapshot = scene(A, B, NEW, *OLD)
+    assert "old cannot be ended" in said(snapshot, claims(snapshot, "old"), protected=["old"])[0]
+    snapshot = scene(queue("p", 4), queue("a", parent="p"), B, NEW, *OLD)
+    assert said(snapshot, claims(snapshot, "old")) == ()
+    assert "and it would borrow" in said(snapshot, claims(snapshot, "old"), protected=["new"])[0]
 
 
 def test_a_protected_gang_is_covered_first_in_its_own_queue() -> None:
     old = runs(gang("old").of(4, gpu=1), "b")
     above = runs(gang("above").of(4, gpu=1).priority(9), "b", 2)
-    seen = scene(A, B, NEW, *old, *above)
-    assert said(seen, claims(seen, "above"), protected=["old"]) == ()
-    assert "above would not borrow" in said(seen, claims(seen, "above"))[0]
+    snapshot = scene(A, B, NEW, *old, *above)
+    assert said(snapshot, claims(snapshot, "above"), protected=["old"]) == ()
+    assert "above would not borrow" in said(snapshot, claims(snapshot, "above"))[0]
 
 
 def test_what_a_guarantee_covers_does_not_end() -> None:
-    seen = scene(A, B, NEW, *runs(gang("old").of(4, gpu=1), "b"))
-    assert "its victim old would not borrow" in " ".join(said(seen, claims(seen, "old"))).replace(
-        "ml/", ""
-    )
+    snapshot = scene(A, B, NEW, *runs(gang("old").of(4, gpu=1), "b"))
+    assert "its victim old would not borrow" in " ".join(
+        said(snapshot, claims(snapshot, "old"))
+    ).replace("ml/", "")
 
 
 def test_no_gang_of_its_queue_without_a_lower_priority_ends() -> None:
     own = runs(gang("own").of(8, gpu=1), "a")
-    seen = scene(A, B, NEW, *own)
-    assert "has no lower priority" in said(seen, claims(seen, "own"))[0]
-    seen = scene(A, B, NEW.priority(1), *own)
-    assert said(seen, claims(seen, "own")) == ()
+    snapshot = scene(A, B, NEW, *own)
+    assert "has no lower priority" in said(snapshot, claims(snapshot, "own"))[0]
+    snapshot = scene(A, B, NEW.priority(1), *own)
+    assert said(snapshot, claims(snapshot, "own")) == ()
 
 
 def test_an_extra_of_its_queue_ends_by_guarantee_alone() -> None:
     own = runs(gang("own").of(8, gpu=1).needing(2), "a")
-    seen = scene(queue("a", 6), B, NEW, *own)
+    snapshot = scene(queue("a", 6), B, NEW, *own)
     four = ("own", "own-4", "own-5", "own-6", "own-7")
-    assert said(seen, claims(seen, *[four])) == ()
-    assert "no lower priority" in said(seen, claims(seen, *[four], by_guarantee=False))[0]
+    assert said(snapshot, claims(snapshot, *[four])) == ()
+    assert "no lower priority" in said(snapshot, claims(snapshot, *[four], by_guarantee=False))[0]
     needed = ("own", "own-0", "own-1")
-    assert "lose members that it needs" in said(seen, claims(seen, *[needed]))[0]
-    assert "no member that runs ends" in said(seen, claims(seen, *[("own", "x")]))[0]
+    assert "lose members that it needs" in said(snapshot, claims(snapshot, *[needed]))[0]
+    assert "no member that runs ends" in said(snapshot, claims(snapshot, *[("own", "x")]))[0]
 
 
 def test_no_gang_is_left_half_and_no_gang_ends_that_does_not_run() -> None:
-    seen = scene(A, B, NEW, *OLD, gang("idle").of(1, gpu=1).but(queue="b"))
-    claim = claims(seen, "old")
+    snapshot = scene(A, B, NEW, *OLD, gang("idle").of(1, gpu=1).but(queue="b"))
+    claim = claims(snapshot, "old")
     half = replace(claim.victims[0], members=claim.victims[0].members[:4])
-    assert "would be half a gang" in said(seen, replace(claim, victims=(half,)))[0]
-    assert "idle does not run" in said(seen, claims(seen, "old", "idle"))[0]
+    assert "would be half a gang" in said(snapshot, replace(claim, victims=(half,)))[0]
+    assert "idle does not run" in said(snapshot, claims(snapshot, "old", "idle"))[0]
     gone = replace(claim.victims[0], gang=key("gone"))
-    assert "gone does not run" in said(seen, replace(claim, victims=(gone,)))[0]
+    assert "gone does not run" in said(snapshot, replace(claim, victims=(gone,)))[0]
 
 
 def test_limits_hold_once_the_victims_have_gone() -> None:
     limited = queue("a", 4, limits=((GPU, 3), ("cpu", 1)))
-    seen = scene(limited, B, NEW, *OLD)
+    snapshot = scene(limited, B, NEW, *OLD)
     assert (
-        "queue a would use more nvidia.com/gpu than its limit" in said(seen, claims(seen, "old"))[0]
+        "queue a would use more nvidia.com/gpu than its limit"
+        in said(snapshot, claims(snapshot, "old"))[0]
     )
     idle = queue("a", 4, limits=((GPU, 3),), mode=QueueMode.ACTIVE)
     other = gang("new").of(1, cpu=1).but(queue="a")
-    seen = scene(idle, B, other, *runs(gang("own").of(4, gpu=1), "a"))
-    assert said(seen, claims(seen)) == ()
+    snapshot = scene(idle, B, other, *runs(gang("own").of(4, gpu=1), "a"))
+    assert said(snapshot, claims(snapshot)) == ()
 
 
 def test_gangs_end_only_if_the_plan_comes_closer_to_rest() -> None:
     old = gang("old").of(8, gpu=1).priority(1).each(node=NodeName("n1"))
-    seen = scene(gang("new").of(4, gpu=1).priority(1), old)
-    assert said(seen, claims(seen, "old", by_guarantee=False)) == (
+    snapshot = scene(gang("new").of(4, gpu=1).priority(1), old)
+    assert said(snapshot, claims(snapshot, "old", by_guarantee=False)) == (
         "gang ml/new: its victim ml/old is of its queue and has no lower priority",
         "gangs end, and the plan comes no closer to rest",
     )
@@ -256,17 +258,17 @@ def test_gangs_end_only_if_the_plan_comes_closer_to_rest() -> None:
 
 def test_without_queues_a_higher_priority_ends_a_lower_one() -> None:
     old = gang("old").of(8, gpu=1).each(node=NodeName("n1"))
-    seen = scene(gang("new").of(4, gpu=1).priority(1), old)
-    assert said(seen, claims(seen, "old", by_guarantee=False)) == ()
-    seen = scene(gang("new").of(4, gpu=1), old)
-    sentences = said(seen, claims(seen, "old", by_guarantee=False))
+    snapshot = scene(gang("new").of(4, gpu=1).priority(1), old)
+    assert said(snapshot, claims(snapshot, "old", by_guarantee=False)) == ()
+    snapshot = scene(gang("new").of(4, gpu=1), old)
+    sentences = said(snapshot, claims(snapshot, "old", by_guarantee=False))
     assert "has no lower priority" in sentences[0]
 
 
 def test_what_terminates_has_gone() -> None:
     old = gang("old").of(8, gpu=1).but(queue="b").each(node=NodeName("n1")).each(terminating=True)
-    seen = scene(A, B, NEW, old)
-    assert said(seen, claims(seen)) == ()
+    snapshot = scene(A, B, NEW, old)
+    assert said(snapshot, claims(snapshot)) == ()
     unbound = gang("old").of(1, gpu=1).but(queue="b").each(terminating=True)
     assert said(scene(A, B, NEW, unbound), claims(scene(A, B, NEW, unbound))) == ()
     over = gang("over").of(8, gpu=1).but(queue="b").each(node=NodeName("n1"))
@@ -276,8 +278,8 @@ def test_what_terminates_has_gone() -> None:
 
 @pytest.mark.parametrize("lines", [{}, {"gpu": 0}])
 def test_a_queue_that_guarantees_nothing_covers_nobody(lines: dict[str, int]) -> None:
-    seen = scene(queue("a", **lines), B, NEW, *OLD)
-    assert "by a guarantee that does not cover it" in said(seen, claims(seen, "old"))[0]
+    snapshot = scene(queue("a", **lines), B, NEW, *OLD)
+    assert "by a guarantee that does not cover it" in said(snapshot, claims(snapshot, "old"))[0]
 
 
 @pytest.mark.parametrize("priority", [0, 9])
@@ -286,14 +288,14 @@ def test_what_a_leaf_covers_ends_for_no_other_queue(priority: int) -> None:
     covered = runs(gang("covered").of(4, gpu=1), "b")
     new = gang("new").of(8, gpu=1).priority(priority).but(queue="a")
     for gpus in (0, 4, 8):
-        seen = scene(queue("a", gpus), B, new, *covered)
+        snapshot = scene(queue("a", gpus), B, new, *covered)
         for by_guarantee in (True, False):
-            assert said(seen, claims(seen, "covered", by_guarantee=by_guarantee))
+            assert said(snapshot, claims(snapshot, "covered", by_guarantee=by_guarantee))
 
 
-def plan_of(seen: Snapshot, claim: Claim, *starts: str) -> Plan:
+def plan_of(snapshot: Snapshot, claim: Claim, *starts: str) -> Plan:
     """A plan that starts these gangs on the first node."""
-    made = [found(seen, name) for name in starts]
+    made = [found(snapshot, name) for name in starts]
     placements = tuple(
         Placement(
             one.key,
@@ -311,43 +313,45 @@ def test_who_borrows_by_the_same_plan_is_counted_after_claims_by_guarantee() -> 
     quick = gang("quick").of(1, gpu=1).priority(9).but(queue="d")
     loan = runs(gang("loan").of(7, gpu=1), "b")
     queues = queue("p", 4), queue("a", parent="p"), queue("d", parent="p"), queue("b")
-    seen = scene(*queues, NEW, quick, *loan)
-    made = plan_of(seen, claims(seen, "loan"), "quick")
-    assert preemption_checks.faults(seen, made, Preemption.RECLAIM) == ()
+    snapshot = scene(*queues, NEW, quick, *loan)
+    plan = plan_of(snapshot, claims(snapshot, "loan"), "quick")
+    assert preemption_checks.faults(snapshot, plan, Preemption.RECLAIM) == ()
     tight = scene(*queues, NEW, quick, *runs(gang("loan").of(3, gpu=1), "b"), room=4)
-    made = plan_of(tight, claims(tight, "loan"), "quick")
-    (why,) = preemption_checks.faults(tight, made, Preemption.RECLAIM)
+    plan = plan_of(tight, claims(tight, "loan"), "quick")
+    (why,) = preemption_checks.faults(tight, plan, Preemption.RECLAIM)
     assert "too little nvidia.com/gpu" in why
 
 
 def test_the_setting_holds_for_queues_that_say_nothing_and_off_for_all() -> None:
-    seen = scene(A, B, NEW, *OLD)
-    made = plan_of(seen, claims(seen, "old"))
+    snapshot = scene(A, B, NEW, *OLD)
+    plan = plan_of(snapshot, claims(snapshot, "old"))
     off = "gang ml/new: its queue lets it end nobody"
-    assert preemption_checks.faults(seen, replace(made, claims=()), Preemption.OFF) == ()
-    assert preemption_checks.faults(seen, made, Preemption.OFF) == (off,)
-    own = replace(seen, queues=(replace(A, preemption=Preemption.OFF), B))
-    assert preemption_checks.faults(own, made, Preemption.FULL) == (off,)
-    shadow = replace(seen, queues=(replace(A, mode=QueueMode.SHADOW), B))
-    assert off in preemption_checks.faults(shadow, made, Preemption.FULL)
+    assert preemption_checks.faults(snapshot, replace(plan, claims=()), Preemption.OFF) == ()
+    assert preemption_checks.faults(snapshot, plan, Preemption.OFF) == (off,)
+    own = replace(snapshot, queues=(replace(A, preemption=Preemption.OFF), B))
+    assert preemption_checks.faults(own, plan, Preemption.FULL) == (off,)
+    shadow = replace(snapshot, queues=(replace(A, mode=QueueMode.SHADOW), B))
+    assert off in preemption_checks.faults(shadow, plan, Preemption.FULL)
 
 
 def test_a_placement_of_a_gang_with_a_reservation_adds_to_it() -> None:
     held = gang("held").of(2, gpu=1).but(queue="b")
-    seen = scene(A, B, NEW, held, *runs(gang("loan").of(6, gpu=1), "b"))
+    snapshot = scene(A, B, NEW, held, *runs(gang("loan").of(6, gpu=1), "b"))
     standing = reservation(held, ("held-0", "n1"))
-    seen = replace(seen, reservations=(standing,))
-    made = plan_of(seen, claims(seen, "loan"), "held")
-    assert preemption_checks.faults(seen, made, Preemption.FULL) == ()
+    snapshot = replace(snapshot, reservations=(standing,))
+    plan = plan_of(snapshot, claims(snapshot, "loan"), "held")
+    assert preemption_checks.faults(snapshot, plan, Preemption.FULL) == ()
 
 
 def test_a_gang_started_when_its_first_member_got_a_node() -> None:
     """Without a record; the later of two in one queue borrows."""
     early = gang("x").of(4, gpu=1).but(queue="b").each(node=NodeName("n1"), bound_at=9.0)
     late = gang("y").of(4, gpu=1).but(queue="b").each(node=NodeName("n1"), bound_at=8.0)
-    seen = scene(A, B, NEW, early, late)
-    assert said(seen, claims(seen, "x")) == ()
-    assert said(seen, claims(seen, "y")) == ("gang ml/new: its victim ml/y would not borrow",)
+    snapshot = scene(A, B, NEW, early, late)
+    assert said(snapshot, claims(snapshot, "x")) == ()
+    assert said(snapshot, claims(snapshot, "y")) == (
+        "gang ml/new: its victim ml/y would not borrow",
+    )
 
 
 def test_no_victim_has_more_pods_than_its_budgets_let_go() -> None:
@@ -371,30 +375,34 @@ def test_the_pods_of_a_budget_that_standing_claims_end_count() -> None:
     """Also those of victims of one claim together."""
     some = labels(app="old")
     x, y = (runs(gang(n).of(4, gpu=1).each(labels=some), "b") for n in ("x", "y"))
-    seen = scene(A, B, NEW, *x, *y)
+    snapshot = scene(A, B, NEW, *x, *y)
     keep = budget("keep", 7, app="old")
-    held = ReservedVictim(key("x"), Uid("other"), (found(seen, "x").members[0].uid,), is_whole=True)
-    standing = replace(reservation(gang("else").of(1)), victims=(held,))
+    reserved_victim = ReservedVictim(
+        key("x"), Uid("other"), (found(snapshot, "x").members[0].uid,), is_whole=True
+    )
+    standing = replace(reservation(gang("else").of(1)), victims=(reserved_victim,))
     for allowed, is_fault in ((4, True), (5, False)):
         of = replace(
-            seen,
+            snapshot,
             budgets=(replace(keep, allowed=allowed),),
-            reservations=(*seen.reservations, standing),
+            reservations=(*snapshot.reservations, standing),
         )
-        said = preemption_checks.faults(of, Plan(claims=(claims(seen, "y"),)), Preemption.FULL)
+        said = preemption_checks.faults(of, Plan(claims=(claims(snapshot, "y"),)), Preemption.FULL)
         assert any("half a gang" in sentence for sentence in said) is is_fault
-    both = replace(seen, budgets=(keep,))
-    said = preemption_checks.faults(both, Plan(claims=(claims(seen, "x", "y"),)), Preemption.FULL)
+    both = replace(snapshot, budgets=(keep,))
+    said = preemption_checks.faults(
+        both, Plan(claims=(claims(snapshot, "x", "y"),)), Preemption.FULL
+    )
     assert any("victim ml/y would be left as half a gang" in sentence for sentence in said)
 
 
 def starts(
-    seen: Snapshot, *names: str, protected: bool | None = True, into: str = "a"
+    snapshot: Snapshot, *names: str, protected: bool | None = True, into: str = "a"
 ) -> tuple[Placement, ...]:
     """Placements of all members of these gangs, with the record of each start."""
     placed = []
     for name in names:
-        gang_ = found(seen, name)
+        gang_ = found(snapshot, name)
         on = [Assignment(m.key, m.uid, m.version, NodeName("n1")) for m in gang_.members]
         record = None
         if protected is not None:
@@ -407,8 +415,8 @@ def starts(
     return tuple(placed)
 
 
-def borrows(seen: Snapshot, placements: Sequence[Placement]) -> dict[str, str]:
-    found_ = preemption_checks.borrowers(seen, placements)
+def borrows(snapshot: Snapshot, placements: Sequence[Placement]) -> dict[str, str]:
+    found_ = preemption_checks.borrowers(snapshot, placements)
     return {gang_.name: sentence for gang_, sentence in found_.items()}
 
 
@@ -434,36 +442,39 @@ def test_of_gangs_that_start_together_the_later_one_borrows() -> None:
         gang(name).of(2, gpu=1).but(queue="a", is_protected=True) for name in ("x", "y")
     )
     above = runs(gang("above").of(4, gpu=1).priority(9), "a")
-    seen = scene(A, B, first, second, *above)
-    assert borrows(seen, starts(seen, "x", "y")) == {}
+    snapshot = scene(A, B, first, second, *above)
+    assert borrows(snapshot, starts(snapshot, "x", "y")) == {}
     record = above[1].record
     assert record is not None
     held = replace(above[1], record=replace(record, is_protected=True))
-    seen = scene(A, B, first, second, above[0], held)
-    assert list(borrows(seen, starts(seen, "x", "y"))) == ["x", "y"]
+    snapshot = scene(A, B, first, second, above[0], held)
+    assert list(borrows(snapshot, starts(snapshot, "x", "y"))) == ["x", "y"]
     small = scene(queue("a", 2), B, first, second)
     assert list(borrows(small, starts(small, "x", "y"))) == ["y"]
 
 
 def test_the_record_of_a_start_says_what_the_podgroup_says() -> None:
     for of, is_protected in ((NEW, True), (NEVER, False)):
-        seen = scene(A, B, of)
-        (sentence,) = borrows(seen, starts(seen, "new", protected=is_protected)).values()
+        snapshot = scene(A, B, of)
+        (sentence,) = borrows(snapshot, starts(snapshot, "new", protected=is_protected)).values()
         assert "its record does not say whether it can be ended" in sentence
-    seen = scene(A, B, NEVER)
-    assert borrows(seen, starts(seen, "new", protected=None)) == {}
+    snapshot = scene(A, B, NEVER)
+    assert borrows(snapshot, starts(snapshot, "new", protected=None)) == {}
     run = scene(A, B, *runs(gang("old").of(2, gpu=1).but(is_protected=True), "a"))
     assert borrows(run, starts(run, "old", protected=False)) == {}
-    seen = scene(A, B, NEVER, *OLD)
-    record = starts(seen, "new", protected=False)[0].record
-    assert "does not say" in said(seen, claims(seen, "old", record=record), protected=["new"])[0]
+    snapshot = scene(A, B, NEVER, *OLD)
+    record = starts(snapshot, "new", protected=False)[0].record
+    assert (
+        "does not say"
+        in said(snapshot, claims(snapshot, "old", record=record), protected=["new"])[0]
+    )
 
 
 def test_a_plan_that_lets_a_protected_gang_borrow_breaks_a_promise() -> None:
-    seen = scene(queue("a", 3), B, NEVER)
-    made = Plan(placements=starts(seen, "new"), proved=False)
-    assert any("it would borrow" in words for words in plan_checks.violations(seen, made))
-    assert plan_checks.upheld(seen, made.placements) == ()
+    snapshot = scene(queue("a", 3), B, NEVER)
+    plan = Plan(placements=starts(snapshot, "new"), proved=False)
+    assert any("it would borrow" in words for words in plan_checks.violations(snapshot, plan))
+    assert plan_checks.upheld(snapshot, plan.placements) == ()
     free = scene(A, B, NEVER)
     assert plan_checks.upheld(free, starts(free, "new")) == starts(free, "new")
 
@@ -478,15 +489,15 @@ def test_who_runs_is_as_protected_as_its_record_says() -> None:
     never = bound.but(is_protected=True)
     cases = [((never, held), False), ((bound, kept), True), ((never,), False)]
     for parts, is_protected in cases:
-        seen = scene(A, B, NEW, *parts)
-        made = Plan(claims=(claims(seen, "old"),))
-        sentences = preemption_checks.faults(seen, made, Preemption.FULL)
+        snapshot = scene(A, B, NEW, *parts)
+        plan = Plan(claims=(claims(snapshot, "old"),))
+        sentences = preemption_checks.faults(snapshot, plan, Preemption.FULL)
         assert any("old cannot be ended" in words for words in sentences) is is_protected
     high = NEW.priority(9)
     for of, is_protected in ((never, True), (bound, False)):
-        seen = scene(high, of)
-        made = Plan(claims=(claims(seen, "old", by_guarantee=False),))
-        sentences = preemption_checks.faults(seen, made, Preemption.FULL)
+        snapshot = scene(high, of)
+        plan = Plan(claims=(claims(snapshot, "old", by_guarantee=False),))
+        sentences = preemption_checks.faults(snapshot, plan, Preemption.FULL)
         assert any("old cannot be ended" in words for words in sentences) is is_protected
 
 
@@ -498,14 +509,14 @@ def test_a_gang_that_a_reservation_holds_room_for_is_as_its_record_says() -> Non
         record = QueueRecord("a", Uid("a"), 1.0, (RoleAtStart("", 1, resources(gpu=1, pods=1)),))
         for is_protected in (False, True):
             kept = replace(held, record=replace(record, is_protected=is_protected))
-            seen = scene(A, B, of, kept)
-            assert (key("b") in preemption_checks._protected(seen)) is is_protected
+            snapshot = scene(A, B, of, kept)
+            assert (key("b") in preemption_checks._protected(snapshot)) is is_protected
 
 
 def test_no_gang_ends_before_it_has_run_for_as_long_as_its_queue_says() -> None:
     for seconds, is_fault in ((60.0, True), (59.0, False)):
-        seen = scene(A, replace(B, min_run_seconds=seconds), NEW, *OLD)
-        sentences = said(seen, claims(seen, "old"))
+        snapshot = scene(A, replace(B, min_run_seconds=seconds), NEW, *OLD)
+        sentences = said(snapshot, claims(snapshot, "old"))
         assert any("has not run for long enough" in words for words in sentences) is is_fault
-    seen = scene(A, B, NEW, *OLD)
-    assert said(seen, claims(seen, "old")) == ()
+    snapshot = scene(A, B, NEW, *OLD)
+    assert said(snapshot, claims(snapshot, "old")) == ()

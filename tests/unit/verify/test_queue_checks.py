@@ -20,7 +20,7 @@ from ...harness.builders import (
     reservation,
     resources,
     single,
-    snapshot,
+    snapshot_of,
     space,
 )
 from .test_plan_checks import placing
@@ -45,12 +45,12 @@ def starting(of: GangBuilder) -> Placement:
 def broken(*parts: Part) -> tuple[str, ...]:
     """What a plan breaks that starts all gangs."""
     placements = tuple(starting(part) for part in parts if isinstance(part, GangBuilder))
-    return plan_checks.violations(snapshot(ROOMY, ML, *parts), Plan(placements))
+    return plan_checks.violations(snapshot_of(ROOMY, ML, *parts), Plan(placements))
 
 
 def upheld(*parts: Part) -> list[str]:
     placements = tuple(starting(part) for part in parts if isinstance(part, GangBuilder))
-    kept = plan_checks.upheld(snapshot(ROOMY, ML, *parts), placements)
+    kept = plan_checks.upheld(snapshot_of(ROOMY, ML, *parts), placements)
     return [placement.gang.name for placement in kept]
 
 
@@ -78,9 +78,9 @@ def test_a_limit_that_is_exceeded_already_stops_those_who_add_to_it() -> None:
     parts = (capped("a", 1000), runs)
     assert broken(*parts) == ("cap queue a: 4 of 1 cpu would be in use",)
     assert upheld(*parts) == []
-    seen = snapshot(node("n1", cpu=64, memory=9), ML, capped("a", 1000), runs, free)
-    assert plan_checks.violations(seen, Plan((starting(free),))) == ()
-    assert plan_checks.upheld(seen, (starting(free),)) == (starting(free),)
+    snapshot = snapshot_of(node("n1", cpu=64, memory=9), ML, capped("a", 1000), runs, free)
+    assert plan_checks.violations(snapshot, Plan((starting(free),))) == ()
+    assert plan_checks.upheld(snapshot, (starting(free),)) == (starting(free),)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_the_limits_of_queues_on_a_cycle_are_those_of_each_alone() -> None:
 def record(of: GangBuilder, name: str, **requests: int) -> Reservation:
     """The record of a start in this queue with three members without roles, and no more."""
     start = RoleAtStart("", 3, resources(pods=3, **requests))
-    made = QueueRecord(name, Uid(f"{name}-1"), 0.0, (start,))
-    return replace(reservation(of), record=made)
+    queue_record = QueueRecord(name, Uid(f"{name}-1"), 0.0, (start,))
+    return replace(reservation(of), record=queue_record)
 
 
 def test_a_lost_member_stays_charged_and_its_replacement_adds_nothing() -> None:
@@ -184,8 +184,8 @@ def test_the_roles_of_the_record_count() -> None:
     runs = runs.bound_on("n1", "n1", "n1")
     lost = runs.only("r-0", phase=Phase.FAILED)
     starts = RoleAtStart("x", 1, resources(cpu=1)), RoleAtStart("y", 1, resources(cpu=2))
-    made = QueueRecord("a", Uid("a-1"), 0.0, starts)
-    started = replace(reservation(runs), record=made)
+    queue_record = QueueRecord("a", Uid("a-1"), 0.0, starts)
+    started = replace(reservation(runs), record=queue_record)
     one = gang("b").of(1, cpu=1).but(queue="a")
     assert broken(capped("a", 5000), lost, started, one) == ()
     repaired = lost.of(1, role="x", cpu=1)
@@ -198,8 +198,8 @@ def test_slots_count_among_the_members_of_the_record() -> None:
     runs = gang("r").role("w", 3, 1, cpu=1).but(queue="a").bound_on("n1").needing(3)
     slots = [SlotReservation(NodeName("n1"), "w", 2)]
     starts = (RoleAtStart("w", 3, resources(cpu=3, pods=3)),)
-    made = QueueRecord("a", Uid("a-1"), 0.0, starts)
-    standing = replace(reservation(runs, slots=slots), record=made)
+    queue_record = QueueRecord("a", Uid("a-1"), 0.0, starts)
+    standing = replace(reservation(runs, slots=slots), record=queue_record)
     one = gang("b").of(1, cpu=1).but(queue="a")
     assert cap_sentences(capped("a", 4000), runs, standing, one) == []
     assert cap_sentences(capped("a", 3999), runs, standing, one) == [
@@ -209,7 +209,7 @@ def test_slots_count_among_the_members_of_the_record() -> None:
 
 def cap_sentences(*parts: Part) -> list[str]:
     """What a plan breaks of limits that starts the last gang."""
-    seen, last = snapshot(ROOMY, ML, *parts), parts[-1]
+    seen, last = snapshot_of(ROOMY, ML, *parts), parts[-1]
     assert isinstance(last, GangBuilder)
     return [*plan_checks.violations(seen, Plan((starting(last),)))]
 
@@ -233,12 +233,12 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
     started = replace(reservation(runs), record=QueueRecord("a", Uid("a-1"), 0.0, starts))
     one = gang("b").of(1, cpu=1).but(queue="a")
     for lost in (runs, runs.last(1, phase=Phase.FAILED)):
-        seen = snapshot(ROOMY, ML, capped("a", 3000), started, one, strays=lost.members)
-        broken = plan_checks.violations(seen, Plan((starting(one),)))
+        snapshot = snapshot_of(ROOMY, ML, capped("a", 3000), started, one, strays=lost.members)
+        broken = plan_checks.violations(snapshot, Plan((starting(one),)))
         assert broken == ("cap queue a: 4 of 3 cpu would be in use",)
-        assert plan_checks.upheld(seen, (starting(one),)) == ()
-    seen = snapshot(ROOMY, ML, capped("a", 3000), started, one)
-    assert plan_checks.violations(seen, Plan((starting(one),))) == ()
+        assert plan_checks.upheld(snapshot, (starting(one),)) == ()
+    snapshot = snapshot_of(ROOMY, ML, capped("a", 3000), started, one)
+    assert plan_checks.violations(snapshot, Plan((starting(one),))) == ()
 
 
 def test_no_gang_starts_while_pods_of_its_name_are_charged_to_another_queue() -> None:
@@ -253,7 +253,7 @@ def test_no_gang_starts_while_pods_of_its_name_are_charged_to_another_queue() ->
 
 
 def test_a_placement_whose_record_is_stale_is_not_upheld() -> None:
-    """The queue was made anew, or the gang names another, since the plan was made."""
+    """The queue was made again, or the gang names another, since the plan was made."""
     start = starting(A)
     vision, other = queue("a"), queue("b")
     for written, expected in (
@@ -263,7 +263,7 @@ def test_a_placement_whose_record_is_stale_is_not_upheld() -> None:
         (QueueRecord("b", other.uid, 0.0), []),
         (QueueRecord(ROOT, Uid(""), 0.0), []),
     ):
-        world = snapshot(ROOMY, ML, vision, other, A)
+        world = snapshot_of(ROOMY, ML, vision, other, A)
         kept = plan_checks.upheld(world, [replace(start, record=written)])
         assert [placement.gang.name for placement in kept] == expected
     alone = single("p", cpu=1)
@@ -276,11 +276,11 @@ def test_what_runs_without_a_record_is_charged_somewhere_whatever_it_names() -> 
     runs = A.bound_on("n1", "n1")
     for named, above in (("a", "a"), ("gone", "b"), ("", "b")):
         parents = (capped("a", 2000), queue("d", parent="a"), default, later)
-        seen = snapshot(ROOMY, ML, *parents, runs.but(queue=named))
-        holding = [cap.name for cap in queue_checks.caps(seen) if runs.key in cap.gangs]
+        snapshot = snapshot_of(ROOMY, ML, *parents, runs.but(queue=named))
+        holding = [cap.name for cap in queue_checks.caps(snapshot) if runs.key in cap.gangs]
         assert holding == [f"queue {above}"]
     inner = (capped("a", 2000, default_for=()), queue("d", parent="a"))
-    seen = snapshot(ROOMY, ML, *inner, runs.but(queue=""))
-    assert [cap.gangs for cap in queue_checks.caps(seen)] == [{runs.key}]
-    unseen = snapshot(ROOMY, *inner, runs.but(queue=""))
+    snapshot = snapshot_of(ROOMY, ML, *inner, runs.but(queue=""))
+    assert [cap.gangs for cap in queue_checks.caps(snapshot)] == [{runs.key}]
+    unseen = snapshot_of(ROOMY, *inner, runs.but(queue=""))
     assert queue_checks.caps(unseen) == []

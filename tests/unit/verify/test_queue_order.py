@@ -21,7 +21,7 @@ from ...harness.builders import (
     node,
     reservation,
     shape,
-    snapshot,
+    snapshot_of,
     space,
 )
 from .test_plan_checks import placing
@@ -60,7 +60,7 @@ SCENE: tuple[Part, ...] = (ML, node("n1", cpu=5), GUARANTEED, queue("b"))
 
 
 def faults(plan: Plan, *parts: Part) -> tuple[str, ...]:
-    return plan_checks.violations(snapshot(*parts), plan)
+    return plan_checks.violations(snapshot_of(*parts), plan)
 
 
 def test_no_gang_borrows_in_the_place_of_one_that_its_queue_guarantees() -> None:

@@ -9,17 +9,17 @@ from tutti.model.keys import NodeName
 from tutti.planning.compile import standing_reservations
 from tutti.verify import reservation_checks
 
-from ...harness.builders import GangBuilder, gang, node, reservation, snapshot
+from ...harness.builders import GangBuilder, gang, node, reservation, snapshot_of
 from ..planning.neighbours import ZONE, apart, asking, beside, labels, near, peers, resident, zones
 
 A, B, C = peers(app="a"), peers(app="b"), peers(app="c")
 NODES = zones()
 
 
-def lost(seen: Snapshot) -> list[str]:
+def lost(snapshot: Snapshot) -> list[str]:
     """The pods whose entries are lost; planning, with code of its own, finds the same."""
-    found = reservation_checks.lost(seen)
-    planned = standing_reservations.lost_parts(seen)
+    found = reservation_checks.lost(snapshot)
+    planned = standing_reservations.lost_parts(snapshot)
     assert {uid: frozenset(parts.entries) for uid, parts in found.items()} == {
         uid: parts.entries for uid, parts in planned.items()
     }
@@ -31,26 +31,28 @@ STANDING = reservation(HELD, ("h-0", "z0-0"), ("h-1", "z1-0"))
 
 
 def test_an_entry_is_lost_when_a_pod_has_come_that_it_may_not_be_with() -> None:
-    seen = snapshot(*NODES, HELD, STANDING)
-    assert lost(beside(seen)) == []
-    assert lost(beside(seen, resident("r", "z0-0", app="b"))) == ["h-0"]
+    snapshot = snapshot_of(*NODES, HELD, STANDING)
+    assert lost(beside(snapshot)) == []
+    assert lost(beside(snapshot, resident("r", "z0-0", app="b"))) == ["h-0"]
     guard = replace(resident("r", "z1-0", app="c"), anti_affinity=apart(A).anti_affinity)
-    assert lost(beside(seen, guard)) == ["h-1"]
+    assert lost(beside(snapshot, guard)) == ["h-1"]
 
 
 def test_entries_are_judged_with_all_that_is_promised() -> None:
     workers = asking(gang("w").of(1, cpu=1), near(A), app="b")
     held = reservation(workers, ("w-0", "z1-1"))
-    assert lost(snapshot(*NODES, HELD, STANDING, workers, held)) == []
-    assert lost(snapshot(*NODES, workers, held)) == ["w-0"]
+    assert lost(snapshot_of(*NODES, HELD, STANDING, workers, held)) == []
+    assert lost(snapshot_of(*NODES, workers, held)) == ["w-0"]
 
 
 def test_an_entry_that_rules_lose_takes_no_room_from_later_promises() -> None:
     late = gang("z").of(1, cpu=8)
     held = reservation(late, ("z-0", "z0-0"), at=1.0)
-    seen = beside(snapshot(*NODES, HELD, STANDING, late, held), resident("r", "z0-1", app="b"))
-    assert lost(seen) == ["z-0"]
-    crowded = replace(seen, placed_pods=(resident("r", "z0-0", app="b"),))
+    snapshot = beside(
+        snapshot_of(*NODES, HELD, STANDING, late, held), resident("r", "z0-1", app="b")
+    )
+    assert lost(snapshot) == ["z-0"]
+    crowded = replace(snapshot, placed_pods=(resident("r", "z0-0", app="b"),))
     assert lost(crowded) == ["h-0"]
 
 
@@ -61,8 +63,8 @@ FOREIGN = resident("r", "z1-0", app="b")
 
 def test_a_gang_that_has_begun_loses_what_a_rule_forbids_in_the_end_and_nothing_else() -> None:
     begun = HELD.bound_on("z0-0")
-    assert lost(beside(snapshot(*NODES, begun, STANDING))) == []
-    assert lost(beside(snapshot(*NODES, begun, STANDING), FOREIGN)) == ["h-1"]
+    assert lost(beside(snapshot_of(*NODES, begun, STANDING))) == []
+    assert lost(beside(snapshot_of(*NODES, begun, STANDING), FOREIGN)) == ["h-1"]
 
 
 def test_what_is_lost_of_a_gang_that_has_begun_takes_nothing_else_of_it_along() -> None:
@@ -70,13 +72,13 @@ def test_what_is_lost_of_a_gang_that_has_begun_takes_nothing_else_of_it_along() 
     held = reservation(more, ("h-1", "z0-1"), ("h-2", "gone"))
     lonely = asking(gang("w").of(1, cpu=1), near(B, on=("host",)), app="a")
     leaning = reservation(lonely, ("w-0", "z0-1"))
-    assert lost(beside(snapshot(*NODES, more, held, lonely, leaning))) == ["h-2"]
+    assert lost(beside(snapshot_of(*NODES, more, held, lonely, leaning))) == ["h-2"]
 
 
 def test_what_leans_on_what_a_gang_that_has_begun_loses_is_lost_with_it() -> None:
     worker = asking(gang("w").of(1, cpu=1), near(A), app="c")
     leaning = reservation(worker, ("w-0", "z1-1"))
-    begun = snapshot(*NODES, HELD.bound_on("z0-0"), STANDING, worker, leaning)
+    begun = snapshot_of(*NODES, HELD.bound_on("z0-0"), STANDING, worker, leaning)
     assert lost(beside(begun)) == []
     assert lost(beside(begun, FOREIGN)) == ["h-1", "w-0"]
 
@@ -88,11 +90,13 @@ def test_whoever_is_bound_though_it_left_its_gang_has_begun_it() -> None:
     held = reservation(HELD, ("h-0", "z0-0"), ("h-1", "z1-0"))
     near_to = asking(gang("w").of(1, cpu=1), near(A), app="c")
     leaning = reservation(near_to, ("w-0", "z1-1"))
-    seen = snapshot(*NODES, rest, held, near_to, leaning, strays=[moved])
-    assert lost(beside(seen)) == []
+    snapshot = snapshot_of(*NODES, rest, held, near_to, leaning, strays=[moved])
+    assert lost(beside(snapshot)) == []
     gone = replace(held, entries=(*held.entries, replace(held.entries[0], uid=held.uid)))
-    seen = snapshot(*NODES, rest, gone, near_to, leaning, strays=[moved])
-    assert len(lost(beside(seen))) == 1, "what was reserved for nobody, of a gang that has begun"
+    snapshot = snapshot_of(*NODES, rest, gone, near_to, leaning, strays=[moved])
+    assert len(lost(beside(snapshot))) == 1, (
+        "what was reserved for nobody, of a gang that has begun"
+    )
 
 
 # What leans on a promise that is lost.
@@ -103,7 +107,7 @@ def leaning_on(driver: GangBuilder, *entries: tuple[str, str]) -> Snapshot:
     worker = asking(gang("w").of(1, cpu=1), near(B), app="c")
     watcher = asking(gang("v").of(1, cpu=1), near(C), app="d")
     held = [reservation(worker, ("w-0", "z0-1")), reservation(watcher, ("v-0", "z0-0"))]
-    return snapshot(*NODES, driver, worker, watcher, reservation(driver, *entries), *held)
+    return snapshot_of(*NODES, driver, worker, watcher, reservation(driver, *entries), *held)
 
 
 DRIVER = gang("d").of(2, cpu=1).each(labels=labels(app="b"))
@@ -117,12 +121,12 @@ def test_what_leans_on_a_promise_that_is_lost_is_lost_with_it() -> None:
 
 @pytest.mark.parametrize("change", [{"terminating": True}, {"uid": "another"}])
 def test_what_leans_on_a_gang_that_is_given_up_is_lost(change: dict[str, object]) -> None:
-    seen = leaning_on(DRIVER, ("d-0", "z0-0"), ("d-1", "z1-0"))
-    gangs = [replace(g, **change) if g.key.name == "d" else g for g in seen.gangs]  # type: ignore[arg-type]
-    assert lost(replace(seen, gangs=tuple(gangs))) == ["v-0", "w-0"]
-    strays = [member for g in seen.gangs if g.key.name == "d" for member in g.members]
-    rest = tuple(g for g in seen.gangs if g.key.name != "d")
-    assert lost(replace(seen, gangs=rest, strays=tuple(strays))) == ["v-0", "w-0"]
+    snapshot = leaning_on(DRIVER, ("d-0", "z0-0"), ("d-1", "z1-0"))
+    gangs = [replace(g, **change) if g.key.name == "d" else g for g in snapshot.gangs]  # type: ignore[arg-type]
+    assert lost(replace(snapshot, gangs=tuple(gangs))) == ["v-0", "w-0"]
+    strays = [member for g in snapshot.gangs if g.key.name == "d" for member in g.members]
+    rest = tuple(g for g in snapshot.gangs if g.key.name != "d")
+    assert lost(replace(snapshot, gangs=rest, strays=tuple(strays))) == ["v-0", "w-0"]
 
 
 # Which of two promises is kept.
@@ -134,7 +138,7 @@ def two(*, is_begun: bool = False) -> Snapshot:
     late = gang("y").of(2, cpu=1).each(labels=labels(app="b"))
     late = late.bound_on("z1-1") if is_begun else late
     held = reservation(early, ("x-0", "z0-0")), reservation(late, ("y-1", "z0-0"), at=1.0)
-    return beside(snapshot(*NODES, early, late, *held))
+    return beside(snapshot_of(*NODES, early, late, *held))
 
 
 def test_of_two_promises_that_exclude_each_other_the_older_one_is_kept() -> None:
@@ -144,9 +148,9 @@ def test_of_two_promises_that_exclude_each_other_the_older_one_is_kept() -> None
 def test_who_has_nothing_to_do_with_it_changes_nothing() -> None:
     bystander = gang("s").of(1, cpu=1)
     held = reservation(bystander, ("s-0", "z1-0"))
-    seen = two()
-    gangs, reservations = (*seen.gangs, bystander.made), (held, *seen.reservations)
-    assert lost(replace(seen, gangs=gangs, reservations=reservations)) == ["y-1"]
+    snapshot = two()
+    gangs, reservations = (*snapshot.gangs, bystander.made), (held, *snapshot.reservations)
+    assert lost(replace(snapshot, gangs=gangs, reservations=reservations)) == ["y-1"]
 
 
 def test_a_gang_that_has_begun_keeps_its_promise_before_older_ones() -> None:
@@ -160,7 +164,7 @@ def test_whoever_is_lost_stands_in_nobodys_way() -> None:
         reservation(one, (f"g{i}-0", on), at=float(i))
         for i, (one, on) in enumerate(zip(made, zone, strict=True))
     ]
-    found = lost(snapshot(*NODES, *made, *held))
+    found = lost(snapshot_of(*NODES, *made, *held))
     assert "g0-0" not in found
     assert {"g1-0", "g3-0"} <= set(found)
 
@@ -175,10 +179,10 @@ def test_a_slot_is_lost_when_a_pod_has_come_that_its_member_may_not_be_with() ->
     waiting = replace(waiting, roles=(driver, replace(worker, template=template)))
     room = [SlotReservation(NodeName(name), "worker", 1) for name in ("z0-0", "z1-0")]
     standing = reservation(waiting, slots=room)
-    seen = beside(snapshot(*NODES, waiting, standing), resident("r", "z0-0", app="b"))
-    (parts,) = reservation_checks.lost(seen).values()
+    snapshot = beside(snapshot_of(*NODES, waiting, standing), resident("r", "z0-0", app="b"))
+    (parts,) = reservation_checks.lost(snapshot).values()
     assert parts.slots == {(NodeName("z0-0"), "worker"): 1}
-    assert standing_reservations.lost_parts(seen)[standing.uid].slots == parts.slots
+    assert standing_reservations.lost_parts(snapshot)[standing.uid].slots == parts.slots
 
 
 def test_a_slot_is_lost_where_its_node_will_not_do_or_has_no_room() -> None:
@@ -188,11 +192,11 @@ def test_a_slot_is_lost_where_its_node_will_not_do_or_has_no_room() -> None:
     room = [SlotReservation(NodeName(name), "worker", n) for name, n in places]
     standing = reservation(waiting, slots=room)
     nodes = [one.cordoned() if one.made.name == "z0-1" else one for one in NODES]
-    seen = snapshot(*nodes, waiting, standing)
-    (parts,) = reservation_checks.lost(seen).values()
+    snapshot = snapshot_of(*nodes, waiting, standing)
+    (parts,) = reservation_checks.lost(snapshot).values()
     lost = {node: n for (node, _), n in parts.slots.items()}
     assert lost == {"z0-1": 1, "gone": 1, "z1-0": 1}
-    assert standing_reservations.lost_parts(seen)[standing.uid].slots == parts.slots
+    assert standing_reservations.lost_parts(snapshot)[standing.uid].slots == parts.slots
 
 
 # With claims: what is lost once those that leave have gone.
@@ -207,10 +211,10 @@ def lost_for_good(running: GangBuilder, *, victims: int, room: int, at: float = 
     victim = ReservedVictim(running.made.key, running.made.uid, pods, is_whole=True)
     claim = replace(reservation(claimant, ("c-0", "n1")), victims=(victim,))
     later = reservation(gang("w").of(1, cpu=0), ("w-0", "n1"))  # a Reservation without victims
-    seen = snapshot(
+    snapshot = snapshot_of(
         node("n1", cpu=4), running, claimant, claim, gang("w").of(1, cpu=0), later, at=at
     )
-    return claimant.made.uid in reservation_checks.lost_for_good(seen)
+    return claimant.made.uid in reservation_checks.lost_for_good(snapshot)
 
 
 def test_a_claim_is_kept_for_the_room_of_all_its_victims_and_no_more() -> None:

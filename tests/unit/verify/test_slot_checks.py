@@ -22,7 +22,7 @@ from ...harness.builders import (
     node,
     reservation,
     single,
-    snapshot,
+    snapshot_of,
 )
 from .test_inter_pod import placing
 
@@ -64,10 +64,10 @@ def holding(placement: Placement, **where: int) -> Placement:
 
 def beside_workers() -> tuple[Snapshot, Placement, Uid]:
     """Whoever keeps away from workers, where room for one is held."""
-    made = app().bound_on("n2")
-    held = reservation(made, slots=workers(n1=1))
+    gang = app().bound_on("n2")
+    held = reservation(gang, slots=workers(n1=1))
     return (
-        snapshot(*nodes(), made, held, FAR_FROM_WORKERS),
+        snapshot_of(*nodes(), gang, held, FAR_FROM_WORKERS),
         placing(FAR_FROM_WORKERS, "n1"),
         held.uid,
     )
@@ -77,15 +77,15 @@ def test_the_room_of_slots_is_given_back_when_their_placement_falls() -> None:
     other = gang("b").of(2, cpu=1)
     wrong = holding(placing(app(), "nowhere"), n2=2)
     sound = placing(other, "n2", "n2")
-    seen = snapshot(*nodes(cpu=2), app(), other)
-    assert plan_checks.upheld(seen, (wrong, sound)) == (sound,)
+    snapshot = snapshot_of(*nodes(cpu=2), app(), other)
+    assert plan_checks.upheld(snapshot, (wrong, sound)) == (sound,)
 
 
 def test_two_placements_do_not_get_the_same_slots() -> None:
     other = gang("b").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
     first, second = (holding(placing(one, "n1"), n2=2) for one in (app(), other))
-    seen = snapshot(*nodes(cpu=2), app(), other)
-    assert plan_checks.upheld(seen, (first, second)) == (first,)
+    snapshot = snapshot_of(*nodes(cpu=2), app(), other)
+    assert plan_checks.upheld(snapshot, (first, second)) == (first,)
 
 
 def test_who_keeps_away_from_absent_members_does_not_join_their_slots() -> None:
@@ -102,7 +102,7 @@ def test_slots_of_a_reservation_that_is_given_back_are_nobodys_company() -> None
 
 def test_slots_for_a_pod_group_of_the_same_name_that_is_gone_are_nobodys_company() -> None:
     seen, placement, _ = beside_workers()
-    old = tuple(replace(held, uid=Uid("gone")) for held in seen.reservations)
+    old = tuple(replace(reservation, uid=Uid("gone")) for reservation in seen.reservations)
     assert plan_checks.violations(replace(seen, reservations=old), Plan((placement,))) == ()
 
 
@@ -110,10 +110,10 @@ def test_slots_that_a_placement_would_give_up_stand_again_when_it_falls() -> Non
     one, two = nodes()
     moving = app(apart=DB).bound_on("n2")
     parts: tuple[Part, ...] = (one, two.hosting("db", app="db"), moving, FAR_FROM_WORKERS)
-    seen = snapshot(*parts, reservation(moving, slots=workers(n1=1)))
+    snapshot = snapshot_of(*parts, reservation(moving, slots=workers(n1=1)))
     moved, joining = holding(placing(moving), n2=1), placing(FAR_FROM_WORKERS, "n1")
-    assert plan_checks.upheld(seen, (moved, joining)) == ()
-    free = snapshot(*nodes(), moving, FAR_FROM_WORKERS, reservation(moving, slots=workers(n1=1)))
+    assert plan_checks.upheld(snapshot, (moved, joining)) == ()
+    free = snapshot_of(*nodes(), moving, FAR_FROM_WORKERS, reservation(moving, slots=workers(n1=1)))
     assert plan_checks.upheld(free, (moved, joining)) == (moved, joining)
 
 
@@ -125,26 +125,28 @@ def test_a_placement_of_a_gang_that_is_gone_is_told_so_and_nothing_else() -> Non
 
 
 def test_room_of_a_namesake_that_is_gone_is_not_used_again() -> None:
-    made = app()
-    old = replace(reservation(made, slots=workers(n1=2)), uid=Uid("gone"))
-    seen = snapshot(*nodes(cpu=3), made, old)
-    faults = plan_checks.violations(seen, Plan((holding(placing(made, "n1"), n1=2),)))
+    gang = app()
+    old = replace(reservation(gang, slots=workers(n1=2)), uid=Uid("gone"))
+    snapshot = snapshot_of(*nodes(cpu=3), gang, old)
+    faults = plan_checks.violations(snapshot, Plan((holding(placing(gang, "n1"), n1=2),)))
     assert any("too little cpu" in fault for fault in faults)
 
 
 def test_new_slots_are_held_to_the_rules_of_their_template() -> None:
     loners = app(apart=WORKERS)
-    seen = snapshot(*nodes(), loners)
-    together = plan_checks.violations(seen, Plan((holding(placing(loners, "n1"), n1=2),)))
+    snapshot = snapshot_of(*nodes(), loners)
+    together = plan_checks.violations(snapshot, Plan((holding(placing(loners, "n1"), n1=2),)))
     assert any("anti-affinity" in fault for fault in together)
-    assert plan_checks.violations(seen, Plan((holding(placing(loners, "n1"), n1=1, n2=1),))) == ()
+    assert (
+        plan_checks.violations(snapshot, Plan((holding(placing(loners, "n1"), n1=1, n2=1),))) == ()
+    )
 
 
 def test_slots_of_a_pod_group_that_is_gone_hold_no_room() -> None:
     other = gang("b").of(1, cpu=1)
     held: Reservation = reservation(app(), slots=workers(n1=2))
-    seen = snapshot(*nodes(cpu=1), held, other)
-    assert plan_checks.violations(seen, Plan((placing(other, "n1"),))) == ()
+    snapshot = snapshot_of(*nodes(cpu=1), held, other)
+    assert plan_checks.violations(snapshot, Plan((placing(other, "n1"),))) == ()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_slots_of_a_pod_group_that_is_gone_hold_no_room() -> None:
 )
 def test_who_waits_for_something_else_is_not_placed(why: dict[str, object]) -> None:
     alone = single("s", cpu=1).each(**why)
-    (fault,) = plan_checks.violations(snapshot(*nodes(), alone), Plan((placing(alone, "n1"),)))
+    (fault,) = plan_checks.violations(snapshot_of(*nodes(), alone), Plan((placing(alone, "n1"),)))
     assert fault.endswith("it cannot be placed now")
 
 
@@ -164,10 +166,10 @@ def test_one_may_be_planned_to_have_what_another_gives_back(priority: int) -> No
     picky = picky.only("a-1", shape=shape)
     other = gang("b").of(1, cpu=1).priority(priority)
     two = node("n1", cpu=2), node("n2", cpu=1)
-    seen = snapshot(*two, picky, other, reservation(picky, slots=workers(n1=1, n2=1)))
-    made = plan(seen, BestFit(), BestFit(), Budget())
-    assert {one.gang.name for one in made.placements} == {"a", "b"}
-    assert plan_checks.violations(seen, made) == ()
+    snapshot = snapshot_of(*two, picky, other, reservation(picky, slots=workers(n1=1, n2=1)))
+    made = plan(snapshot, BestFit(), BestFit(), Budget())
+    assert {placement.gang.name for placement in made.placements} == {"a", "b"}
+    assert plan_checks.violations(snapshot, made) == ()
 
 
 def test_who_is_gone_gives_nothing_back_that_stands_for_its_namesake() -> None:
@@ -175,26 +177,27 @@ def test_who_is_gone_gives_nothing_back_that_stands_for_its_namesake() -> None:
     shape = replace(picky.members[1].shape, node_selector=(("pool", "x"),))
     picky = picky.only("a-1", shape=shape)
     two = node("n1", cpu=2), node("n2", cpu=1)
-    seen = snapshot(
+    snapshot = snapshot_of(
         *two, picky, gang("b").of(1, cpu=1), reservation(picky, slots=workers(n1=1, n2=1))
     )
-    made = plan(seen, BestFit(), BestFit(), Budget())
+    made = plan(snapshot, BestFit(), BestFit(), Budget())
     placements = [
-        replace(one, uid=Uid("gone")) if one.gang.name == "a" else one for one in made.placements
+        replace(placement, uid=Uid("gone")) if placement.gang.name == "a" else placement
+        for placement in made.placements
     ]
-    told = plan_checks.violations(seen, replace(made, placements=tuple(placements)))
+    told = plan_checks.violations(snapshot, replace(made, placements=tuple(placements)))
     assert any("gang ml/a" in one for one in told)
     assert any("gang ml/a" not in one for one in told)
 
 
 def test_one_that_came_takes_its_slot_where_others_have_overdrawn_the_node() -> None:
     """Of the two slots there is room for one, and the other is kept: its node may do again."""
-    made = app().of(1, role="worker", cpu=1).bound_on("n1")
+    gang = app().of(1, role="worker", cpu=1).bound_on("n1")
     full = node("n1", cpu=3).using(cpu=1)
-    seen = snapshot(full, made, reservation(made, slots=workers(n1=2)))
-    found = plan(seen, BestFit(), BestFit(), Budget())
+    snapshot = snapshot_of(full, gang, reservation(gang, slots=workers(n1=2)))
+    found = plan(snapshot, BestFit(), BestFit(), Budget())
     (placement,) = found.placements
-    assert [one.pod.name for one in placement.assignments] == ["a-1"]
+    assert [assignment.pod.name for assignment in placement.assignments] == ["a-1"]
     assert placement.slots == workers(n1=1)
-    assert plan_checks.violations(seen, found) == ()
-    assert plan_checks.upheld(seen, found.placements) == found.placements
+    assert plan_checks.violations(snapshot, found) == ()
+    assert plan_checks.upheld(snapshot, found.placements) == found.placements

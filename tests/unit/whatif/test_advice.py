@@ -33,7 +33,7 @@ from ...harness.builders import (
     reservation,
     resources,
     single,
-    snapshot,
+    snapshot_of,
 )
 
 PROVED, TRIED = Certainty.PROVED, Certainty.TRIED
@@ -53,8 +53,8 @@ def planner(by: Strategy = EXACT) -> Planner:
 def advice(*parts: Part, by: Strategy = EXACT) -> Advice | None:
     """The advice for the gang called ``a``."""
     asked = planner(by)
-    seen = snapshot(*parts)
-    return advise(seen, asked.plan(seen), key("a"), asked)
+    snapshot = snapshot_of(*parts)
+    return advise(snapshot, asked.plan(snapshot), key("a"), asked)
 
 
 def diagnosis(*parts: Part, by: Strategy = EXACT) -> Diagnosis:
@@ -126,9 +126,9 @@ def test_without_a_proof_the_most_members_are_only_tried() -> None:
 
 
 def test_the_strategy_finds_what_best_fit_overlooks() -> None:
-    asked = Planner(EXACT, Overlooking(), Budget())
-    seen = snapshot(node("n1", cpu=6), gang("a").of(2, cpu=2).of(1, cpu=3))
-    found = advise(seen, asked.plan(seen), key("a"), asked)
+    planner = Planner(EXACT, Overlooking(), Budget())
+    snapshot = snapshot_of(node("n1", cpu=6), gang("a").of(2, cpu=2).of(1, cpu=3))
+    found = advise(snapshot, planner.plan(snapshot), key("a"), planner)
     assert found is not None
     assert found.diagnosis is not None
     assert found.diagnosis.beside == proved(2)
@@ -176,7 +176,10 @@ def test_the_scarce_resource_is_named_and_how_many_it_would_let_in() -> None:
 def test_the_scarcest_of_several_resources_comes_first() -> None:
     nodes = [node("n1", cpu=4, gpu=8), node("n2", cpu=40)]
     said = diagnosis(*nodes, gang("a").of(9, cpu=4, gpu=1))
-    assert [(one.name, one.admits.members) for one in said.bottlenecks] == [(GPU, 9), ("cpu", 8)]
+    assert [(bottleneck.name, bottleneck.admits.members) for bottleneck in said.bottlenecks] == [
+        (GPU, 9),
+        ("cpu", 8),
+    ]
 
 
 def test_node_rules_may_be_what_is_in_the_way() -> None:
@@ -305,8 +308,8 @@ def test_a_strategy_that_proves_nothing_only_tries() -> None:
 
 def test_names_of_new_nodes_are_free() -> None:
     one = node("n1", cpu=1)
-    taken = snapshot(one, node("n1-new-1", cpu=1))
-    names = [made.name for made in add_nodes.with_nodes(taken, one.made, 2).nodes]
+    snapshot = snapshot_of(one, node("n1-new-1", cpu=1))
+    names = [made.name for made in add_nodes.with_nodes(snapshot, one.made, 2).nodes]
     assert names == ["n1", "n1-new-1", "n1-newer-1", "n1-newer-2"]
 
 
@@ -375,17 +378,17 @@ def test_two_that_do_it_together_are_proved_if_none_does_it_alone() -> None:
 
 def test_more_than_two_are_only_tried() -> None:
     others = [bound(name, "n0", cpu=2) for name in ("w", "x", "y", "z")]
-    said = ended(*FOUR, *others, gang("a").of(8, cpu=4, gpu=1))
-    assert said == EndedGangs(keys("w", "x", "y", "z"), TRIED)
+    ended_gangs = ended(*FOUR, *others, gang("a").of(8, cpu=4, gpu=1))
+    assert ended_gangs == EndedGangs(keys("w", "x", "y", "z"), TRIED)
 
 
 def test_those_that_became_unnecessary_are_left_out() -> None:
     # The two small ones help first, the large one alone brings what is missing with one of them.
     others = [bound("w", "n0", cpu=2), bound("x", "n0", cpu=2), bound("y", "n1", "n1", cpu=4)]
-    said = ended(*FOUR, *others, gang("a").of(8, cpu=4, gpu=1))
-    assert said.gangs == keys("w", "x", "y")
-    said = ended(*FOUR, *others, gang("a").of(7, cpu=4, gpu=1))
-    assert said.gangs == keys("y")
+    ended_gangs = ended(*FOUR, *others, gang("a").of(8, cpu=4, gpu=1))
+    assert ended_gangs.gangs == keys("w", "x", "y")
+    ended_gangs = ended(*FOUR, *others, gang("a").of(7, cpu=4, gpu=1))
+    assert ended_gangs.gangs == keys("y")
 
 
 def test_pods_of_other_schedulers_are_no_gangs_that_could_end() -> None:
@@ -400,8 +403,8 @@ def test_gangs_that_are_still_being_bound_are_not_asked_to_end() -> None:
 
 def test_too_long_a_list_is_not_given() -> None:
     others = [bound(f"x{i:02}", "n0", cpu=0.5) for i in range(16)]
-    said = ended(node("n0", cpu=8), *others, gang("a").of(1, cpu=8))
-    assert said == EndedGangs((), TRIED, cut=True)
+    ended_gangs = ended(node("n0", cpu=8), *others, gang("a").of(1, cpu=8))
+    assert ended_gangs == EndedGangs((), TRIED, cut=True)
 
 
 def test_the_end_of_one_gang_may_make_room_for_one_that_goes_before() -> None:
@@ -417,8 +420,8 @@ def test_the_effort_for_ends_is_limited() -> None:
     others = [bound(f"x{i:02}", f"m{i:02}", cpu=8, gpu=2) for i in range(20)]
     nodes: list[NodeBuilder] = [node(f"m{i:02}", cpu=8, gpu=2) for i in range(20)]
     ahead = [gang(f"b{i}").of(1, cpu=8, gpu=2).priority(1) for i in range(24)]
-    said = ended(*FOUR, *nodes, *others, *ahead, gang("a").of(1, cpu=8, gpu=2))
-    assert said == EndedGangs((), TRIED, cut=True)
+    ended_gangs = ended(*FOUR, *nodes, *others, *ahead, gang("a").of(1, cpu=8, gpu=2))
+    assert ended_gangs == EndedGangs((), TRIED, cut=True)
 
 
 def test_gangs_that_the_plan_prefers_are_named() -> None:
@@ -434,8 +437,8 @@ def test_gangs_of_lower_priority_are_not_preferred() -> None:
 
 def test_where_the_plan_overlooks_the_gang_nobody_was_preferred() -> None:
     blind = Planner(Overlooking(), Overlooking(), Budget())
-    seen = snapshot(node("n1", cpu=8), gang("a").of(2, cpu=1))
-    found = advise(seen, blind.plan(seen), key("a"), blind)
+    snapshot = snapshot_of(node("n1", cpu=8), gang("a").of(2, cpu=1))
+    found = advise(snapshot, blind.plan(snapshot), key("a"), blind)
     assert found is not None
     assert found.diagnosis is not None
     assert found.diagnosis.preferred == EndedGangs((), PROVED)
@@ -504,14 +507,14 @@ def test_gangs_of_one_type_share_one_advice() -> None:
     gangs = [gang(f"g{i}").of(3, cpu=8).but(created=float(i)) for i in range(4)]
     other = gang("h").of(3, cpu=8).priority(-1)
     few = gang("few").of(1).needing(2)
-    asked, seen = planner(), snapshot(*FOUR, *gangs, other, few)
-    found = advise_all(seen, asked.plan(seen), asked)
-    assert [(one.gang.name, names(one.alike)) for one in found] == [
+    asked, seen = planner(), snapshot_of(*FOUR, *gangs, other, few)
+    advices = advise_all(seen, asked.plan(seen), asked)
+    assert [(advice.gang.name, names(advice.alike)) for advice in advices] == [
         ("few", []),
         ("g1", ["g2", "g3"]),
         ("h", []),
     ]
-    assert advise(seen, asked.plan(seen), key("h"), asked) == found[-1]
+    assert advise(seen, asked.plan(seen), key("h"), asked) == advices[-1]
 
 
 def names(some: Sequence[GangKey]) -> list[str]:
@@ -519,7 +522,7 @@ def names(some: Sequence[GangKey]) -> list[str]:
 
 
 def test_a_pod_without_a_group_is_advised_too() -> None:
-    asked, seen = planner(), snapshot(node("n1", cpu=1), single("p", cpu=2))
+    asked, seen = planner(), snapshot_of(node("n1", cpu=1), single("p", cpu=2))
     (found,) = advise_all(seen, asked.plan(seen), asked)
     assert found.diagnosis is not None
     assert found.diagnosis.min_member is None
@@ -534,16 +537,16 @@ def test_a_planner_that_fails_is_no_proof() -> None:
 
 def test_pictures_without_gangs_are_without_their_pods_for_rules_too() -> None:
     old = gang("old").of(1, cpu=1).apart("hostname").bound_on("n1")
-    seen = snapshot(node("n1", cpu=4).hosting("db"), old, gang("b").of(1, cpu=1))
+    snapshot = snapshot_of(node("n1", cpu=4).hosting("db"), old, gang("b").of(1, cpu=1))
     held = {key("old"): {FOUR[0].made.name: resources(pods=1, cpu=1)}}
-    assert [one.uid for one in seen.placed_pods] == ["ml/db-uid", "ml/old-0-uid"]
-    assert end_gangs.without_bound(seen, held).placed_pods == seen.placed_pods[:1]
+    assert [pod.uid for pod in snapshot.placed_pods] == ["ml/db-uid", "ml/old-0-uid"]
+    assert end_gangs.without_bound(snapshot, held).placed_pods == snapshot.placed_pods[:1]
 
 
 def test_pictures_without_gangs_keep_what_others_use() -> None:
     old = gang("old").of(1, cpu=1).bound_on("n1")
-    seen = snapshot(node("n1", cpu=4).using(cpu=2), old, gang("b").of(1, cpu=1))
+    snapshot = snapshot_of(node("n1", cpu=4).using(cpu=2), old, gang("b").of(1, cpu=1))
     held = {key("old"): {FOUR[0].made.name: resources(pods=1, cpu=1)}}
-    elsewhere = end_gangs.without_bound(seen, held)
-    assert elsewhere.nodes == seen.nodes
+    elsewhere = end_gangs.without_bound(snapshot, held)
+    assert elsewhere.nodes == snapshot.nodes
     assert [one.key for one in elsewhere.gangs] == [key("b")]

@@ -10,7 +10,7 @@ from tutti.model.owners import Owner
 from tutti.model.resources import NOTHING
 from tutti.whatif import edits
 
-from ...harness.builders import gang, node, reservation, single, snapshot
+from ...harness.builders import gang, node, reservation, single, snapshot_of
 
 JOB = Owner("Job", "a", "batch")
 
@@ -25,7 +25,7 @@ def test_new_nodes_are_of_the_same_kind_and_empty() -> None:
         .cordoned()
         .but(ready=False)
     )
-    more = edits.with_nodes(snapshot(model), 2, "n1").nodes
+    more = edits.with_nodes(snapshot_of(model), 2, "n1").nodes
     assert [one.name for one in more] == ["n1", "n1-new-1", "n1-new-2"]
     assert more[0] == model.made
     new = more[1]
@@ -36,22 +36,22 @@ def test_new_nodes_are_of_the_same_kind_and_empty() -> None:
 
 
 def test_new_nodes_take_names_that_are_free() -> None:
-    of = edits.with_nodes(snapshot(node("n1", cpu=8)), 2, "n1")
+    of = edits.with_nodes(snapshot_of(node("n1", cpu=8)), 2, "n1")
     again = edits.with_nodes(of, 1, "n1").nodes
     assert [one.name for one in again] == ["n1", "n1-new-1", "n1-new-2", "n1-new-3"]
 
 
 def test_a_lost_node_takes_everyone_whom_rules_counted_there() -> None:
     near = gang("a").of(1, cpu=1).near("zone").each(owner=JOB).bound_on("n1")
-    of = snapshot(node("n1").hosting("db"), node("n2").hosting("web"), near)
+    of = snapshot_of(node("n1").hosting("db"), node("n2").hosting("web"), near)
     assert len(of.placed_pods) == 3
     bare = edits.without_node(of, "n1")
-    assert [one.uid for one in bare.placed_pods] == ["ml/web-uid"]
+    assert [pod.uid for pod in bare.placed_pods] == ["ml/web-uid"]
     assert [m.node for m in bare.gangs[0].members] == [None]
 
 
 def test_a_lost_node_takes_its_pods_but_what_is_over_still_counts() -> None:
-    of = snapshot(
+    of = snapshot_of(
         node("n1", cpu=8),
         node("n2", cpu=8),
         gang("a")
@@ -76,7 +76,7 @@ def reserved(*, started: bool) -> Snapshot:
     if started:
         made = made.only("a-2", node=NodeName("n3"))
     nodes = [node(name, cpu=8) for name in ("n1", "n2", "n3")]
-    return snapshot(*nodes, made, reservation(made, ("a-0", "n1"), ("a-1", "n2")))
+    return snapshot_of(*nodes, made, reservation(made, ("a-0", "n1"), ("a-1", "n2")))
 
 
 def test_a_promise_on_a_lost_node_is_given_back_where_nothing_has_started() -> None:
@@ -91,7 +91,7 @@ def test_else_what_is_left_of_it_stands() -> None:
 
 
 def test_a_priority_is_the_gangs_whatever_its_pods_had() -> None:
-    of = snapshot(gang("a").of(2, cpu=1).last(1, priority=9), gang("b").of(1, cpu=1).priority(3))
+    of = snapshot_of(gang("a").of(2, cpu=1).last(1, priority=9), gang("b").of(1, cpu=1).priority(3))
     changed = edits.with_priority(of, "ml/a", 5)
     assert [one.priority for one in changed.gangs] == [5, 3]
 
@@ -99,7 +99,7 @@ def test_a_priority_is_the_gangs_whatever_its_pods_had() -> None:
 def test_a_name_is_enough_where_it_is_the_only_one() -> None:
     other = gang("b").of(1, cpu=1)
     away = replace(other, key=other.key._replace(namespace="prod"))
-    of = snapshot(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1), away, single("a", cpu=1))
+    of = snapshot_of(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1), away, single("a", cpu=1))
     assert edits.find(of, "a").key.kind == POD_GROUP
     assert edits.find(of, "prod/b").key.namespace == "prod"
     with pytest.raises(edits.WrongChange, match="several gangs have this name: ml/b, prod/b"):

@@ -21,7 +21,7 @@ from ...harness.builders import (
     node,
     reservation,
     single,
-    snapshot,
+    snapshot_of,
     topology,
 )
 
@@ -30,10 +30,10 @@ PAIR = gang("a").of(2, cpu=1)
 
 
 def found(*parts: Part, name: str = "a") -> GangStanding | None:
-    seen = snapshot(*NODES, *parts)
-    made = plan(seen, BestFit(), BestFit(), Budget())
-    keys = [one.key for one in seen.gangs if one.key.name == name]
-    return standing(seen, made, keys[0] if keys else GangKey(NAMESPACE, name))
+    snapshot = snapshot_of(*NODES, *parts)
+    made = plan(snapshot, BestFit(), BestFit(), Budget())
+    keys = [gang.key for gang in snapshot.gangs if gang.key.name == name]
+    return standing(snapshot, made, keys[0] if keys else GangKey(NAMESPACE, name))
 
 
 def said(*parts: Part) -> tuple[GangOutcome, str]:
@@ -45,9 +45,9 @@ def said(*parts: Part) -> tuple[GangOutcome, str]:
 def test_a_gang_in_more_domains_than_it_prefers_says_so() -> None:
     racks = [node(f"r{i}", cpu=2).labelled(rack=f"r{i}") for i in range(2)]
     wide = gang("a").of(3, cpu=1).preferring("rack")
-    seen = snapshot(*racks, topology("rack"), wide)
-    made = plan(seen, BestFit(), BestFit(), Budget())
-    answer = standing(seen, made, wide.key)
+    snapshot = snapshot_of(*racks, topology("rack"), wide)
+    made = plan(snapshot, BestFit(), BestFit(), Budget())
+    answer = standing(snapshot, made, wide.key)
     assert answer is not None
     assert answer.preference == "in 2 domains of rack; 1 was preferred"
     assert sentences.of_standing(answer).endswith(" on r1; in 2 domains of rack; 1 was preferred")

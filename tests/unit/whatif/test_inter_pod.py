@@ -7,7 +7,7 @@ from tutti.strategies.problem import Budget
 from tutti.whatif import Advice, Planner, advise, advise_all
 from tutti.whatif.results import Bottleneck, Certainty, Diagnosis, Obstacle, Placeable
 
-from ...harness.builders import NAMESPACE, Part, gang, node, peers, reservation, snapshot, term
+from ...harness.builders import NAMESPACE, Part, gang, node, peers, reservation, snapshot_of, term
 
 PLANNER = Planner(STRATEGIES["ilp"](), BestFit(), Budget())
 TWO = [node(f"n{i}", cpu=8).labelled(hostname=f"n{i}", zone=f"z{i}") for i in range(2)]
@@ -15,8 +15,8 @@ TRIED = Certainty.TRIED
 
 
 def advice(*parts: Part) -> Advice:
-    seen = snapshot(*parts)
-    found = advise(seen, PLANNER.plan(seen), GangKey(NAMESPACE, "a"), PLANNER)
+    snapshot = snapshot_of(*parts)
+    found = advise(snapshot, PLANNER.plan(snapshot), GangKey(NAMESPACE, "a"), PLANNER)
     assert found is not None
     return found
 
@@ -100,9 +100,9 @@ def test_gangs_that_rules_tell_apart_are_not_alike() -> None:
     guards = [one.hosting(f"g{one.made.name}", term("zone", peers(app="x"))) for one in TWO]
     big = [gang(name).of(1, cpu=9) for name in ("c", "d")]
     waiting = [gang(name).of(1, cpu=9).labelled(app="x") for name in ("a", "b")]
-    seen = snapshot(*guards, *big, *waiting)
-    found = advise_all(seen, PLANNER.plan(seen), PLANNER)
-    assert [(one.gang.name, [key.name for key in one.alike]) for one in found] == [
+    snapshot = snapshot_of(*guards, *big, *waiting)
+    advices = advise_all(snapshot, PLANNER.plan(snapshot), PLANNER)
+    assert [(advice.gang.name, [key.name for key in advice.alike]) for advice in advices] == [
         ("a", ["b"]),
         ("c", ["d"]),
     ]

@@ -73,7 +73,7 @@ def test_a_search_that_is_cut_says_so_and_keeps_what_it_has() -> None:
 
 def test_answers_that_turn_still_end_at_a_yes_above_a_no() -> None:
     answers = {n: LOSS[n in (4, 5, 9, 10)] for n in range(1, 12)}
-    found = first_yes(answers.__getitem__, SearchRange(1, 11, [10]))
-    assert found.number is not None
-    assert answers[found.number] is ProbeResult.STARTS
-    assert answers[found.number - 1] is ProbeResult.WAITS
+    search_result = first_yes(answers.__getitem__, SearchRange(1, 11, [10]))
+    assert search_result.number is not None
+    assert answers[search_result.number] is ProbeResult.STARTS
+    assert answers[search_result.number - 1] is ProbeResult.WAITS

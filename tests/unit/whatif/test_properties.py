@@ -52,10 +52,10 @@ def placed(plan: Plan, key: GangKey) -> int:
     return sum(len(p.assignments) for p in plan.placements if p.gang == key)
 
 
-def goal(snapshot: Snapshot, found: Advice) -> int:
+def goal(snapshot: Snapshot, advice: Advice) -> int:
     """What a gang that has started asks for; one that has not starts whole or not at all."""
-    gang = next(gang for gang in snapshot.gangs if gang.key == found.gang)
-    return found.needed if demand.count_members(gang).is_committed else 1
+    gang = next(gang for gang in snapshot.gangs if gang.key == advice.gang)
+    return advice.needed if demand.count_members(gang).is_committed else 1
 
 
 def with_nodes(snapshot: Snapshot, like: NodeName, number: int) -> Snapshot:
@@ -73,17 +73,17 @@ def _fresh(old: Node, name: str) -> Node:
 def test_the_nodes_advised_start_the_gang_and_proved_one_fewer_does_not(
     name: str, examples: int
 ) -> None:
-    def holds(snapshot: Snapshot, planner: Planner, found: Advice, said: Diagnosis) -> None:
-        if said.nodes.count:
-            like, n, least = said.nodes.like, said.nodes.count, goal(snapshot, found)
-            assert starts(with_nodes(snapshot, like, n), planner, found.gang, least)
-            if said.nodes.certainty is PROVED:
+    def holds(snapshot: Snapshot, planner: Planner, advice: Advice, diagnosis: Diagnosis) -> None:
+        if diagnosis.nodes.count:
+            like, n, least = diagnosis.nodes.like, diagnosis.nodes.count, goal(snapshot, advice)
+            assert starts(with_nodes(snapshot, like, n), planner, advice.gang, least)
+            if diagnosis.nodes.certainty is PROVED:
                 fewer = with_nodes(snapshot, like, n - 1)
-                assert not starts(fewer, planner, found.gang, least)
-        elif said.nodes.certainty is PROVED:
+                assert not starts(fewer, planner, advice.gang, least)
+        elif diagnosis.nodes.certainty is PROVED:
             for node in snapshot.nodes:
-                more = with_nodes(snapshot, node.name, found.needed + 2)
-                assert not starts(more, planner, found.gang, goal(snapshot, found))
+                more = with_nodes(snapshot, node.name, advice.needed + 2)
+                assert not starts(more, planner, advice.gang, goal(snapshot, advice))
 
     each_advice(name, examples, holds)
 
@@ -118,16 +118,16 @@ def test_the_min_member_advised_starts_the_gang_and_proved_one_more_does_not(
 def test_the_end_of_the_gangs_named_starts_the_gang_and_proved_no_single_one_does(
     name: str, examples: int
 ) -> None:
-    def holds(snapshot: Snapshot, planner: Planner, found: Advice, said: Diagnosis) -> None:
-        least = goal(snapshot, found)
-        others = [gang.key for gang in snapshot.gangs if gang.key != found.gang]
-        if said.ended.gangs:
-            ended = without(snapshot, set(said.ended.gangs))
-            assert starts(ended, planner, found.gang, least)
-        if said.ended.certainty is PROVED and len(said.ended.gangs) != 1:
-            reserved = {held.gang for held in snapshot.reservations}
+    def holds(snapshot: Snapshot, planner: Planner, advice: Advice, diagnosis: Diagnosis) -> None:
+        least = goal(snapshot, advice)
+        others = [gang.key for gang in snapshot.gangs if gang.key != advice.gang]
+        if diagnosis.ended.gangs:
+            ended = without(snapshot, set(diagnosis.ended.gangs))
+            assert starts(ended, planner, advice.gang, least)
+        if diagnosis.ended.certainty is PROVED and len(diagnosis.ended.gangs) != 1:
+            reserved = {reservation.gang for reservation in snapshot.reservations}
             for key in (key for key in others if is_bound(snapshot, key) and key not in reserved):
-                assert not starts(without(snapshot, {key}), planner, found.gang, least)
+                assert not starts(without(snapshot, {key}), planner, advice.gang, least)
 
     each_advice(name, examples, holds)
 
@@ -154,8 +154,8 @@ def without(snapshot: Snapshot, keys: set[GangKey]) -> Snapshot:
 
 @pytest.mark.parametrize(("name", "examples"), EFFORTS)
 def test_without_the_preferred_gangs_the_gang_starts(name: str, examples: int) -> None:
-    def holds(snapshot: Snapshot, planner: Planner, found: Advice, said: Diagnosis) -> None:
-        names = set(said.preferred.gangs)
+    def holds(snapshot: Snapshot, planner: Planner, advice: Advice, diagnosis: Diagnosis) -> None:
+        names = set(diagnosis.preferred.gangs)
         plan = planner.plan(snapshot)
         assert names <= {placement.gang for placement in plan.placements}
         gangs = tuple(
@@ -165,8 +165,8 @@ def test_without_the_preferred_gangs_the_gang_starts(name: str, examples: int) -
             for gang in snapshot.gangs
         )
         if names:
-            least = goal(snapshot, found)
-            assert starts(replace(snapshot, gangs=gangs), planner, found.gang, least)
+            least = goal(snapshot, advice)
+            assert starts(replace(snapshot, gangs=gangs), planner, advice.gang, least)
 
     each_advice(name, examples, holds)
 
@@ -175,14 +175,14 @@ def test_without_the_preferred_gangs_the_gang_starts(name: str, examples: int) -
 def test_what_fits_now_is_less_than_needed_and_no_more_than_fits_alone(
     name: str, examples: int
 ) -> None:
-    def holds(snapshot: Snapshot, planner: Planner, found: Advice, said: Diagnosis) -> None:
-        assert 0 <= said.beside.members <= found.needed
-        if said.alone.certainty is PROVED:
-            assert said.beside.members <= said.alone.members
-        if planner.plan(snapshot).proved and said.beside.certainty is PROVED:
-            assert said.beside.members < found.needed
-        for bottleneck in said.bottlenecks:
-            assert bottleneck.admits.members > said.beside.members
+    def holds(snapshot: Snapshot, planner: Planner, advice: Advice, diagnosis: Diagnosis) -> None:
+        assert 0 <= diagnosis.beside.members <= advice.needed
+        if diagnosis.alone.certainty is PROVED:
+            assert diagnosis.beside.members <= diagnosis.alone.members
+        if planner.plan(snapshot).proved and diagnosis.beside.certainty is PROVED:
+            assert diagnosis.beside.members < advice.needed
+        for bottleneck in diagnosis.bottlenecks:
+            assert bottleneck.admits.members > diagnosis.beside.members
 
     each_advice(name, examples, holds)
 
@@ -191,21 +191,21 @@ def test_what_fits_now_is_less_than_needed_and_no_more_than_fits_alone(
 def test_so_many_members_alone_fit_as_a_gang_needing_fewer_could_start_with(
     name: str, examples: int
 ) -> None:
-    def holds(snapshot: Snapshot, planner: Planner, found: Advice, said: Diagnosis) -> None:
-        gang = next(gang for gang in snapshot.gangs if gang.key == found.gang)
-        held = {entry.uid for one in snapshot.reservations for entry in one.entries}
+    def holds(snapshot: Snapshot, planner: Planner, advice: Advice, diagnosis: Diagnosis) -> None:
+        gang = next(gang for gang in snapshot.gangs if gang.key == advice.gang)
+        held = {entry.uid for reservation in snapshot.reservations for entry in reservation.entries}
         others = tuple(one if one is gang else quiet(one, held) for one in snapshot.gangs)
         alone = replace(snapshot, gangs=others)
-        for least in range(1, found.needed + 1):
+        for least in range(1, advice.needed + 1):
             asked = replace(gang, min_member=least, roles=())
             smaller = replace(
                 alone, gangs=tuple(asked if g.key == gang.key else g for g in alone.gangs)
             )
             fits = starts(smaller, planner, gang.key, 1)
             is_started = demand.count_members(gang).is_committed
-            if fits and not gang.roles and not is_started and said.alone.certainty is PROVED:
-                assert least <= said.alone.members
-            if least <= said.alone.members and not is_started and planner.plan(smaller).proved:
+            if fits and not gang.roles and not is_started and diagnosis.alone.certainty is PROVED:
+                assert least <= diagnosis.alone.members
+            if least <= diagnosis.alone.members and not is_started and planner.plan(smaller).proved:
                 assert fits
 
     each_advice(name, examples, holds)
@@ -222,9 +222,9 @@ def test_advice_is_the_same_whatever_the_order_of_the_input() -> None:
 
     @settings(max_examples=40, deadline=None, suppress_health_check=QUIETLY, database=None)
     @given(generators.snapshots(), st.data())
-    def tried(one: Snapshot, chance: st.DataObject) -> None:
-        other = chance.draw(generators.shuffled(one))
-        assert advise_all(one, planner.plan(one), planner) == advise_all(
+    def tried(snapshot: Snapshot, chance: st.DataObject) -> None:
+        other = chance.draw(generators.shuffled(snapshot))
+        assert advise_all(snapshot, planner.plan(snapshot), planner) == advise_all(
             other, planner.plan(other), planner
         )
 
@@ -238,14 +238,14 @@ def test_every_waiting_gang_is_in_one_advice_and_each_has_words() -> None:
     @given(generators.snapshots())
     def tried(snapshot: Snapshot) -> None:
         plan = planner.plan(snapshot)
-        found = advise_all(snapshot, plan, planner)
-        named = [key for one in found for key in (one.gang, *one.alike)]
+        advices = advise_all(snapshot, plan, planner)
+        named = [key for advice in advices for key in (advice.gang, *advice.alike)]
         assert sorted(named) == sorted(rejection.gang for rejection in plan.rejections)
         asking = wants(snapshot, named)
-        for one in found:
-            assert (one.diagnosis is not None) == (one.gang in asking)
-            lines = sentences.of_advice(one)
-            assert lines[0] == f"{one.gang} waits: {one.reason}"
-            assert len(lines) > 2 or one.diagnosis is None
+        for advice in advices:
+            assert (advice.diagnosis is not None) == (advice.gang in asking)
+            lines = sentences.of_advice(advice)
+            assert lines[0] == f"{advice.gang} waits: {advice.reason}"
+            assert len(lines) > 2 or advice.diagnosis is None
 
     tried()

@@ -25,9 +25,9 @@ CLUSTER = Snapshot(0.0, queues=(Queue("ml", Uid("m-1")), VISION, Queue("vision.o
 
 
 def after(words: str, of: Snapshot = CLUSTER, name: str = "vision") -> Queue:
-    made = changed(of, words)
-    assert [queue.name for queue in made.queues] == [queue.name for queue in of.queues]
-    return next(queue for queue in made.queues if queue.name == name)
+    snapshot = changed(of, words)
+    assert [queue.name for queue in snapshot.queues] == [queue.name for queue in of.queues]
+    return next(queue for queue in snapshot.queues if queue.name == name)
 
 
 @pytest.mark.parametrize(
@@ -110,5 +110,5 @@ def test_a_queue_is_added_or_takes_the_place_of_its_namesake() -> None:
 
 
 def test_changes_of_queues_are_made_with_those_of_the_rest() -> None:
-    made = change(CLUSTER, Changes(queues=["vision.weight=3", "ml.weight=2"]))
-    assert [queue.weight for queue in made.queues] == [2, 3, 1]
+    snapshot = change(CLUSTER, Changes(queues=["vision.weight=3", "ml.weight=2"]))
+    assert [queue.weight for queue in snapshot.queues] == [2, 3, 1]

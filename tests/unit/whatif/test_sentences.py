@@ -45,10 +45,10 @@ def keys(number: int) -> tuple[GangKey, ...]:
 
 
 def lines(said: Diagnosis | None = EIGHT_GPUS, alike: int = 0) -> list[str]:
-    found = Advice(
+    advice = Advice(
         GangKey("ml", "a"), 8, Reason.NOT_ENOUGH_ROOM, "short 2", said, alike=keys(alike)
     )
-    return [line.strip() for line in sentences.of_advice(found)]
+    return [line.strip() for line in sentences.of_advice(advice)]
 
 
 def change(**changes: object) -> str:

@@ -119,7 +119,7 @@ def _trainer(wiring: Wiring, name: str) -> Component:
 
 
 def _lws(wiring: Wiring, name: str) -> Component:
-    made = configured(
+    component = configured(
         wiring,
         name,
         "config.lws.x-k8s.io/v1alpha1",
@@ -128,7 +128,7 @@ def _lws(wiring: Wiring, name: str) -> Component:
     )
     # Its readiness does not wait for its webhooks; a webhook answers 200 to an empty request.
     path = "validate-leaderworkerset-x-k8s-io-v1-leaderworkerset"
-    return replace(made, health=f"https://{wiring.address(webhooks_of(name))}/{path}")
+    return replace(component, health=f"https://{wiring.address(webhooks_of(name))}/{path}")
 
 
 def _kueue(wiring: Wiring, name: str) -> Component:

@@ -9,14 +9,14 @@ from tutti.model.decisions import Plan
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 
-from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot
+from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot_of
 
 DEVICE = "example.com/nic-bandwidth"
 
 
-def with_device(made: NodeBuilder, amount: int, used: int = 0) -> NodeBuilder:
-    offered = made.made.allocatable + Resources.of({DEVICE: amount})
-    return made.but(allocatable=offered, used=Resources.of({DEVICE: used}))
+def with_device(node: NodeBuilder, amount: int, used: int = 0) -> NodeBuilder:
+    offered = node.made.allocatable + Resources.of({DEVICE: amount})
+    return node.but(allocatable=offered, used=Resources.of({DEVICE: used}))
 
 
 def asking(name: str, amount: int) -> GangBuilder:
@@ -36,8 +36,10 @@ def asking(name: str, amount: int) -> GangBuilder:
     ],
 )
 def test_a_cell_stands_for_more_where_a_node_has_many(largest: int, unit: str, slots: int) -> None:
-    seen = snapshot(with_device(node("n1"), largest), with_device(node("n2"), 1), asking("a", 1))
-    picture = drawn(seen, Plan())
+    snapshot = snapshot_of(
+        with_device(node("n1"), largest), with_device(node("n2"), 1), asking("a", 1)
+    )
+    picture = drawn(snapshot, Plan())
     assert picture.unit == unit
     assert picture.nodes[0].slots == slots
 
@@ -58,13 +60,13 @@ def test_no_node_has_more_cells_than_a_line_has_room_for(
         for i, (amount, place) in enumerate(members)
         if place < len(nodes)
     ]
-    picture = drawn(snapshot(*rows, *bound, asking("waiting", 1)), Plan())
+    picture = drawn(snapshot_of(*rows, *bound, asking("waiting", 1)), Plan())
     for row in picture.nodes:
         assert row.slots <= MOST_DEVICES
         assert all(block.slots <= MOST_DEVICES for block in row.blocks)
 
 
 def test_where_no_device_is_asked_for_cpus_are_drawn() -> None:
-    seen = snapshot(node("n1", cpu=64), node("n2", cpu=1), gang("a").of(1, cpu=1))
-    picture = drawn(seen, Plan())
+    snapshot = snapshot_of(node("n1", cpu=64), node("n2", cpu=1), gang("a").of(1, cpu=1))
+    picture = drawn(snapshot, Plan())
     assert (picture.unit, [row.slots for row in picture.nodes]) == ("× 4 CPU", [16])  # noqa: RUF001

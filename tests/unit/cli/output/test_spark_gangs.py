@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tutti import cli, dump
 from tutti.model.decisions import Policy
 
-from ....harness.builders import Part, gang, node, snapshot
+from ....harness.builders import Part, gang, node, snapshot_of
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "spark.md"
@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(*words: object, parts: tuple[Part, ...] = ()) -> Result:
-    text = dump.write(snapshot(*parts), SETUP)
+    text = dump.write(snapshot_of(*parts), SETUP)
     given = ["plan", "-f", "-", *map(str, words)]
     return CliRunner().invoke(cli.main, given, input=text, catch_exceptions=False)
 
@@ -179,8 +179,8 @@ def test_the_page_shows_what_the_command_says(
     line: str, output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    said = CliRunner().invoke(cli.main, line.split(), prog_name="tutti")
-    assert said.output == output
+    result = CliRunner().invoke(cli.main, line.split(), prog_name="tutti")
+    assert result.output == output
 
 
 def test_the_page_has_an_answer_and_a_refusal() -> None:

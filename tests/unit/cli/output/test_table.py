@@ -75,5 +75,5 @@ def test_cells_and_titles_are_no_markup(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_gap_is_that_of_the_highest_priority_without_a_proof(
     levels: tuple[Level, ...], words: str
 ) -> None:
-    made = Plan(proved=False, shortfall="why", levels=levels)
-    assert table.summary((), made) == f"0 gangs would start, 0 would wait; {words}"
+    plan = Plan(proved=False, shortfall="why", levels=levels)
+    assert table.summary((), plan) == f"0 gangs would start, 0 would wait; {words}"

@@ -152,9 +152,9 @@ def test_binding_gates_and_deletion_are_seen() -> None:
 
 def test_gates_are_kept_by_name_until_there_are_none() -> None:
     two = [{"name": "example.com/quota"}, {"name": "another.io/hold"}]
-    held = decode_member(pod({"schedulingGates": two}))
-    assert held.gates == ("another.io/hold", "example.com/quota")
-    assert not held.is_waiting
+    member = decode_member(pod({"schedulingGates": two}))
+    assert member.gates == ("another.io/hold", "example.com/quota")
+    assert not member.is_waiting
     freed = decode_member(pod({"schedulingGates": []}))
     assert freed.gates == ()
     assert freed.is_waiting
@@ -282,17 +282,17 @@ def templated(template: Mapping[str, Any], **spec: object) -> GangObject:
 
 
 def test_a_template_is_read_as_the_pod_that_will_be_made_of_it() -> None:
-    made = templated(TEMPLATE)
-    (role,) = made.roles
+    gang_object = templated(TEMPLATE)
+    (role,) = gang_object.roles
     assert role.template is not None
     pod = {
         "metadata": {
             "name": "p",
-            "namespace": made.key.namespace,
+            "namespace": gang_object.key.namespace,
             "uid": "u",
             "labels": {
                 "app": "x",
-                "tutti.dev/pod-group": made.key.name,
+                "tutti.dev/pod-group": gang_object.key.name,
                 "tutti.dev/role": "worker",
             },
         },
@@ -304,8 +304,8 @@ def test_a_template_is_read_as_the_pod_that_will_be_made_of_it() -> None:
     member = decode_member(wire.parse_one(pod, wire.Pod))
     assert (role.template.shape, role.template.labels) == (member.shape, member.labels)
     assert [len(one.peers.selector or ()) for one in member.shape.rules.spread] == [3]
-    assert made.absent_seconds == 600.0
-    assert made.owner_pod == ""
+    assert gang_object.absent_seconds == 600.0
+    assert gang_object.owner_pod == ""
 
 
 def test_for_how_long_absent_members_are_awaited_and_who_makes_them() -> None:
@@ -313,9 +313,9 @@ def test_for_how_long_absent_members_are_awaited_and_who_makes_them() -> None:
     owned = GROUP["metadata"] | {"ownerReferences": [{"kind": "Job", "name": "j"}]}
     assert decode_group(wire.parse_one(GROUP | {"metadata": owned}, PodGroup)).owner_pod == ""
     owned = owned | {"ownerReferences": [{"kind": "Pod", "name": "driver"}]}
-    made = decode_group(wire.parse_one(GROUP | {"metadata": owned}, PodGroup))
-    assert made.owner_pod == "driver"
-    assert Gang.of(made, ()).owner_pod == "driver"
+    gang_object = decode_group(wire.parse_one(GROUP | {"metadata": owned}, PodGroup))
+    assert gang_object.owner_pod == "driver"
+    assert Gang.of(gang_object, ()).owner_pod == "driver"
 
 
 def test_a_template_whose_amounts_cannot_be_read_is_not_guessed() -> None:
@@ -334,9 +334,9 @@ def test_a_template_whose_amounts_cannot_be_read_is_not_guessed() -> None:
 def test_a_template_with_a_selector_that_cannot_be_read_is_none(selector: object) -> None:
     term = {"topologyKey": "zone", "labelSelector": selector}
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    made = templated({"resources": {"cpu": "1"}, "affinity": {"podAffinity": terms}})
+    gang_object = templated({"resources": {"cpu": "1"}, "affinity": {"podAffinity": terms}})
     unreadable = ("a malformed spec.affinity.podAffinity",)
-    assert made.roles == (Role("worker", 2, unreadable=unreadable),)
+    assert gang_object.roles == (Role("worker", 2, unreadable=unreadable),)
 
 
 @pytest.mark.parametrize(("said", "meant"), [(None, None), (8, 8), (1, 2), (-1, 2)])
@@ -541,11 +541,11 @@ def test_whatever_stands_in_a_field_raises_nothing_but_a_broken_object(
     raw = json.dumps({"items": [merged(POD, change), POD]}).encode()
     page = wire.parse_page(raw, wire.Pod)
     assert len(page.items) + len(page.broken) == 2
-    for one in page.items:
+    for item in page.items:
         with suppress(BadObject):
-            decode_member(one)
+            decode_member(item)
         with suppress(BadObject):
-            decode_occupant(one)
+            decode_occupant(item)
 
 
 def test_a_priority_class_is_read() -> None:
@@ -564,10 +564,10 @@ def test_a_namespace_is_read_with_its_labels() -> None:
 
 
 def test_a_gang_is_a_pod_group_with_its_pods_and_the_value_of_its_class() -> None:
-    made = group(minMember=2, priorityClassName="high")
-    assert made.priority_class == "high"
-    gang = Gang.of(made, (), class_value=7)
-    assert (gang.key, gang.uid, gang.min_member) == (GangKey("ml", "train"), made.uid, 2)
+    gang_object = group(minMember=2, priorityClassName="high")
+    assert gang_object.priority_class == "high"
+    gang = Gang.of(gang_object, (), class_value=7)
+    assert (gang.key, gang.uid, gang.min_member) == (GangKey("ml", "train"), gang_object.uid, 2)
     assert (gang.priority_class, gang.priority) == ("high", 7)
     assert Gang.of(group(minMember=2), ()).priority == 0
 
@@ -582,8 +582,8 @@ def test_a_gang_is_a_pod_group_with_its_pods_and_the_value_of_its_class() -> Non
     ],
 )
 def test_only_who_says_so_is_given_up(said: str | None, meant: OnTimeout) -> None:
-    made = group(minMember=1, scheduleTimeoutSeconds=60, onTimeout=said)
-    assert (made.timeout_seconds, made.on_timeout) == (60, meant)
-    gang = Gang.of(made, ())
+    gang_object = group(minMember=1, scheduleTimeoutSeconds=60, onTimeout=said)
+    assert (gang_object.timeout_seconds, gang_object.on_timeout) == (60, meant)
+    gang = Gang.of(gang_object, ())
     assert (gang.timeout_seconds, gang.on_timeout) == (60, meant)
     assert group(minMember=1).timeout_seconds is None

@@ -190,7 +190,7 @@ def test_a_reservation_with_the_record_of_a_start_has_no_owner() -> None:
     assert "ownerReferences" not in encode.reservation(recorded)["metadata"]
 
 
-def test_only_a_reservation_with_a_record_is_filled_anew() -> None:
+def test_only_a_reservation_with_a_record_is_filled_again() -> None:
     bare = builders.reservation(builders.gang("a").of(1), at=60.0)
     assert encode.amendment(bare)["spec"] == {"placement": []}
     recorded = replace(bare, record=QueueRecord("vision", Uid("q"), 0.0))
@@ -228,7 +228,7 @@ def test_a_claim_is_read_back_as_it_was_written() -> None:
 
 
 def test_victims_of_an_earlier_placement_count_for_nothing() -> None:
-    """An older version that uses the Reservation anew leaves the field as it is."""
+    """An older version that uses the Reservation again leaves the field as it is."""
     assert read_back({"reservedAt": "1970-01-01T00:02:00Z"}).victims is None
     assert read_back({"placement": []}).victims is None
     assert read_back({"claim": None}).victims is None

@@ -77,17 +77,17 @@ def test_a_pod_that_asks_for_nothing_has_no_rules() -> None:
 
 def test_equal_rules_labels_and_pairs_are_the_same_object() -> None:
     backwards = apart({"topologyKey": "a"}, {"topologyKey": "b"}, {"topologyKey": "b"})
-    one = decode_member(pod(apart({"topologyKey": "b"}, {"topologyKey": "a"})))
+    member = decode_member(pod(apart({"topologyKey": "b"}, {"topologyKey": "a"})))
     other = decode_member(pod(backwards, uid="u2"))
-    assert one.shape is other.shape
-    assert one.labels is other.labels
+    assert member.shape is other.shape
+    assert member.labels is other.labels
     more = decode_member(pod(labels={"app": "t", "one": "more"}))
-    assert more.labels[0] is one.labels[0]
+    assert more.labels[0] is member.labels[0]
     bound = [decode_occupant(pod({**backwards, "nodeName": n}, uid=n)) for n in "xy"]
     assert bound[0] is not None
     assert bound[1] is not None
     assert bound[0].anti_affinity is bound[1].anti_affinity
-    assert bound[0].labels is one.labels
+    assert bound[0].labels is member.labels
 
 
 SPACES: dict[str, tuple[Json, tuple[tuple[str, ...], Any]]] = {
@@ -151,8 +151,8 @@ def test_whom_a_selector_selects(selector: Any, want: tuple[Requirement, ...] | 
 def test_what_the_api_server_merged_is_not_merged_again() -> None:
     # Its labels have changed since; kube-scheduler goes by the selector alone.
     merged = expressions(("app", "In", ["before"]), ("role", "NotIn", ["x"]))
-    found = term(labelSelector=merged, matchLabelKeys=["app"], mismatchLabelKeys=["role"])
-    assert found.peers.selector == (
+    affinity_term = term(labelSelector=merged, matchLabelKeys=["app"], mismatchLabelKeys=["role"])
+    assert affinity_term.peers.selector == (
         Requirement("app", "In", ("before",)),
         Requirement("role", "NotIn", ("x",)),
     )

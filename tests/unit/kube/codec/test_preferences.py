@@ -105,4 +105,4 @@ def test_whoever_is_there_draws_others_by_what_it_prefers_and_by_what_it_require
         WeightedAffinityTerm(AffinityTerm("zone", PEERS), 8),
     )
     ours = decode_member(pod(spec)).shape
-    assert sum(one.weight for one in ours.scored_terms if one.term.topology == "zone") == 8
+    assert sum(term.weight for term in ours.scored_terms if term.term.topology == "zone") == 8

@@ -60,31 +60,31 @@ def test_a_queue_that_says_nothing_is_below_the_root_and_nobody_uses_it() -> Non
 
 
 def test_an_empty_selector_selects_every_namespace() -> None:
-    made = read({"namespaces": {}, "defaultFor": {}})
-    assert (made.namespaces, made.default_for) == ((), ())
+    queue = read({"namespaces": {}, "defaultFor": {}})
+    assert (queue.namespaces, queue.default_for) == ((), ())
 
 
 @pytest.mark.parametrize("quantity", ["0.9", "999m", "999999999n"])
 def test_a_quota_is_rounded_down(quantity: str) -> None:
     """A limit of less than one GPU starts nobody who requests one."""
     entry = {"name": GPU, "guaranteed": quantity, "limit": quantity}
-    made = read({"resources": [entry]})
-    assert (made.guaranteed, made.limits, made.unreadable) == (((GPU, 0),), ((GPU, 0),), ())
+    queue = read({"resources": [entry]})
+    assert (queue.guaranteed, queue.limits, queue.unreadable) == (((GPU, 0),), ((GPU, 0),), ())
 
 
 @pytest.mark.parametrize("quantity", ["-1", "many", "", True, [], {"a": 1}, -1])
 def test_an_amount_that_cannot_be_read_is_nothing_and_is_named(quantity: Any) -> None:
     entry = {"name": GPU, "guaranteed": quantity, "limit": quantity}
-    made = read({"resources": [entry]})
-    assert (made.guaranteed, made.limits) == (((GPU, 0),), ((GPU, 0),))
+    queue = read({"resources": [entry]})
+    assert (queue.guaranteed, queue.limits) == (((GPU, 0),), ((GPU, 0),))
     fields = (f"spec.resources[{GPU}].guaranteed", f"spec.resources[{GPU}].limit")
-    assert made.unreadable == fields
+    assert queue.unreadable == fields
 
 
 def test_a_port_is_no_resource() -> None:
-    made = read({"resources": [{"name": "port:80/TCP", "limit": 1}]})
-    assert made.limits == (("port:80/TCP", 0),)
-    assert made.unreadable == ("spec.resources[port:80/TCP].limit",)
+    queue = read({"resources": [{"name": "port:80/TCP", "limit": 1}]})
+    assert queue.limits == (("port:80/TCP", 0),)
+    assert queue.unreadable == ("spec.resources[port:80/TCP].limit",)
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ def test_a_port_is_no_resource() -> None:
     ],
 )
 def test_a_selector_that_cannot_be_read_selects_no_namespace(selector: Any) -> None:
-    made = read({"namespaces": selector, "defaultFor": selector})
-    assert (made.namespaces, made.default_for) == (None, None)
-    assert made.unreadable == ("spec.defaultFor", "spec.namespaces")
+    queue = read({"namespaces": selector, "defaultFor": selector})
+    assert (queue.namespaces, queue.default_for) == (None, None)
+    assert queue.unreadable == ("spec.defaultFor", "spec.namespaces")
 
 
 def test_a_word_of_a_later_version_stops_the_queue_and_keeps_its_quotas() -> None:
-    made = read({"stop": "Freeze", "mode": "Dry", "preemption": "Everything"})
-    assert (made.stop, made.mode) == (Stop.HOLD, QueueMode.ACTIVE)
-    assert made.preemption is Preemption.OFF
+    queue = read({"stop": "Freeze", "mode": "Dry", "preemption": "Everything"})
+    assert (queue.stop, queue.mode) == (Stop.HOLD, QueueMode.ACTIVE)
+    assert queue.preemption is Preemption.OFF
 
 
 @pytest.mark.parametrize("weight", [0, -5])
@@ -149,8 +149,8 @@ ENTRIES = st.fixed_dictionaries(
 def test_whatever_stands_in_a_queue_is_read_or_refused(spec: Any) -> None:
     """And what is read is what a dump of it says."""
     try:
-        made = read(spec)
+        queue = read(spec)
     except BadObject:
         return
-    again = json.dumps(encode_queue(made, 0.0))
-    assert decode_queue(wire.parse_one(again, wire.Queue)).queue == made
+    again = json.dumps(encode_queue(queue, 0.0))
+    assert decode_queue(wire.parse_one(again, wire.Queue)).queue == queue

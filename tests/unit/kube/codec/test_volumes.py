@@ -172,16 +172,16 @@ def mounting(*sources: Any) -> dict[str, Any]:
 
 def test_a_pod_names_its_claims() -> None:
     named = [{"claimName": "b"}, {"claimName": "a", "readOnly": True}, {"claimName": "b"}]
-    found = decode_member(pod(mounting(*named)))
-    assert (found.claims, found.unsupported_fields) == (("a", "b"), ())
+    member = decode_member(pod(mounting(*named)))
+    assert (member.claims, member.unsupported_fields) == (("a", "b"), ())
     assert decode_member(pod(mounting())).claims == ()
     assert decode_member(pod({"volumes": []})).claims == ()
 
 
 @pytest.mark.parametrize("source", [{}, {"claimName": ""}, {"claimName": 7}, "data"])
 def test_a_claim_without_a_name_is_not_understood(source: Any) -> None:
-    found = decode_member(pod(mounting(source)))
-    assert (found.claims, found.unsupported_fields) == (
+    member = decode_member(pod(mounting(source)))
+    assert (member.claims, member.unsupported_fields) == (
         (),
         ("spec.volumes[].persistentVolumeClaim",),
     )

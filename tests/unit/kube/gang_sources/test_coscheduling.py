@@ -34,10 +34,16 @@ def group(**spec: Any) -> PodGroup:
 
 
 def test_a_pod_group_declares_a_gang() -> None:
-    found = decode_group(group(minMember=3, scheduleTimeoutSeconds=60, minResources={"cpu": "6"}))
-    assert (found.key, found.uid, found.generation) == (KEY, "u", 2)
-    assert (found.min_member, found.timeout_seconds, found.version) == (3, 60, "7")
-    assert not found.status  # their controller's own
+    gang_object = decode_group(
+        group(minMember=3, scheduleTimeoutSeconds=60, minResources={"cpu": "6"})
+    )
+    assert (gang_object.key, gang_object.uid, gang_object.generation) == (KEY, "u", 2)
+    assert (gang_object.min_member, gang_object.timeout_seconds, gang_object.version) == (
+        3,
+        60,
+        "7",
+    )
+    assert not gang_object.status  # their controller's own
 
 
 @pytest.mark.parametrize("spec", [{}, {"minMember": 0}, {"minMember": -5}])

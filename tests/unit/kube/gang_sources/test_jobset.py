@@ -80,10 +80,10 @@ def test_jobs_that_wait_until_others_are_ready_are_extras_of_the_same_stage(foun
 
 
 def test_what_comes_after_a_later_stage_is_in_it() -> None:
-    found = decode_set(
+    gang_object = decode_set(
         jobset(job("first", 1), job("node", 2, first="Complete"), job("last", 1, node="Ready"))
     )
-    assert found.stages == ((Role("first", 1),), (Role("last", 0), Role("node", 2)))
+    assert gang_object.stages == ((Role("first", 1),), (Role("last", 0), Role("node", 2)))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_what_comes_after_a_later_stage_is_in_it() -> None:
 )
 def test_pods_are_counted_as_jobs_make_them(spec: dict[str, Any], pods: int) -> None:
     body = {"name": "work", "template": {"spec": spec}}
-    found = decode_set(jobset(body))
-    assert (found.roles, found.min_member) == ((Role("work", pods),), max(1, pods))
+    gang_object = decode_set(jobset(body))
+    assert (gang_object.roles, gang_object.min_member) == ((Role("work", pods),), max(1, pods))
 
 
 def test_odd_sets_are_read_all_the_same() -> None:

@@ -36,11 +36,22 @@ def group(*, status: object = None, **spec: Any) -> GangObject:
 
 
 def test_a_pod_group_of_the_gang_policy_declares_a_gang() -> None:
-    found = group(priority=5, priorityClassName="high", disruptionMode={"all": {}}, novel={"x": 1})
-    assert (found.key, found.uid, found.generation, found.version) == (KEY, "u", 2, "7")
-    assert (found.min_member, found.priority_value, found.priority_class) == (3, 5, "")
-    assert (found.is_one_by_one, found.unsupported_fields) == (False, ())
-    assert found.needs_equal_members
+    gang_object = group(
+        priority=5, priorityClassName="high", disruptionMode={"all": {}}, novel={"x": 1}
+    )
+    assert (gang_object.key, gang_object.uid, gang_object.generation, gang_object.version) == (
+        KEY,
+        "u",
+        2,
+        "7",
+    )
+    assert (gang_object.min_member, gang_object.priority_value, gang_object.priority_class) == (
+        3,
+        5,
+        "",
+    )
+    assert (gang_object.is_one_by_one, gang_object.unsupported_fields) == (False, ())
+    assert gang_object.needs_equal_members
 
 
 def test_the_pods_of_a_group_of_the_basic_policy_start_one_by_one() -> None:
@@ -86,8 +97,11 @@ def test_the_pods_of_a_basic_group_wait_for_what_is_not_modelled(
     spec: dict[str, Any], field: str
 ) -> None:
     """One by one they would start anywhere."""
-    found = group(schedulingPolicy={"basic": {}}, **spec)
-    assert (found.is_one_by_one, found.unsupported_fields) == (False, (f"spec.{field}",))
+    gang_object = group(schedulingPolicy={"basic": {}}, **spec)
+    assert (gang_object.is_one_by_one, gang_object.unsupported_fields) == (
+        False,
+        (f"spec.{field}",),
+    )
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def test_it_needs_the_workers_that_kuberay_makes(worker_group: dict[str, Any], n
 
 
 def test_with_the_autoscaler_it_needs_the_minimum_of_each_worker_group() -> None:
-    found = decode_cluster(cluster(group(replicas=3), enableInTreeAutoscaling=True))
-    assert found.roles == (Role("headgroup", 1), Role("small", 1))
+    gang_object = decode_cluster(cluster(group(replicas=3), enableInTreeAutoscaling=True))
+    assert gang_object.roles == (Role("headgroup", 1), Role("small", 1))
     assert decode_cluster(cluster(group(), enableInTreeAutoscaling=None)).min_member == 3
 
 
@@ -70,9 +70,9 @@ def test_a_cluster_without_workers_is_a_gang_of_its_head() -> None:
 
 
 def test_more_worker_groups_than_can_be_counted_are_named() -> None:
-    found = decode_cluster(cluster(*(group(f"g{i}") for i in range(100))))
-    assert found.unsupported_fields == ("more than 99 worker groups",)
-    assert len(found.roles) == 100
+    gang_object = decode_cluster(cluster(*(group(f"g{i}") for i in range(100))))
+    assert gang_object.unsupported_fields == ("more than 99 worker groups",)
+    assert len(gang_object.roles) == 100
 
 
 @pytest.mark.parametrize(

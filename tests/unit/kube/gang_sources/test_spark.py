@@ -54,9 +54,9 @@ def test_application_and_role_follow_from_labels(
     labels: dict[str, str], role: str, app: str | None
 ) -> None:
     """A pod that names a PodGroup joins that one, and no other by itself."""
-    found = decode_member(pod(labels))
-    assert (found.role, found.spark and found.spark.app) == (role, app)
-    assert found.group == labels.get("tutti.dev/pod-group", "")
+    member = decode_member(pod(labels))
+    assert (member.role, member.spark and member.spark.app) == (role, app)
+    assert member.group == labels.get("tutti.dev/pod-group", "")
 
 
 def test_a_driver_says_where_its_properties_are() -> None:
@@ -160,6 +160,6 @@ def test_labels_by_which_a_pod_joins_are_added_where_it_has_none(
     full = joining(labels, "spark-1", "executor")
     assert full == {**labels, **added}
     assert joining(full, "spark-1", "executor") == full
-    found = decode_member(pod(dict(full)))
-    assert found.role == "executor"
-    assert "spark-1" in (found.group, found.spark and found.spark.app)
+    member = decode_member(pod(dict(full)))
+    assert member.role == "executor"
+    assert "spark-1" in (member.group, member.spark and member.spark.app)

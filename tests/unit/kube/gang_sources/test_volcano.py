@@ -336,7 +336,7 @@ def test_a_gang_that_waits_says_why_and_one_that_is_whole_says_so() -> None:
         "transitionID": "2",
     }
     whole = status_of(outcome(seen=3, bound=3, running=1), waiting, NOW, keep_sentences=False)
-    assert [(one["type"], one["status"]) for one in whole["conditions"]] == [
+    assert [(condition["type"], condition["status"]) for condition in whole["conditions"]] == [
         ("Unschedulable", "True"),
         ("Scheduled", "True"),
     ]
@@ -357,7 +357,7 @@ def test_what_stands_there_stays_as_it_is() -> None:
 @pytest.mark.parametrize("conditions", [None, "odd", ["odd", 3], {}])
 def test_odd_conditions_are_put_right(conditions: object) -> None:
     found = status_of(outcome(seen=3), {"conditions": conditions}, NOW, keep_sentences=False)
-    assert [one["type"] for one in found["conditions"]] == ["Unschedulable"]
+    assert [condition["type"] for condition in found["conditions"]] == ["Unschedulable"]
 
 
 def test_a_job_without_pods_says_which_of_its_fields_keeps_it() -> None:

@@ -4,11 +4,11 @@ from tutti.gang import demand
 from tutti.planning.compile import capacity, grids
 from tutti.planning.compile.capacity import Fit, FitByShape
 
-from ....harness.builders import gang, node, shape, snapshot
+from ....harness.builders import gang, node, shape, snapshot_of
 
 
 def test_equal_shapes_are_counted_once_whichever_object_each_is() -> None:
-    cluster = snapshot(node("n1", cpu=8), node("n2", cpu=3))
+    cluster = snapshot_of(node("n1", cpu=8), node("n2", cpu=3))
     one, other = shape(cpu=2), shape(cpu=2)
     grid = grids.grid(cluster, [one])
     rooms = FitByShape(grid, grid.free)
@@ -19,7 +19,7 @@ def test_equal_shapes_are_counted_once_whichever_object_each_is() -> None:
 
 
 def test_only_a_gang_that_needs_more_members_than_fit_is_short_of_room() -> None:
-    cluster = snapshot(node("n1", cpu=8), gang("a").of(4, cpu=2), gang("b").of(5, cpu=2))
+    cluster = snapshot_of(node("n1", cpu=8), gang("a").of(4, cpu=2), gang("b").of(5, cpu=2))
     requests = [demand.start_request(demand.count_members(one)) for one in cluster.gangs]
     fits, exceeds = [request for request in requests if request is not None]
     grid = grids.grid(cluster, [m.shape for one in cluster.gangs for m in one.members])

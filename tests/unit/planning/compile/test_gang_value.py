@@ -17,22 +17,22 @@ from tutti.model.shapes import Shape
 from tutti.planning.compile import gang_value, grids
 from tutti.planning.compile.gang_value import AGE_STEPS, MOST_WEIGHT, SHARE_SCALE
 
-from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot
+from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot_of
 
 HOURS = 3600.0
 
 
-def worth(made: GangBuilder, *nodes: NodeBuilder, policy: Policy, now: float = 0.0) -> int:
-    seen = snapshot(made, *nodes)
-    base = grids.grid(seen, (m.shape for g in seen.gangs for m in g.members))
-    want = demand.start_request(demand.count_members(made.made))
+def worth(gang: GangBuilder, *nodes: NodeBuilder, policy: Policy, now: float = 0.0) -> int:
+    snapshot = snapshot_of(gang, *nodes)
+    base = grids.grid(snapshot, (m.shape for g in snapshot.gangs for m in g.members))
+    want = demand.start_request(demand.count_members(gang.made))
     assert want is not None
     return gang_value.worths(base, [want], policy, now)[0]
 
 
-def share(made: GangBuilder, *nodes: NodeBuilder) -> int:
+def share(gang: GangBuilder, *nodes: NodeBuilder) -> int:
     """The share of a gang that is new."""
-    return worth(made, *nodes, policy=Policy()) // AGE_STEPS
+    return worth(gang, *nodes, policy=Policy()) // AGE_STEPS
 
 
 def test_a_gangs_value_is_its_largest_share_of_any_resource() -> None:
@@ -53,10 +53,10 @@ def test_a_host_port_makes_no_gang_larger() -> None:
 GI = 2**30
 
 
-def exact(made: GangBuilder, *nodes: NodeBuilder) -> Fraction:
+def exact(gang: GangBuilder, *nodes: NodeBuilder) -> Fraction:
     """The largest share of a resource's total, worked out without the planner."""
-    asked = Counter({"pods": len(made.made.members)})
-    for member in made.made.members:
+    asked = Counter({"pods": len(gang.made.members)})
+    for member in gang.made.members:
         asked.update(dict(member.shape.requests.amounts))
     totals = Counter[str]()
     for one in nodes:
@@ -64,10 +64,10 @@ def exact(made: GangBuilder, *nodes: NodeBuilder) -> Fraction:
     return max(Fraction(n, totals[name]) for name, n in asked.items() if totals[name])
 
 
-def values(made: Sequence[GangBuilder], *nodes: NodeBuilder) -> list[int]:
-    seen = snapshot(*made, *nodes)
-    base = grids.grid(seen, (m.shape for g in seen.gangs for m in g.members))
-    wants = [demand.start_request(demand.count_members(one.made)) for one in made]
+def values(gangs: Sequence[GangBuilder], *nodes: NodeBuilder) -> list[int]:
+    snapshot = snapshot_of(*gangs, *nodes)
+    base = grids.grid(snapshot, (m.shape for g in snapshot.gangs for m in g.members))
+    wants = [demand.start_request(demand.count_members(gang.made)) for gang in gangs]
     return list(gang_value.worths(base, [want for want in wants if want], Policy(), 0.0))
 
 

@@ -26,7 +26,7 @@ from ....harness.builders import (
     reservation,
     resources,
     shape,
-    snapshot,
+    snapshot_of,
 )
 from ....harness.builders import Part as Piece
 
@@ -40,13 +40,13 @@ def want_of(of: GangBuilder) -> PlacementRequest:
 
 
 def grid_of(*pieces: Piece) -> Grid:
-    made = snapshot(*pieces)
-    return grids.grid(made, (m.shape for g in made.gangs for m in g.members))
+    snapshot = snapshot_of(*pieces)
+    return grids.grid(snapshot, (m.shape for g in snapshot.gangs for m in g.members))
 
 
 def row(base: Grid, name: str) -> dict[str, int]:
     """A node's free room by resource."""
-    index = [each.name for each in base.nodes].index(NodeName(name))
+    index = [node.name for node in base.nodes].index(NodeName(name))
     return dict(zip(base.resources, base.free[index].tolist(), strict=True))
 
 
@@ -131,10 +131,10 @@ def test_room_that_gangs_give_back_is_exact_for_large_amounts() -> None:
         gang("a").of(1).each(shape=Shape(Resources.of({"x": 2**51})), node=N1, phase=Phase.RUNNING)
     )
     waiting = gang("b").of(1).each(shape=Shape(Resources.of({"x": 2**51})))
-    seen = snapshot(large.but(used=Resources.of({"x": 5})), running, waiting)
-    base = grids.grid(seen, [waiting.members[0].shape])
+    snapshot = snapshot_of(large.but(used=Resources.of({"x": 5})), running, waiting)
+    base = grids.grid(snapshot, [waiting.members[0].shape])
     assert base.free[0, 1] == base.requests[0, 1]
-    assert grids.vacant(seen, base)[0, 1] == 2 * base.requests[0, 1]
+    assert grids.vacant(snapshot, base)[0, 1] == 2 * base.requests[0, 1]
 
 
 def test_equal_shapes_are_one_and_node_rules_are_kept() -> None:
@@ -193,22 +193,22 @@ def test_a_reserved_member_holds_room_until_its_node_counts_it() -> None:
     made = gang("a").of(3, cpu=1).bound_on("n1")
     held = reservation(made, ("a-0", "n1"), ("a-1", "n1"), ("a-2", "n2"))
     expected = {N1: resources(cpu=1, pods=1), N2: resources(cpu=1, pods=1)}
-    assert grids.reserved_room(snapshot(made, held)) == expected
+    assert grids.reserved_room(snapshot_of(made, held)) == expected
 
 
 def test_an_unknown_member_holds_the_most_that_its_siblings_ask_for() -> None:
     made = gang("a").of(1, cpu=1).of(1, gpu=1)
-    assert grids.reserved_room(snapshot(made, reservation(made, ("a-9", "n1")))) == {
+    assert grids.reserved_room(snapshot_of(made, reservation(made, ("a-9", "n1")))) == {
         N1: resources(cpu=1, gpu=1, pods=1)
     }
     stranger = reservation(gang("b"), ("b-0", "n1"))
-    assert grids.reserved_room(snapshot(stranger)) == {N1: resources()}
+    assert grids.reserved_room(snapshot_of(stranger)) == {N1: resources()}
 
 
 def test_a_strays_room_is_held_as_well() -> None:
     made = gang("a").of(1, cpu=3)
     held = reservation(made, ("a-0", "n1"))
-    assert grids.reserved_room(snapshot(held, strays=made.members)) == {
+    assert grids.reserved_room(snapshot_of(held, strays=made.members)) == {
         N1: resources(cpu=3, pods=1)
     }
 
@@ -218,7 +218,7 @@ def test_slots_hold_the_most_that_members_of_their_role_ask_for() -> None:
     held = reservation(
         made, slots=(SlotReservation(N1, "worker", 3), SlotReservation(N2, "other", 1))
     )
-    found = grids.reserved_room(snapshot(made, held))
+    found = grids.reserved_room(snapshot_of(made, held))
     assert found == {N1: resources(cpu=6, pods=3), N2: resources()}
 
 
@@ -249,14 +249,14 @@ def test_who_goes_first_is_above_its_priority_and_below_the_next() -> None:
 
 def test_the_vacant_cluster_is_what_others_leave_when_all_members_of_gangs_have_ended() -> None:
     running = gang("a").of(3, cpu=2).bound_on("n1", "n1", "n2").only("a-2", phase=Phase.FAILED)
-    seen = snapshot(
+    snapshot = snapshot_of(
         node("n1", cpu=8, pods=9).using(cpu=1),
         node("n2", cpu=4, pods=9).using(cpu=1),
         running,
         strays=[replace(member("stray", shape(cpu=1)), node=NodeName("n2"))],
     )
-    base = grids.grid(seen, [shape(cpu=1)])
-    assert grids.vacant(seen, base).tolist() == [[7000, 8], [4000, 9]]
+    base = grids.grid(snapshot, [shape(cpu=1)])
+    assert grids.vacant(snapshot, base).tolist() == [[7000, 8], [4000, 9]]
 
 
 def test_without_roles_there_is_one_of_no_minimum() -> None:
@@ -301,9 +301,9 @@ def test_a_gang_is_looked_at_once_for_the_level_of_all_its_members(
     """Its priority takes a look at every member, and members beyond those needed ask one by one."""
     priority, reads = Gang.priority, []
 
-    def counted(one: Gang) -> int:
-        reads.append(one.key)
-        return int(priority.__get__(one))
+    def counted(gang: Gang) -> int:
+        reads.append(gang.key)
+        return int(priority.__get__(gang))
 
     made = gang("a").of(9, cpu=1).needing(1).made
     wants = [PlacementRequest(made, 1, (member,)) for member in made.members]

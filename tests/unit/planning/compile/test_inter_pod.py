@@ -27,7 +27,7 @@ from ....harness.builders import (
     reservation,
     shape,
     single,
-    snapshot,
+    snapshot_of,
 )
 from ..neighbours import (
     HOST,
@@ -48,33 +48,33 @@ A = peers(app="a")
 B = peers(app="b")
 
 
-def compiled(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
+def compiled(snapshot: Snapshot) -> tuple[InterPodCompiler, Grid]:
     """The compiled rules of all that wait, and the Grid of node rules alone."""
-    reserved = {held.gang for held in seen.reservations}
-    found = [demand.count_members(each) for each in seen.gangs if each.key not in reserved]
-    there = pod_classes.placed_pods(seen)
-    index = pod_classes.selector_index(seen, [m for one in found for m in one.ready], there)
+    reserved = {reservation.gang for reservation in snapshot.reservations}
+    found = [demand.count_members(gang) for gang in snapshot.gangs if gang.key not in reserved]
+    there = pod_classes.placed_pods(snapshot)
+    index = pod_classes.selector_index(snapshot, [m for one in found for m in one.ready], there)
     ready = [m for one in found for m in index.classify(one.ready)]
-    base = grids.grid(seen, [m.shape for m in ready])
+    base = grids.grid(snapshot, [m.shape for m in ready])
     return InterPodCompiler.of(base, index, there), base
 
 
-def numbers(seen: Snapshot) -> Grid:
-    return compiled(seen)[0].grid()
+def numbers(snapshot: Snapshot) -> Grid:
+    return compiled(snapshot)[0].grid()
 
 
-def allowed(found: Grid, row: int = 0) -> str:
+def allowed(grid: Grid, row: int = 0) -> str:
     """The nodes that a shape is allowed on."""
     return " ".join(
         named.name
-        for named, is_allowed in zip(found.nodes, found.allowed[row], strict=True)
+        for named, is_allowed in zip(grid.nodes, grid.allowed[row], strict=True)
         if is_allowed
     )
 
 
-def alone(seen: Snapshot) -> str:
+def alone(snapshot: Snapshot) -> str:
     """Where one member of the first shape could go if it came alone, room aside."""
-    made, base = compiled(seen)
+    made, base = compiled(snapshot)
     nodes = base.allowed[0].copy()
     for outcome in made.outcomes(next(iter(base.shapes))):
         nodes &= outcome.allowed_now
@@ -90,11 +90,11 @@ def domains(domain_count: DomainCount, nodes: Sequence[Node]) -> dict[str, int]:
 
 
 def test_without_rules_nobody_is_looked_at() -> None:
-    seen = beside(
-        snapshot(host("n1"), gang("a").of(2, cpu=1).each(labels=labels(app="a"))),
+    snapshot = beside(
+        snapshot_of(host("n1"), gang("a").of(2, cpu=1).each(labels=labels(app="a"))),
         resident("r", "n1", app="a"),
     )
-    made, base = compiled(seen)
+    made, base = compiled(snapshot)
     assert made.grid() is base
     assert not base.rules
     assert made.with_placed([PlacedCount(next(iter(base.shapes)), 0, 2)]) is made
@@ -102,14 +102,14 @@ def test_without_rules_nobody_is_looked_at() -> None:
 
 
 def test_members_that_no_rule_tells_apart_stay_of_one_shape() -> None:
-    seen = snapshot(
+    snapshot = snapshot_of(
         host("n1"),
         asking(gang("a").of(2, cpu=1), apart(A), app="a"),
         gang("b").of(2, cpu=1).each(labels=labels(app="b")),
         gang("c").of(2, cpu=1).each(labels=labels(app="c")),
         gang("d").of(2, cpu=1).each(labels=labels(app="a", other="label")),
     )
-    kinds = list(numbers(seen).shapes)
+    kinds = list(numbers(snapshot).shapes)
     assert [isinstance(kind, PodClass) for kind in kinds] == [True, False, True]
     assert all(isinstance(kind, PodClass) and kind.groups == (0,) for kind in kinds[::2])
 
@@ -140,20 +140,22 @@ def test_a_class_is_as_its_shape_in_all_else() -> None:
 
 
 def test_members_apart_from_one_another_have_a_rule_and_may_go_anywhere() -> None:
-    seen = snapshot(host("n1"), host("n2"), asking(gang("a").of(2, cpu=1), apart(A), app="a"))
-    found = numbers(seen)
-    assert allowed(found) == "n1 n2"
-    assert found.rules.anti_affinity == (AntiAffinity(0, 0),)
-    assert (found.rules.affinity, found.rules.spread) == ((), ())
-    (domain_count,) = found.rules.domain_counts
+    snapshot = snapshot_of(
+        host("n1"), host("n2"), asking(gang("a").of(2, cpu=1), apart(A), app="a")
+    )
+    grid = numbers(snapshot)
+    assert allowed(grid) == "n1 n2"
+    assert grid.rules.anti_affinity == (AntiAffinity(0, 0),)
+    assert (grid.rules.affinity, grid.rules.spread) == ((), ())
+    (domain_count,) = grid.rules.domain_counts
     assert domain_count.counted.tolist() == [True]
-    assert domains(domain_count, found.nodes) == {"n1": 0, "n2": 0}
+    assert domains(domain_count, grid.nodes) == {"n1": 0, "n2": 0}
 
 
 def test_own_anti_affinity_keeps_members_from_those_who_are_there() -> None:
     waiting = asking(gang("a").of(2, cpu=1), apart(B, on=ZONE), app="a")
-    seen = beside(
-        snapshot(*zones(), node("bare", cpu=8), waiting),
+    snapshot = beside(
+        snapshot_of(*zones(), node("bare", cpu=8), waiting),
         resident("r1", "z0-0", app="b"),
         resident("r2", "z1-0", app="c"),
         resident("r3", "bare", app="b"),
@@ -161,9 +163,9 @@ def test_own_anti_affinity_keeps_members_from_those_who_are_there() -> None:
         resident("r5", "gone", app="b"),
         replace(resident("r6", "z2-1", app="b"), terminating=True),
     )
-    found = numbers(seen)
-    assert allowed(found) == "bare z1-0 z1-1"
-    assert not found.rules
+    grid = numbers(snapshot)
+    assert allowed(grid) == "bare z1-0 z1-1"
+    assert not grid.rules
 
 
 def test_anti_affinity_of_those_who_are_there_binds_whoever_comes() -> None:
@@ -171,32 +173,34 @@ def test_anti_affinity_of_those_who_are_there_binds_whoever_comes() -> None:
         resident("r", "z0-0", app="x"), anti_affinity=apart(A, on=ZONE).anti_affinity
     )
     waiting = gang("a").of(2, cpu=1).each(labels=labels(app="a"))
-    found = numbers(beside(snapshot(*zones(2), waiting), guarding))
-    assert allowed(found) == "z1-0 z1-1"
-    assert not found.rules
+    grid = numbers(beside(snapshot_of(*zones(2), waiting), guarding))
+    assert allowed(grid) == "z1-0 z1-1"
+    assert not grid.rules
     others = gang("a").of(2, cpu=1).each(labels=labels(app="b"))
-    assert allowed(numbers(beside(snapshot(*zones(2), others), guarding))) == "z0-0 z0-1 z1-0 z1-1"
+    assert (
+        allowed(numbers(beside(snapshot_of(*zones(2), others), guarding))) == "z0-0 z0-1 z1-0 z1-1"
+    )
 
 
 def test_entries_of_standing_reservations_are_there_with_labels_and_rules() -> None:
     held = asking(gang("held").of(3, cpu=1), apart(B), app="a").bound_on("n3")
     waiting = asking(gang("w").of(1, cpu=1), apart(A), app="b")
     kept = reservation(held, ("held-1", "n1"), ("held-0", "n3"), ("unknown", "n2"))
-    seen = snapshot(host("n1"), host("n2"), host("n3"), host("n4"), held, waiting, kept)
-    assert allowed(numbers(beside(seen))) == "n2 n4"
-    indifferent = replace(beside(seen), gangs=(seen.gangs[0], gang("w").of(1, cpu=1).made))
+    snapshot = snapshot_of(host("n1"), host("n2"), host("n3"), host("n4"), held, waiting, kept)
+    assert allowed(numbers(beside(snapshot))) == "n2 n4"
+    indifferent = replace(beside(snapshot), gangs=(snapshot.gangs[0], gang("w").of(1, cpu=1).made))
     assert allowed(numbers(indifferent)) == "n1 n2 n3 n4"
 
 
 def test_whoever_was_placed_is_there_in_the_next_round() -> None:
-    seen = snapshot(
+    snapshot = snapshot_of(
         host("n1"),
         host("n2"),
         host("n3"),
         asking(gang("a").of(2, cpu=1), apart(A), app="a"),
         gang("b").of(1, cpu=1),
     )
-    made, base = compiled(seen)
+    made, base = compiled(snapshot)
     ruled, plain = base.shapes
     after = made.with_placed([PlacedCount(ruled, 1, 1), PlacedCount(plain, 0, 1)])
     assert allowed(after.grid()) == "n1 n3"
@@ -213,8 +217,10 @@ def after_placing(
 ) -> str:
     """Where a pod with app=a may go once a member with these rules is on the first node."""
     first = asking(gang("a").of(1, cpu=1), rules, **own)
-    seen = beside(snapshot(*nodes, first, asking(gang("b").of(1, cpu=1), later_rules, app="a")))
-    made, base = compiled(seen)
+    snapshot = beside(
+        snapshot_of(*nodes, first, asking(gang("b").of(1, cpu=1), later_rules, app="a"))
+    )
+    made, base = compiled(snapshot)
     placed, later = base.shapes
     masks = [
         outcome.allowed_now
@@ -237,8 +243,8 @@ def test_what_a_placed_member_asks_of_other_pods_does_not_concern_this_pod(
 
 
 def test_equal_members_have_one_rule_and_not_another_as_placed_members() -> None:
-    seen = beside(snapshot(*zones(), asking(gang("a").of(2, cpu=1), near(A), app="a")))
-    made, base = compiled(seen)
+    snapshot = beside(snapshot_of(*zones(), asking(gang("a").of(2, cpu=1), near(A), app="a")))
+    made, base = compiled(snapshot)
     (row,) = base.shapes
     whats = [
         outcome.description for outcome in made.with_placed([PlacedCount(row, 0, 1)]).outcomes(row)
@@ -249,7 +255,7 @@ def test_equal_members_have_one_rule_and_not_another_as_placed_members() -> None
 def test_a_third_pod_need_not_be_near_two_that_are_near_each_other() -> None:
     first = asking(gang("a").of(2, cpu=1), near(A), app="a")
     later = asking(gang("b").of(1, cpu=1), InterPodRules(), app="a")
-    made, base = compiled(beside(snapshot(*zones(), first, later)))
+    made, base = compiled(beside(snapshot_of(*zones(), first, later)))
     near_one, other = base.shapes
     assert all(
         outcome.allowed_now.all()
@@ -266,52 +272,52 @@ def test_a_pod_that_comes_later_keeps_the_spread_of_those_that_are_placed() -> N
 
 def test_affinity_to_those_who_are_there_alone_is_settled() -> None:
     waiting = asking(gang("a").of(2, cpu=1), near(B), app="a")
-    seen = snapshot(*zones(), node("bare", cpu=8), waiting)
+    snapshot = snapshot_of(*zones(), node("bare", cpu=8), waiting)
     there = beside(
-        seen,
+        snapshot,
         resident("r1", "z1-0", app="b"),
         replace(resident("r2", "z2-0", app="b"), terminating=True),
         resident("r3", "bare", app="b"),
     )
     assert allowed(numbers(there)) == "z1-0 z1-1 z2-0 z2-1"
     assert not numbers(there).rules
-    assert allowed(numbers(beside(seen))) == ""
+    assert allowed(numbers(beside(snapshot))) == ""
 
 
 def test_a_member_near_another_that_waits_may_go_where_the_other_may_come() -> None:
     driver = gang("d").of(1, cpu=1).each(labels=labels(app="b"))
     waiting = asking(gang("a").of(2, cpu=1), near(B), app="a")
-    seen = beside(snapshot(*zones(), waiting, driver), resident("r1", "z1-0", app="b"))
-    found = numbers(seen)
-    assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
-    assert found.rules.affinity == (Affinity(0, (0,), may_be_first=False),)
-    (domain_count,) = found.rules.domain_counts
+    snapshot = beside(snapshot_of(*zones(), waiting, driver), resident("r1", "z1-0", app="b"))
+    grid = numbers(snapshot)
+    assert allowed(grid) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
+    assert grid.rules.affinity == (Affinity(0, (0,), may_be_first=False),)
+    (domain_count,) = grid.rules.domain_counts
     assert domain_count.counted.tolist() == [False, True]
-    assert domains(domain_count, found.nodes) == {"z0-0": 0, "z1-0": 1, "z2-0": 0}
-    assert alone(seen) == "z1-0 z1-1"
+    assert domains(domain_count, grid.nodes) == {"z0-0": 0, "z1-0": 1, "z2-0": 0}
+    assert alone(snapshot) == "z1-0 z1-1"
 
 
 def test_affinity_that_holds_wherever_members_may_go_is_no_rule() -> None:
     waiting = asking(gang("a").of(2, cpu=1), near(A), app="a")
     everywhere = [resident(f"r{z}", f"z{z}-0", app="a") for z in range(2)]
-    assert not numbers(beside(snapshot(*zones(2), waiting), *everywhere)).rules
-    assert numbers(beside(snapshot(*zones(2), waiting), everywhere[0])).rules
+    assert not numbers(beside(snapshot_of(*zones(2), waiting), *everywhere)).rules
+    assert numbers(beside(snapshot_of(*zones(2), waiting), everywhere[0])).rules
 
 
 def test_all_terms_of_affinity_are_about_the_same_pods() -> None:
     both = near(peers(app="b"), peers(tier="x"), on=(ZONE, HOST))
     waiting = asking(gang("a").of(1, cpu=1), both, app="a")
-    seen = snapshot(*zones(), waiting)
+    snapshot = snapshot_of(*zones(), waiting)
     apart_ones = (resident("r1", "z0-0", app="b"), resident("r2", "z0-0", tier="x"))
-    assert allowed(numbers(beside(seen, *apart_ones))) == ""
+    assert allowed(numbers(beside(snapshot, *apart_ones))) == ""
     one_for_all = resident("r3", "z1-1", app="b", tier="x")
-    assert allowed(numbers(beside(seen, *apart_ones, one_for_all))) == "z1-1"
+    assert allowed(numbers(beside(snapshot, *apart_ones, one_for_all))) == "z1-1"
 
 
 def test_terms_of_one_topology_are_one_domain_count() -> None:
     both = near(peers(app="a"), peers(tier="x"))
-    seen = snapshot(*zones(2), asking(gang("a").of(2, cpu=1), both, app="a", tier="x"))
-    assert numbers(seen).rules.affinity == (Affinity(0, (0,), may_be_first=True),)
+    snapshot = snapshot_of(*zones(2), asking(gang("a").of(2, cpu=1), both, app="a", tier="x"))
+    assert numbers(snapshot).rules.affinity == (Affinity(0, (0,), may_be_first=True),)
 
 
 @pytest.mark.parametrize(
@@ -328,13 +334,13 @@ def test_the_first_pod_may_go_anywhere_if_it_is_its_own_peer(
     found: list[PlacedPod], own: str, where: str
 ) -> None:
     waiting = asking(gang("w").of(1, cpu=1), near(A), app=own)
-    assert alone(beside(snapshot(*zones(2), node("bare", cpu=8), waiting), *found)) == where
+    assert alone(beside(snapshot_of(*zones(2), node("bare", cpu=8), waiting), *found)) == where
 
 
 def test_a_spread_counts_who_stays_in_its_namespace() -> None:
     waiting = asking(gang("a").of(3, cpu=1), even(A), app="a")
-    seen = beside(
-        snapshot(*zones(), node("bare", cpu=8), waiting),
+    snapshot = beside(
+        snapshot_of(*zones(), node("bare", cpu=8), waiting),
         resident("r1", "z0-0", app="a"),
         resident("r2", "z0-1", app="a"),
         replace(resident("r3", "z1-0", app="a"), terminating=True),
@@ -342,20 +348,20 @@ def test_a_spread_counts_who_stays_in_its_namespace() -> None:
         resident("r5", "z2-0", app="b"),
         resident("r6", "bare", app="a"),
     )
-    found = numbers(seen)
-    assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
-    assert found.rules.spread == (EvenSpread(0, 0, 1),)
-    (domain_count,) = found.rules.domain_counts
-    assert domains(domain_count, found.nodes) == {"z0-0": 2, "z1-0": 0, "z2-0": 0}
-    assert alone(seen) == "z1-0 z1-1 z2-0 z2-1"
+    grid = numbers(snapshot)
+    assert allowed(grid) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
+    assert grid.rules.spread == (EvenSpread(0, 0, 1),)
+    (domain_count,) = grid.rules.domain_counts
+    assert domains(domain_count, grid.nodes) == {"z0-0": 2, "z1-0": 0, "z2-0": 0}
+    assert alone(snapshot) == "z1-0 z1-1 z2-0 z2-1"
 
 
 def test_a_spread_of_those_who_are_there_alone_is_settled() -> None:
     waiting = asking(gang("a").of(3, cpu=1), even(B), app="a")
     there = [resident(f"r{i}", on, app="b") for i, on in enumerate(["z0-0", "z0-1", "z1-0"])]
-    found = numbers(beside(snapshot(*zones(), waiting), *there))
-    assert allowed(found) == "z1-0 z1-1 z2-0 z2-1"
-    assert not found.rules
+    grid = numbers(beside(snapshot_of(*zones(), waiting), *there))
+    assert allowed(grid) == "z1-0 z1-1 z2-0 z2-1"
+    assert not grid.rules
 
 
 @pytest.mark.parametrize("selector", [(), None])
@@ -363,21 +369,23 @@ def test_a_spread_of_everyone_or_of_nobody_never_fails(
     selector: tuple[Requirement, ...] | None,
 ) -> None:
     who = PodSelector(selector, ("ml",))
-    seen = beside(
-        snapshot(*zones(2), node("bare", cpu=8), asking(gang("a").of(3, cpu=1), even(who))),
+    snapshot = beside(
+        snapshot_of(*zones(2), node("bare", cpu=8), asking(gang("a").of(3, cpu=1), even(who))),
         *[resident(f"r{i}", "z0-0") for i in range(5)],
     )
-    assert allowed(numbers(seen)) == "z0-0 z0-1 z1-0 z1-1"
-    assert not numbers(seen).rules
+    assert allowed(numbers(snapshot)) == "z0-0 z0-1 z1-0 z1-1"
+    assert not numbers(snapshot).rules
 
 
 @pytest.mark.parametrize(("demanded", "from_zero"), [(1, False), (2, False), (3, True)])
 def test_fewer_domains_than_demanded_count_from_zero(demanded: int, *, from_zero: bool) -> None:
     rules = even(A, min_domains=demanded)
     there = [resident(f"r{z}", f"z{z}-0", app="a") for z in range(2)]
-    seen = beside(snapshot(*zones(2), asking(gang("a").of(3, cpu=1), rules, app="a")), *there)
-    assert numbers(seen).rules.spread == (EvenSpread(0, 0, 1, from_zero),)
-    assert alone(seen) == ("" if from_zero else "z0-0 z0-1 z1-0 z1-1")
+    snapshot = beside(
+        snapshot_of(*zones(2), asking(gang("a").of(3, cpu=1), rules, app="a")), *there
+    )
+    assert numbers(snapshot).rules.spread == (EvenSpread(0, 0, 1, from_zero),)
+    assert alone(snapshot) == ("" if from_zero else "z0-0 z0-1 z1-0 z1-1")
 
 
 @pytest.mark.parametrize(
@@ -402,31 +410,31 @@ def test_only_nodes_count_that_the_policies_leave_in(
     waiting = asking(gang("a").of(1, cpu=1), both, app="a").shaped(node_selector=(("pool", "a"),))
     there = [resident("r", "z1-0", app="a"), resident("s", "bare", app="a")]
     bad = [resident(f"b{i}", "bad", app="a") for i in range(3)]
-    found = numbers(beside(snapshot(*nodes, waiting), *there, *bad))
-    assert allowed(found) == "z0-0"
-    domain_count = found.rules.domain_counts[found.rules.spread[0].domain_count]
-    assert domains(domain_count, found.nodes) == where
+    grid = numbers(beside(snapshot_of(*nodes, waiting), *there, *bad))
+    assert allowed(grid) == "z0-0"
+    domain_count = grid.rules.domain_counts[grid.rules.spread[0].domain_count]
+    assert domains(domain_count, grid.nodes) == where
 
 
 def test_equal_questions_are_one_domain_count() -> None:
     first = asking(gang("a").of(2, cpu=1), apart(A), app="a")
     second = asking(gang("b").of(2, cpu=2), apart(A), app="a")
-    found = numbers(snapshot(*zones(1), first, second))
-    assert found.rules.anti_affinity == (AntiAffinity(0, 0), AntiAffinity(1, 0))
-    assert len(found.rules.domain_counts) == 1
+    grid = numbers(snapshot_of(*zones(1), first, second))
+    assert grid.rules.anti_affinity == (AntiAffinity(0, 0), AntiAffinity(1, 0))
+    assert len(grid.rules.domain_counts) == 1
 
 
 def test_a_topology_that_no_node_has_parts_nobody_and_joins_nobody() -> None:
     first = asking(gang("a").of(2, cpu=1), apart(A, on="rack"), app="a")
     second = asking(gang("b").of(2, cpu=2), near(A, on=("rack",)), app="a")
     third = asking(gang("c").of(2, cpu=3), even(A, on="rack"), app="a")
-    found = numbers(
-        beside(snapshot(*zones(1), first, second, third), resident("r", "z0-0", app="a"))
+    grid = numbers(
+        beside(snapshot_of(*zones(1), first, second, third), resident("r", "z0-0", app="a"))
     )
-    assert [allowed(found, row) for row in range(3)] == ["z0-0 z0-1", "", ""]
-    assert not found.rules.affinity
-    (rule,) = found.rules.anti_affinity
-    assert found.rules.domain_counts[rule.domain_count].there.tolist() == []
+    assert [allowed(grid, row) for row in range(3)] == ["z0-0 z0-1", "", ""]
+    assert not grid.rules.affinity
+    (rule,) = grid.rules.anti_affinity
+    assert grid.rules.domain_counts[rule.domain_count].there.tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -471,16 +479,18 @@ def test_nobody_is_among_the_groups_of_an_empty_roll() -> None:
 def test_members_that_have_ended_their_gang_are_not_among_those_who_stay() -> None:
     running = gang("a").of(2, cpu=1).bound_on("n1", "n1")
     stray = replace(member("stray", shape(cpu=1)), node=NodeName("n1"))
-    seen = beside(snapshot(host("n1"), running, strays=[stray]), resident("other", "n1"))
-    seen = replace(seen, placed_pods=(*seen.placed_pods, resident(str(stray.uid), "n1")))
-    assert [one.uid for one in pod_classes.pods_of_no_gang(seen)] == ["other"]
-    assert pod_classes.pods_of_no_gang(snapshot(host("n1"), running)) == ()
+    snapshot = beside(snapshot_of(host("n1"), running, strays=[stray]), resident("other", "n1"))
+    snapshot = replace(
+        snapshot, placed_pods=(*snapshot.placed_pods, resident(str(stray.uid), "n1"))
+    )
+    assert [pod.uid for pod in pod_classes.pods_of_no_gang(snapshot)] == ["other"]
+    assert pod_classes.pods_of_no_gang(snapshot_of(host("n1"), running)) == ()
 
 
 def test_a_gang_of_one_has_rules_too() -> None:
-    made = asking(
+    gang = asking(
         single("s", cpu=1), InterPodRules(anti_affinity=(AffinityTerm(HOST, A),)), app="a"
     )
-    found = numbers(beside(snapshot(host("n1"), host("n2"), made), resident("r", "n2", app="a")))
-    assert allowed(found) == "n1"
-    assert np.array_equal(found.rules.domain_counts[0].there, [0, 1])
+    grid = numbers(beside(snapshot_of(host("n1"), host("n2"), gang), resident("r", "n2", app="a")))
+    assert allowed(grid) == "n1"
+    assert np.array_equal(grid.rules.domain_counts[0].there, [0, 1])

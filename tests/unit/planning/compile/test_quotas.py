@@ -13,7 +13,7 @@ from tutti.planning.compile.grids import Grid
 from tutti.planning.compile.quotas import NO_QUOTAS, Quotas, Started
 from tutti.queues.limits import QueueLimit
 
-from ....harness.builders import GangBuilder, gang, node, resources, shape, snapshot
+from ....harness.builders import GangBuilder, gang, node, resources, shape, snapshot_of
 
 GPU = "nvidia.com/gpu"
 A = gang("a").of(3, gpu=2)
@@ -27,10 +27,10 @@ def limit(resource: str, most: int, *gangs: GangBuilder, in_use: int = 0) -> Que
 
 
 def compiled(*gangs: GangBuilder) -> tuple[Grid, list[PlacementRequest]]:
-    seen = snapshot(node("n1", cpu=100, gpu=100, memory=2**40), *gangs)
-    shapes = [member.shape for builder in seen.gangs for member in builder.members]
-    requests = [demand.start_request(demand.count_members(builder)) for builder in seen.gangs]
-    return grids.grid(seen, shapes), [request for request in requests if request is not None]
+    snapshot = snapshot_of(node("n1", cpu=100, gpu=100, memory=2**40), *gangs)
+    shapes = [member.shape for builder in snapshot.gangs for member in builder.members]
+    requests = [demand.start_request(demand.count_members(builder)) for builder in snapshot.gangs]
+    return grids.grid(snapshot, shapes), [request for request in requests if request is not None]
 
 
 def rooms(quotas: Quotas, *gangs: GangBuilder) -> list[tuple[set[int], int]]:
@@ -102,9 +102,9 @@ def test_a_request_exceeds_a_limit_if_its_cheapest_members_do() -> None:
 
 def repairing(*gangs: GangBuilder) -> list[PlacementRequest]:
     return [
-        PlacementRequest(one.made, 1, (member,), is_repair=True)
-        for one in gangs
-        for member in one.made.members
+        PlacementRequest(gang.made, 1, (member,), is_repair=True)
+        for gang in gangs
+        for member in gang.made.members
     ]
 
 

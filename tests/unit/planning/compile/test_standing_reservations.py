@@ -18,7 +18,7 @@ from tutti.strategies.problem import Budget
 from tutti.verify import reservation_checks
 
 from ....harness import generators
-from ....harness.builders import gang, reservation, snapshot
+from ....harness.builders import gang, reservation, snapshot_of
 from ..neighbours import HOST, ZONE, apart, asking, beside, even, near, peers, resident, zones
 
 QUIETLY = settings(
@@ -30,23 +30,28 @@ QUIETLY = settings(
 RULED = generators.snapshots(with_rules=True)
 
 
-def judge(seen: Snapshot) -> list[str]:
+def judge(snapshot: Snapshot) -> list[str]:
     """The names of lost pods and slots, once both have said the same."""
-    checked, planned = reservation_checks.lost(seen), standing_reservations.lost_parts(seen)
+    checked, planned = reservation_checks.lost(snapshot), standing_reservations.lost_parts(snapshot)
     assert {uid: (frozenset(parts.entries), parts.slots) for uid, parts in checked.items()} == {
         uid: (parts.entries, parts.slots) for uid, parts in planned.items()
     }
-    uids = {member.uid for member, _ in standing_reservations.standing_members(seen)}
+    uids = {member.uid for member, _ in standing_reservations.standing_members(snapshot)}
     assert not uids & {entry.uid for parts in checked.values() for entry in parts.entries}
     names = [entry.pod.name for parts in planned.values() for entry in parts.entries]
     slots = [f"{role} {node}" for parts in planned.values() for node, role in parts.slots]
     return sorted((*names, *slots))
 
 
-def promised(made: Placement) -> Reservation:
+def promised(placement: Placement) -> Reservation:
     """A Reservation as the plan's placement would be written down."""
-    entries = tuple(PodReservation(one.pod, one.uid, one.node) for one in made.assignments)
-    return Reservation(made.gang, made.uid, 1, "tutti", "term", 0.0, entries, made.slots)
+    entries = tuple(
+        PodReservation(assignment.pod, assignment.uid, assignment.node)
+        for assignment in placement.assignments
+    )
+    return Reservation(
+        placement.gang, placement.uid, 1, "tutti", "term", 0.0, entries, placement.slots
+    )
 
 
 @QUIETLY
@@ -99,27 +104,27 @@ HELD = gang("h").of(2, cpu=1)
 def test_a_promise_is_lost_that_a_rule_forbids_in_the_end(
     rules: InterPodRules, on: tuple[str, str], others: tuple[PlacedPod, ...], lost: list[str]
 ) -> None:
-    held = asking(HELD, rules, app="a")
-    standing = reservation(held, ("h-0", on[0]), ("h-1", on[1]))
-    assert judge(beside(snapshot(*NODES, held, standing), *others)) == lost
+    gang = asking(HELD, rules, app="a")
+    standing = reservation(gang, ("h-0", on[0]), ("h-1", on[1]))
+    assert judge(beside(snapshot_of(*NODES, gang, standing), *others)) == lost
 
 
 def test_anti_affinity_of_a_pod_without_a_domain_forbids_nothing() -> None:
-    held = asking(HELD, InterPodRules(), app="a")
+    gang = asking(HELD, InterPodRules(), app="a")
     guard = replace(resident("r", "z0-0", app="c"), anti_affinity=apart(A, on="rack").anti_affinity)
-    standing = reservation(held, ("h-0", "z0-0"), ("h-1", "z1-0"))
-    assert judge(beside(snapshot(*NODES, held, standing), guard)) == []
+    standing = reservation(gang, ("h-0", "z0-0"), ("h-1", "z1-0"))
+    assert judge(beside(snapshot_of(*NODES, gang, standing), guard)) == []
 
 
 def test_anti_affinity_of_a_pod_that_has_a_node_forbids_its_domain() -> None:
-    held = asking(HELD, InterPodRules(), app="a")
+    gang = asking(HELD, InterPodRules(), app="a")
     guard = replace(resident("r", "z0-0", app="c"), anti_affinity=apart(A).anti_affinity)
-    standing = reservation(held, ("h-0", "z0-0"), ("h-1", "z1-0"))
-    assert judge(beside(snapshot(*NODES, held, standing), guard)) == ["h-0"]
+    standing = reservation(gang, ("h-0", "z0-0"), ("h-1", "z1-0"))
+    assert judge(beside(snapshot_of(*NODES, gang, standing), guard)) == ["h-0"]
 
 
 def test_no_member_with_a_spread_may_be_on_a_node_in_no_domain() -> None:
     spread = asking(HELD, even(A, on="rack"), app="a")
     member = spread.made.members[0]
-    rules = RuleCheck(snapshot(*NODES, spread), [member])
+    rules = RuleCheck(snapshot_of(*NODES, spread), [member])
     assert not rules.allows(rules.state([]), member, NodeName("z0-0"))

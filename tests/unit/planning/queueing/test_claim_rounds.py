@@ -16,7 +16,7 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks, preemption_checks
 
-from ....harness.builders import GangBuilder, Part, budget, gang, labels, node, single, snapshot
+from ....harness.builders import GangBuilder, Part, budget, gang, labels, node, single, snapshot_of
 from ..test_queued_gangs import queue
 from .test_preemption import NOW, A, B, ends, gpus, old, runs, seen, waits
 
@@ -36,8 +36,8 @@ def claimed(of: Snapshot, setting: Preemption = FULL, **policy: Any) -> dict[str
     return ends(plan(of, setting, **policy).claims)
 
 
-def starts(made: Plan) -> list[str]:
-    return [placement.gang.name for placement in made.placements]
+def starts(plan: Plan) -> list[str]:
+    return [placement.gang.name for placement in plan.placements]
 
 
 def test_the_setting_and_the_queue_of_the_claimant_decide() -> None:
@@ -66,7 +66,7 @@ def test_only_full_claims_by_priority() -> None:
 def test_where_there_are_no_queues_priorities_decide() -> None:
     low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
     high = gang("high").of(4, gpu=1).priority(1)
-    of = snapshot(node("n1", gpu=8), low, high)
+    of = snapshot_of(node("n1", gpu=8), low, high)
     made = plan(of)
     assert ends(made.claims) == {"high": ["low"]}
     assert made.claims[0].record is None
@@ -98,7 +98,7 @@ def test_a_claimant_says_who_ends_before_it_starts() -> None:
     assert said == "it starts once 8 pods of ml/old have ended: a guarantee covers it"
     many = [old(f"x{n}", 1)[0] for n in range(8)]
     low = [builder.but(queue="") for builder in many]  # type: ignore[union-attr]
-    of = snapshot(node("n1", gpu=8), *low, gang("high").of(5, gpu=1).priority(1))
+    of = snapshot_of(node("n1", gpu=8), *low, gang("high").of(5, gpu=1).priority(1))
     said = finding_text.sentence(plan(of).rejections[0])
     assert "once 5 pods of ml/x0, ml/x1, ml/x2 and 2 more have ended: its priority" in said
 
@@ -106,10 +106,10 @@ def test_a_claimant_says_who_ends_before_it_starts() -> None:
 def test_what_terminates_is_waited_for_unless_it_should_have_gone_long_ago() -> None:
     leaving = gang("old").of(8, gpu=1).each(node="n1", terminating=True, gone_by=90.0)
     high = gang("high").of(4, gpu=1).priority(1)
-    made = plan(snapshot(node("n1", gpu=8), leaving, high, at=100.0))
+    made = plan(snapshot_of(node("n1", gpu=8), leaving, high, at=100.0))
     assert ends(made.claims) == {"high": []}
     assert "once pods have gone that terminate" in finding_text.sentence(made.rejections[0])
-    late = snapshot(node("n1", gpu=8), leaving, high, at=90.0 + STUCK_SECONDS)
+    late = snapshot_of(node("n1", gpu=8), leaving, high, at=90.0 + STUCK_SECONDS)
     assert claimed(late) == {}
 
 
@@ -126,12 +126,12 @@ def test_who_borrows_by_the_same_plan_is_counted_after_claims_by_guarantee() -> 
 def test_a_pod_that_may_not_preempt_has_nobody_ended() -> None:
     low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
     mild = gang("mild").of(4, gpu=1).priority(1).each(may_preempt=False)
-    assert claimed(snapshot(node("n1", gpu=8), low, mild)) == {}
+    assert claimed(snapshot_of(node("n1", gpu=8), low, mild)) == {}
 
 
 def test_whoever_could_not_be_evicted_is_spared() -> None:
     low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
-    of = snapshot(node("n1", gpu=8), low, gang("high").of(4, gpu=1).priority(1))
+    of = snapshot_of(node("n1", gpu=8), low, gang("high").of(4, gpu=1).priority(1))
     assert claimed(of) == {"high": ["low"]}
     spared = replace(of, protected=frozenset({low.made.uid}))
     assert claimed(spared) == {}
@@ -162,7 +162,7 @@ def test_while_a_claim_stands_its_victims_are_left_alone_and_its_room_is_kept() 
 
 def test_a_pod_that_leaves_for_a_claim_says_when_time_alone_changes_the_plan() -> None:
     low = gang("low").of(2, gpu=1).each(node="n1", terminating=True, gone_by=120.0)
-    of = snapshot(node("n1", gpu=2), low, gang("high").of(2, gpu=1).priority(1), at=100.0)
+    of = snapshot_of(node("n1", gpu=2), low, gang("high").of(2, gpu=1).priority(1), at=100.0)
     assert timeouts.next_stuck_at(of) is None
     after = claim_rounds.with_claims(of, plan(of).claims)
     assert timeouts.next_stuck_at(after) == 120.0 + STUCK_SECONDS
@@ -174,7 +174,7 @@ def test_a_pod_that_leaves_for_a_claim_says_when_time_alone_changes_the_plan() -
 def test_a_pod_without_a_pod_group_claims_too(setting: Preemption) -> None:
     low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
     pod = single("pod", gpu=4).priority(1)
-    of = snapshot(node("n1", gpu=8), low, pod)
+    of = snapshot_of(node("n1", gpu=8), low, pod)
     assert claimed(of, setting) == ({"pod": ["low"]} if setting is FULL else {})
     if setting is FULL:
         assert [r.uid for r in claim_rounds.with_claims(of, plan(of).claims).reservations] == [
@@ -188,27 +188,27 @@ def test_a_gang_whose_budget_allows_fewer_evictions_than_it_has_pods_is_no_victi
     dear = gang("dear").of(4, gpu=2).bound_on(*["n1"] * 4)
     high = gang("high").of(2, gpu=1).priority(1)
     parts = node("n1", gpu=12), low, dear, high
-    assert claimed(snapshot(*parts, at=9.0)) == {"high": ["low"]}
-    kept = snapshot(*parts, budget("keep", 3, app="low"), at=9.0)
-    assert claimed(kept) == {"high": ["dear"]}
-    assert claimed(snapshot(*parts, budget("keep", 4, app="low"), at=9.0)) == {"high": ["low"]}
+    assert claimed(snapshot_of(*parts, at=9.0)) == {"high": ["low"]}
+    snapshot = snapshot_of(*parts, budget("keep", 3, app="low"), at=9.0)
+    assert claimed(snapshot) == {"high": ["dear"]}
+    assert claimed(snapshot_of(*parts, budget("keep", 4, app="low"), at=9.0)) == {"high": ["low"]}
     both = budget("keep", 4, app="low"), budget("twice", 9)
-    assert claimed(snapshot(*parts[:2], high, *both, node("n0", gpu=0))) == {}
+    assert claimed(snapshot_of(*parts[:2], high, *both, node("n0", gpu=0))) == {}
 
 
 def test_a_gang_that_budgets_keep_from_a_claim_says_so() -> None:
     low = gang("low").of(8, gpu=1).each(node="n1", labels=labels(app="low"))
     high = gang("high").of(2, gpu=1).priority(1)
-    made = plan(snapshot(node("n1", gpu=8), low, high, budget("keep", 7, app="low")))
+    made = plan(snapshot_of(node("n1", gpu=8), low, high, budget("keep", 7, app="low")))
     said = finding_text.sentence(made.rejections[0])
     assert said.endswith(
         "; gang ml/low cannot end for it: PodDisruptionBudget ml/keep allows 7 evictions of 8"
     )
-    twice = snapshot(node("n1", gpu=8), low, high, budget("a", 9, app="low"), budget("b", 9))
+    twice = snapshot_of(node("n1", gpu=8), low, high, budget("a", 9, app="low"), budget("b", 9))
     said = finding_text.sentence(plan(twice).rejections[0])
     assert "a pod of it has the PodDisruptionBudgets ml/a and ml/b, and is never evicted" in said
     two = [gang(n).of(4, gpu=1).each(node="n1", labels=labels(app="low")) for n in ("x", "y")]
-    made = plan(snapshot(node("n1", gpu=8), *two, high, budget("keep", 1, app="low")))
+    made = plan(snapshot_of(node("n1", gpu=8), *two, high, budget("keep", 1, app="low")))
     assert "gang ml/x cannot end for it, nor 1 other gang: " in finding_text.sentence(
         made.rejections[0]
     )
@@ -225,8 +225,8 @@ def test_gangs_that_end_together_share_a_budget() -> None:
     )
     first, second = (gang(n).of(4, gpu=1).priority(p) for n, p in (("first", 2), ("second", 1)))
     parts = node("n1", gpu=4), node("n2", gpu=4), x, y, first, second
-    assert claimed(snapshot(*parts)) == {"first": ["x"], "second": ["y"]}
-    tight = snapshot(*parts, budget("keep", 4, app="low"))
+    assert claimed(snapshot_of(*parts)) == {"first": ["x"], "second": ["y"]}
+    tight = snapshot_of(*parts, budget("keep", 4, app="low"))
     assert claimed(tight) == {"first": ["x"]}
     standing = claim_rounds.with_claims(tight, plan(tight).claims)
     assert claimed(standing) == {}
@@ -248,15 +248,15 @@ def never(builder: GangBuilder) -> GangBuilder:
     return builder.but(is_protected=True)
 
 
-def as_protected(held: Part) -> Reservation:
+def as_protected(part: Part) -> Reservation:
     """The record of a gang that said so when it started."""
-    assert isinstance(held, Reservation)
-    assert held.record is not None
-    return replace(held, record=replace(held.record, is_protected=True))
+    assert isinstance(part, Reservation)
+    assert part.record is not None
+    return replace(part, record=replace(part.record, is_protected=True))
 
 
-def reasons(made: Plan) -> dict[str, Reason]:
-    return {rejection.gang.name: rejection.reason for rejection in made.rejections}
+def reasons(plan: Plan) -> dict[str, Reason]:
+    return {rejection.gang.name: rejection.reason for rejection in plan.rejections}
 
 
 def test_a_gang_that_says_never_starts_within_the_guarantee_of_its_queue_alone() -> None:
@@ -293,8 +293,8 @@ def test_gangs_that_say_never_share_the_guarantee_of_their_queue() -> None:
     made = plan(seen(A, one, two))
     assert starts(made) == ["b"]
     runs_on = runs(gang("z").of(3, gpu=1), A)
-    kept = as_protected(runs_on[1])
-    made = plan(seen(A, runs_on[0], kept, two))
+    reservation = as_protected(runs_on[1])
+    made = plan(seen(A, runs_on[0], reservation, two))
     assert reasons(made) == {"b": Reason.MAY_NOT_BORROW}
     assert "4 nvidia.com/gpu, 3 are in use, 3 wanted" in finding_text.sentence(made.rejections[0])
 
@@ -315,8 +315,8 @@ def test_a_gang_that_says_never_is_a_victim_only_if_it_did_not_say_so_when_it_st
     assert isinstance(bound, GangBuilder)
     parts = A, B, waits("new", "a", 4)
     assert claimed(seen(*parts, never(bound), held)) == {"new": ["old"]}
-    kept = as_protected(held)
-    assert claimed(seen(*parts, bound, kept)) == {}
+    reservation = as_protected(held)
+    assert claimed(seen(*parts, bound, reservation)) == {}
     early = seen(*parts, never(bound))  # from the time before there were Queues
     assert claimed(early) == {"new": ["old"]}
 
@@ -324,8 +324,8 @@ def test_a_gang_that_says_never_is_a_victim_only_if_it_did_not_say_so_when_it_st
 def test_without_queues_a_gang_that_says_never_is_no_victim() -> None:
     low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
     high = gang("high").of(4, gpu=1).priority(1)
-    assert claimed(snapshot(node("n1", gpu=8), never(low), high)) == {}
-    assert claimed(snapshot(node("n1", gpu=8), low, never(high))) == {"high": ["low"]}
+    assert claimed(snapshot_of(node("n1", gpu=8), never(low), high)) == {}
+    assert claimed(snapshot_of(node("n1", gpu=8), low, never(high))) == {"high": ["low"]}
 
 
 def test_a_gang_that_says_never_claims_within_its_guarantee_alone() -> None:
@@ -347,13 +347,13 @@ def test_the_record_of_an_earlier_run_decides_while_its_pods_hold_room() -> None
     )
     made = plan(seen(A, again, held))
     assert [(p.gang.name, p.record) for p in made.placements] == [("a", None)]
-    kept = as_protected(held)
-    made = plan(seen(A, again, kept))
+    reservation = as_protected(held)
+    made = plan(seen(A, again, reservation))
     assert reasons(made) == {"a": Reason.MAY_NOT_BORROW}
 
 
 def test_a_gang_does_not_end_before_it_has_run_for_as_long_as_its_queue_says() -> None:
-    """The plan says when it may; no other queue's words count, and a gang starts anew."""
+    """The plan says when it may; no other queue's words count, and a gang starts again."""
     patient = replace(B, min_run_seconds=60.0)
     for start, ended in ((NOW - 60.0, {"new": ["old"]}), (NOW - 59.0, {})):
         of = seen(A, patient, waits("new", "a", 4), *old(start=start))

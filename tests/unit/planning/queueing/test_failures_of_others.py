@@ -29,7 +29,7 @@ from ....harness.builders import (
     peers,
     reservation,
     resources,
-    snapshot,
+    snapshot_of,
     space,
 )
 from ..test_queued_gangs import queue
@@ -38,15 +38,15 @@ NOW = 10_000.0
 PATIENT = Policy(age_seconds=1e9, starvation_seconds=1e9)
 
 
-def planned(seen: Snapshot) -> Plan:
-    made = plan(seen, STRATEGIES["ilp"](), BestFit(), Budget(), PATIENT)
-    assert violations(seen, made) == ()
+def planned(snapshot: Snapshot) -> Plan:
+    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), PATIENT)
+    assert violations(snapshot, made) == ()
     assert made.evictions == ()
     return made
 
 
 def cluster(*parts: Part) -> Snapshot:
-    return snapshot(space("ml"), *parts, at=NOW)
+    return snapshot_of(space("ml"), *parts, at=NOW)
 
 
 def started(*parts: Part) -> set[str]:
@@ -108,9 +108,9 @@ def test_kueue_8902_kinds_of_devices_with_names_of_their_own_count_apart() -> No
 def test_volcano_4679_gangs_wait_in_sight_while_the_cluster_is_full() -> None:
     own, other = quota("a", gpu=4), quota("b", gpu=4)
     full = runs(waits("r", "b", 8), other, *["n1"] * 8)
-    made = planned(cluster(node("n1", gpu=8), own, other, *full, waits("x", "a", 4)))
-    assert [rejection.gang.name for rejection in made.rejections] == ["x"]
-    assert [use.waiting for use in made.queues if use.name == "a"] == [1]
+    plan = planned(cluster(node("n1", gpu=8), own, other, *full, waits("x", "a", 4)))
+    assert [rejection.gang.name for rejection in plan.rejections] == ["x"]
+    assert [use.waiting for use in plan.queues if use.name == "a"] == [1]
     assert started(node("n1", gpu=8), own, other, waits("x", "a", 4)) == {"x"}
 
 
@@ -118,23 +118,23 @@ def test_volcano_4679_gangs_wait_in_sight_while_the_cluster_is_full() -> None:
 def test_nothing_ends_where_amounts_suffice_and_no_node_does(who: str) -> None:
     own, other = quota("a", gpu=4), quota("b")
     left = runs(waits("r", "b", 2), other, "n1", "n2")
-    made = planned(
+    plan = planned(
         cluster(node("n1", gpu=3), node("n2", gpu=3), own, other, *left, waits("x", "a", gpu=3))
     )
-    assert made.placements == (), who
-    assert "no node" in sentence(made.rejections[0]) or "room" in sentence(made.rejections[0])
+    assert plan.placements == (), who
+    assert "no node" in sentence(plan.rejections[0]) or "room" in sentence(plan.rejections[0])
 
 
 def test_volcano_3729_two_elastic_gangs_do_not_take_from_each_other() -> None:
     """Each wants all that the other has: what joined stays, and later plans change nothing."""
     queues = quota("a", gpu=2), quota("b", gpu=2)
     elastic = [waits(name, name, 4).needing(1) for name in ("a", "b")]
-    seen = cluster(node("n1", gpu=4), *queues, *elastic)
-    first = planned(seen)
+    snapshot = cluster(node("n1", gpu=4), *queues, *elastic)
+    first = planned(snapshot)
     assert {len(placement.assignments) for placement in first.placements} == {2}
     for _ in range(3):
-        seen = applied(seen, first)
-        assert planned(seen).placements == ()
+        snapshot = applied(snapshot, first)
+        assert planned(snapshot).placements == ()
 
 
 def test_kueue_7101_a_gang_that_borrows_is_not_ended_again_and_again() -> None:
@@ -186,8 +186,8 @@ def test_kai_2115_pods_that_leave_count_until_they_are_gone_and_no_longer() -> N
 def test_kai_2056_a_plan_says_what_each_queue_has_and_borrows() -> None:
     own = quota("a", gpu=2)
     running = runs(waits("r", "a", 3), own, "n1", "n1", "n1")
-    made = planned(cluster(node("n1", gpu=8), own, *running))
-    (use,) = [one for one in made.queues if one.name == "a"]
+    plan = planned(cluster(node("n1", gpu=8), own, *running))
+    (use,) = [queue for queue in plan.queues if queue.name == "a"]
     assert use.charged[GPU] == 3
     assert use.borrowed == resources(gpu=3), "a gang is covered whole or borrows whole"
     assert use.share == pytest.approx(1 / 8)
@@ -196,8 +196,8 @@ def test_kai_2056_a_plan_says_what_each_queue_has_and_borrows() -> None:
 def test_kai_2058_a_gang_says_which_limit_it_waits_for_and_what_would_do() -> None:
     own = quota("a", limit=4)
     running = runs(waits("r", "a", 2), own, "n1", "n1")
-    made = planned(cluster(node("n1", gpu=8), own, *running, waits("x", "a", 3)))
-    assert sentence(made.rejections[0]) == (
+    plan = planned(cluster(node("n1", gpu=8), own, *running, waits("x", "a", 3)))
+    assert sentence(plan.rejections[0]) == (
         "queue a is at its limit: 2 of 4 nvidia.com/gpu are in use, 3 wanted; a limit of 5 would "
         "be enough, or the end of ml/r (2)"
     )

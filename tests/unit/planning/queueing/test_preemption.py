@@ -36,7 +36,7 @@ from ....harness.builders import (
     resources,
     shape,
     single,
-    snapshot,
+    snapshot_of,
     space,
 )
 from ..test_queued_gangs import queue
@@ -75,7 +75,7 @@ def old(name: str = "old", gpu: int = 8, into: Queue = B, **more: Any) -> list[P
 
 
 def seen(*parts: Part, gpu: int = 8, **more: Any) -> Snapshot:
-    return snapshot(space(NAMESPACE), node("n1", gpu=gpu), *parts, at=NOW, **more)
+    return snapshot_of(space(NAMESPACE), node("n1", gpu=gpu), *parts, at=NOW, **more)
 
 
 def plan(

@@ -9,18 +9,20 @@ from tutti.planning.compile import grids
 from tutti.planning.queueing import room_bound
 from tutti.planning.queueing.room_bound import RoomBound
 
-from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot
+from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot_of
 
 
 def bound(
     nodes: list[NodeBuilder], *gangs: GangBuilder, beside: int = 0
 ) -> tuple[RoomBound, list[PlacementRequest]]:
     """The bound on these nodes, with the first gangs on some of them, and what gangs request."""
-    seen = snapshot(*nodes, *gangs)
+    snapshot = snapshot_of(*nodes, *gangs)
     wants = [
-        want for one in seen.gangs if (want := demand.start_request(demand.count_members(one)))
+        want
+        for gang in snapshot.gangs
+        if (want := demand.start_request(demand.count_members(gang)))
     ]
-    base = grids.grid(seen, (member.shape for want in wants for member in want.members))
+    base = grids.grid(snapshot, (member.shape for want in wants for member in want.members))
     members = (member for want in wants[:beside] for member in want.members)
     return RoomBound.of(base, base.free).beside(members), wants
 

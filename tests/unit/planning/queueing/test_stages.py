@@ -29,7 +29,7 @@ from ....harness.builders import (
     reservation,
     resources,
     single,
-    snapshot,
+    snapshot_of,
     space,
     topology,
 )
@@ -42,18 +42,18 @@ POLICY = Policy(age_seconds=1e9, starvation_seconds=5_000.0)
 
 
 def planned(*parts: Part, name: str = "ilp") -> Plan:
-    seen = snapshot(ML, *parts, at=NOW)
-    made = plan(seen, STRATEGIES[name](), BestFit(), Budget(), POLICY)
-    assert violations(seen, made) == ()
+    snapshot = snapshot_of(ML, *parts, at=NOW)
+    made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget(), POLICY)
+    assert violations(snapshot, made) == ()
     return made
 
 
-def started(made: Plan) -> set[str]:
-    return {placement.gang.name for placement in made.placements}
+def started(plan: Plan) -> set[str]:
+    return {placement.gang.name for placement in plan.placements}
 
 
-def members(made: Plan) -> dict[str, int]:
-    return {placement.gang.name: len(placement.assignments) for placement in made.placements}
+def members(plan: Plan) -> dict[str, int]:
+    return {placement.gang.name: len(placement.assignments) for placement in plan.placements}
 
 
 def gpus(guaranteed: int, limit: int | None = None) -> dict[str, Any]:
@@ -88,16 +88,16 @@ A, B = queue("a", **gpus(4)), queue("b", **gpus(4))
 
 
 def test_covered_gangs_start_before_borrowers_whatever_their_priority() -> None:
-    made = planned(eight(), A, B, waits("x", "a", 8, priority=9), waits("y", "b", 4))
-    assert started(made) == {"y"}
-    assert made.proved
+    plan = planned(eight(), A, B, waits("x", "a", 8, priority=9), waits("y", "b", 4))
+    assert started(plan) == {"y"}
+    assert plan.proved
 
 
 def test_a_higher_priority_starts_first_among_covered_gangs_of_a_queue() -> None:
-    made = planned(eight(), A, B, waits("x", "a", 4), waits("y", "a", 3, priority=9))
-    assert started(made) == {"x", "y"}
-    made = planned(node("n1", gpu=4), A, B, waits("x", "a", 4), waits("y", "a", 3, priority=9))
-    assert started(made) == {"y"}
+    plan = planned(eight(), A, B, waits("x", "a", 4), waits("y", "a", 3, priority=9))
+    assert started(plan) == {"x", "y"}
+    plan = planned(node("n1", gpu=4), A, B, waits("x", "a", 4), waits("y", "a", 3, priority=9))
+    assert started(plan) == {"y"}
 
 
 def test_what_a_leaf_guarantees_comes_before_a_higher_priority_that_a_parent_covers() -> None:
@@ -105,12 +105,12 @@ def test_what_a_leaf_guarantees_comes_before_a_higher_priority_that_a_parent_cov
     gangs = waits("high", "x", 8, priority=9), waits("low", "y", 4)
     for most in None, 4:
         own = queue("x", parent="p", **gpus(4, most))
-        made = planned(eight(), parent, own, other, *gangs)
-        assert (started(made), made.proved) == ({"low"}, True)
+        plan = planned(eight(), parent, own, other, *gangs)
+        assert (started(plan), plan.proved) == ({"low"}, True)
     wide, x, y = queue("p", **gpus(6)), queue("x", parent="p", **gpus(2)), queue("y", parent="p")
     some = [waits(f"x{i}", "x", 1, priority=9) for i in range(6)]
-    made = planned(node("n1", gpu=6), wide, x, replace(y, guaranteed=((GPU, 2),)), *some, low(2))
-    assert {"low"} < started(made)
+    plan = planned(node("n1", gpu=6), wide, x, replace(y, guaranteed=((GPU, 2),)), *some, low(2))
+    assert {"low"} < started(plan)
 
 
 def test_a_gang_that_a_parent_covers_and_that_runs_keeps_its_room() -> None:
@@ -159,22 +159,22 @@ def test_borrowers_take_turns() -> None:
 
 def test_gangs_of_one_queue_that_follow_each_other_are_chosen_for_the_most_value() -> None:
     old, others = waits("x", "c", 5, created=NOW - 9), [waits(f"y{i}", "c", 4) for i in range(2)]
-    made = planned(eight(), queue("c"), queue("d"), old, *others)
-    assert started(made) == {"y0", "y1"}
-    assert made.proved
+    plan = planned(eight(), queue("c"), queue("d"), old, *others)
+    assert started(plan) == {"y0", "y1"}
+    assert plan.proved
 
 
 def test_gangs_of_one_queue_are_not_chosen_together_across_the_turn_of_another() -> None:
     old, others = waits("x", "c", 5, created=NOW - 9), [waits(f"y{i}", "c", 4) for i in range(2)]
-    made = planned(eight(), queue("c"), queue("d"), old, *others, waits("z", "d", 3))
-    assert started(made) == {"x", "z"}
+    plan = planned(eight(), queue("c"), queue("d"), old, *others, waits("z", "d", 3))
+    assert started(plan) == {"x", "z"}
 
 
 def test_a_gang_that_its_limit_keeps_out_stands_between_no_turns() -> None:
     old, others = waits("x", "c", 5, created=NOW - 9), [waits(f"y{i}", "c", 4) for i in range(2)]
     full = queue("d", limits=((GPU, 2),))
-    made = planned(eight(), queue("c"), full, old, *others, waits("z", "d", 3))
-    assert started(made) == {"y0", "y1"}
+    plan = planned(eight(), queue("c"), full, old, *others, waits("z", "d", 3))
+    assert started(plan) == {"y0", "y1"}
 
 
 def contended() -> tuple[Part, ...]:
@@ -193,9 +193,9 @@ def test_all_turns_are_decided_together(monkeypatch: pytest.MonkeyPatch, without
     """By counting; else by one program."""
     if without:
         monkeypatch.setattr(f"tutti.planning.queueing.{without}", lambda *_: None)
-    made = planned(*contended())
-    assert made.proved
-    assert [level.admitted == level.bound for level in made.levels] == [True]
+    plan = planned(*contended())
+    assert plan.proved
+    assert [level.admitted == level.bound for level in plan.levels] == [True]
     both = planned(eight(), queue("c"), queue("d"), waits("x", "c", 4), waits("y", "d", 4))
     assert (started(both), both.proved) == ({"x", "y"}, True)
 
@@ -224,27 +224,27 @@ def test_pods_on_nodes_of_one_size_are_counted_where_all_nodes_seem_to_have_room
     gangs = [
         gang(name).of(n, gpu=4).but(queue="c", created=NOW) for name, n in (("x", 2), ("y", 3))
     ]
-    made = planned(*nodes, queue("c"), *gangs)
-    assert (started(made), made.proved) == ({"y"}, True)
+    plan = planned(*nodes, queue("c"), *gangs)
+    assert (started(plan), plan.proved) == ({"y"}, True)
 
 
 def test_a_gang_for_which_no_domain_has_room_waits() -> None:
     nodes = [node(f"n{i}", gpu=4).labelled(rack=f"r{i}") for i in range(2)]
     apart = gang("x").of(2, gpu=4).but(queue="c", created=NOW).together("rack")
-    made = planned(topology("rack"), *nodes, queue("c"), apart)
-    assert (started(made), made.proved) == (set(), True)
+    plan = planned(topology("rack"), *nodes, queue("c"), apart)
+    assert (started(plan), plan.proved) == (set(), True)
 
 
 def test_gangs_that_choose_among_unequal_pods_are_not_counted() -> None:
     unequal = gang("x").of(1, gpu=6).of(1, gpu=3).needing(1).but(queue="c", created=NOW)
-    made = planned(eight(), queue("c"), unequal, waits("y", "c", 5))
-    assert (started(made), made.proved) == ({"x", "y"}, True)
+    plan = planned(eight(), queue("c"), unequal, waits("y", "c", 5))
+    assert (started(plan), plan.proved) == ({"x", "y"}, True)
 
 
 def test_a_strategy_without_proof_decides_turn_by_turn() -> None:
-    seen = snapshot(ML, *contended(), at=NOW)
-    made = plan(seen, BestFit(), BestFit(), Budget(), POLICY)
-    assert violations(seen, made) == ()
+    snapshot = snapshot_of(ML, *contended(), at=NOW)
+    made = plan(snapshot, BestFit(), BestFit(), Budget(), POLICY)
+    assert violations(snapshot, made) == ()
     assert not made.proved
 
 
@@ -258,29 +258,29 @@ def test_an_order_is_as_good_if_nobody_who_waits_comes_before_more_that_start() 
 
 
 def test_a_gang_that_does_not_fit_lets_others_of_its_queue_borrow() -> None:
-    made = planned(eight(), queue("c"), waits("x", "c", 9, priority=9), waits("y", "c", 8))
-    assert started(made) == {"y"}
+    plan = planned(eight(), queue("c"), waits("x", "c", 9, priority=9), waits("y", "c", 8))
+    assert started(plan) == {"y"}
 
 
 def test_covered_gangs_have_other_nodes_where_more_start_then() -> None:
     """What borrows is decided together with the nodes of what is covered."""
     small = gang("x").of(2, gpu=2).but(queue="a", created=NOW)
-    made = planned(node("n1", gpu=5), node("n2", gpu=4), A, small, waits("y", "b", 5), B)
-    assert started(made) == {"x", "y"}
+    plan = planned(node("n1", gpu=5), node("n2", gpu=4), A, small, waits("y", "b", 5), B)
+    assert started(plan) == {"x", "y"}
 
 
 def test_members_beyond_those_needed_join_as_covered_before_others_borrow() -> None:
     elastic = gang("x").of(4, gpu=1).needing(2).but(queue="a", created=NOW)
-    made = planned(node("n1", gpu=6), A, B, elastic, waits("y", "a", 3, priority=-1))
-    assert members(made) == {"x": 4}
-    made = planned(node("n1", gpu=6), A, B, elastic, waits("y", "b", 4))
-    assert members(made) == {"x": 2, "y": 1}
+    plan = planned(node("n1", gpu=6), A, B, elastic, waits("y", "a", 3, priority=-1))
+    assert members(plan) == {"x": 4}
+    plan = planned(node("n1", gpu=6), A, B, elastic, waits("y", "b", 4))
+    assert members(plan) == {"x": 2, "y": 1}
 
 
 def test_members_that_no_guarantee_covers_join_by_the_turn_of_their_queue() -> None:
     elastic = gang("x").of(9, gpu=1).needing(1).but(queue="c", created=NOW)
-    made = planned(eight(), queue("c"), queue("d"), elastic, waits("y", "d", 4))
-    assert members(made) == {"x": 4, "y": 1}
+    plan = planned(eight(), queue("c"), queue("d"), elastic, waits("y", "d", 4))
+    assert members(plan) == {"x": 4, "y": 1}
 
 
 def test_a_gang_without_any_charge_grows() -> None:
@@ -292,56 +292,56 @@ def test_a_gang_without_any_charge_grows() -> None:
 
 def test_a_pod_without_a_podgroup_is_covered_too() -> None:
     default = queue("a", default_for=(), **gpus(4))
-    made = planned(node("n1", gpu=4), default, B, single("p", gpu=4), waits("y", "a", 3, 9))
-    assert started(made) == {"y"}
-    made = planned(node("n1", gpu=4), default, B, single("p", gpu=4))
-    assert started(made) == {"p"}
+    plan = planned(node("n1", gpu=4), default, B, single("p", gpu=4), waits("y", "a", 3, 9))
+    assert started(plan) == {"y"}
+    plan = planned(node("n1", gpu=4), default, B, single("p", gpu=4))
+    assert started(plan) == {"p"}
 
 
 def test_gangs_of_different_pods_are_covered_by_what_starts() -> None:
     mixed = gang("x").of(1, gpu=4).of(1, gpu=1).needing(1).but(queue="a", created=NOW)
-    made = planned(node("n1", gpu=3), A, queue("c"), mixed, waits("y", "c", 3))
-    assert started(made) == {"x"}
+    plan = planned(node("n1", gpu=3), A, queue("c"), mixed, waits("y", "c", 3))
+    assert started(plan) == {"x"}
 
 
 @pytest.mark.parametrize("priority", [0, -1])
 def test_an_entitled_gang_starts_before_newer_covered_gangs(priority: int) -> None:
     newer = [waits(f"y{i}", "b", 1) for i in range(4)]
-    made = planned(node("n1", gpu=4), A, B, starves("x", "a", 4, priority), *newer)
-    assert started(made) == {"x"}
+    plan = planned(node("n1", gpu=4), A, B, starves("x", "a", 4, priority), *newer)
+    assert started(plan) == {"x"}
 
 
 def test_room_is_held_for_an_entitled_gang_from_all() -> None:
     running = runs("r", B, 2)
-    made = planned(node("n1", gpu=4), A, B, *running, starves("x", "a", 4), waits("y", "b", 1))
-    assert started(made) == set()
-    texts = {rejection.gang.name: sentence(rejection) for rejection in made.rejections}
+    plan = planned(node("n1", gpu=4), A, B, *running, starves("x", "a", 4), waits("y", "b", 1))
+    assert started(plan) == set()
+    texts = {rejection.gang.name: sentence(rejection) for rejection in plan.rejections}
     assert "room is held for" in texts["y"]
 
 
 def test_higher_priorities_of_its_queue_that_are_covered_come_before_an_entitled_gang() -> None:
     running = runs("r", B, 2)
     above = waits("y", "a", 2, priority=1)
-    made = planned(node("n1", gpu=4), A, B, *running, starves("x", "a", 4), above)
-    assert started(made) == {"y"}
+    plan = planned(node("n1", gpu=4), A, B, *running, starves("x", "a", 4), above)
+    assert started(plan) == {"y"}
 
 
 def test_its_cover_is_held_for_an_entitled_gang_from_its_own_queue() -> None:
     """There is room for both, but the small one would take what covers the starved one."""
     own, other = runs("r", A, 2), waits("z", "b", 2)
-    made = planned(node("n1", gpu=12), A, B, *own, starves("x", "a", 4), waits("y", "a", 1), other)
-    assert started(made) == {"z"}
-    made = planned(node("n1", gpu=12), A, B, *own, waits("y", "a", 1), other)
-    assert started(made) == {"y", "z"}
+    plan = planned(node("n1", gpu=12), A, B, *own, starves("x", "a", 4), waits("y", "a", 1), other)
+    assert started(plan) == {"z"}
+    plan = planned(node("n1", gpu=12), A, B, *own, waits("y", "a", 1), other)
+    assert started(plan) == {"y", "z"}
 
 
 def test_own_gangs_that_leave_an_entitled_gang_its_cover_start() -> None:
     more, blocked = queue("a", **gpus(6)), runs("r", B, 3)
     big = gang("x").of(1, gpu=5).but(queue="a", created=0.0)
     room = (node("n1", gpu=7), node("n2", gpu=1))
-    made = planned(*room, more, B, *blocked, big, waits("y", "a", 1), waits("z", "a", 1))
-    assert len(started(made)) == 1
-    assert started(made) < {"y", "z"}
+    plan = planned(*room, more, B, *blocked, big, waits("y", "a", 1), waits("z", "a", 1))
+    assert len(started(plan)) == 1
+    assert started(plan) < {"y", "z"}
 
 
 def test_its_further_members_leave_an_entitled_gang_its_cover() -> None:
@@ -354,14 +354,14 @@ def test_its_further_members_leave_an_entitled_gang_its_cover() -> None:
     big = gang("x").of(1, gpu=3).but(queue="a", created=0.0)
     blocked = runs("r", queue("b"), 2)
     room = (node("n1", gpu=4), node("n2", gpu=3))
-    made = planned(*room, parent, leaf, queue("b"), grows, record, big, *blocked)
-    assert "g" not in started(made)
+    plan = planned(*room, parent, leaf, queue("b"), grows, record, big, *blocked)
+    assert "g" not in started(plan)
 
 
 def test_a_gang_that_must_borrow_comes_after_covered_gangs_of_other_queues() -> None:
-    made = planned(eight(), A, B, starves("x", "a", 8), waits("y", "b", 4), waits("z", "a", 4))
-    assert started(made) == {"y"}
-    texts = {rejection.gang.name: sentence(rejection) for rejection in made.rejections}
+    plan = planned(eight(), A, B, starves("x", "a", 8), waits("y", "b", 4), waits("z", "a", 4))
+    assert started(plan) == {"y"}
+    texts = {rejection.gang.name: sentence(rejection) for rejection in plan.rejections}
     assert "room is held for" in texts["z"]
 
 
@@ -373,16 +373,16 @@ def test_a_gang_that_must_borrow_starts_before_its_own_covered_gangs_and_borrowe
 def test_what_a_starved_gang_needs_of_a_limit_is_held() -> None:
     limited = queue("a", **gpus(0, limit=6))
     running = runs("r", limited, 3)
-    made = planned(
+    plan = planned(
         node("n1", gpu=20), limited, B, *running, starves("x", "a", 4), waits("y", "a", 1)
     )
-    assert started(made) == set()
-    texts = {rejection.gang.name: sentence(rejection) for rejection in made.rejections}
+    assert started(plan) == set()
+    texts = {rejection.gang.name: sentence(rejection) for rejection in plan.rejections}
     assert texts["y"] == (
         "queue a is at its limit: 3 of 6 nvidia.com/gpu are in use, 1 wanted; some of it is held "
         "for gang ml/x, which goes first"
     )
-    assert {rejection.reason for rejection in made.rejections} == {Reason.QUEUE_AT_LIMIT}
+    assert {rejection.reason for rejection in plan.rejections} == {Reason.QUEUE_AT_LIMIT}
 
 
 def test_each_queue_has_one_candidate_and_an_entitled_one_goes_first() -> None:
@@ -403,14 +403,14 @@ def test_unequal_pods_that_exceed_what_nodes_have_left_together_take_no_turn() -
 
 def test_a_plan_says_when_the_next_gang_falls_due() -> None:
     later = waits("y", "b", 1, created=NOW - 4_000.0)
-    made = planned(node("n1", gpu=4), A, B, starves("x", "a", 4), later)
-    assert made.next_change_at == NOW + 1_000.0
+    plan = planned(node("n1", gpu=4), A, B, starves("x", "a", 4), later)
+    assert plan.next_change_at == NOW + 1_000.0
 
 
 def test_gangs_with_rules_between_their_pods_start_in_order() -> None:
     apart = gang("x").of(2, gpu=1).near("hostname").but(queue="a", created=NOW)
-    made = planned(node("n1", gpu=1), node("n2", gpu=1), A, B, apart, waits("y", "b", 1))
-    assert started(made) == {"y"}
+    plan = planned(node("n1", gpu=1), node("n2", gpu=1), A, B, apart, waits("y", "b", 1))
+    assert started(plan) == {"y"}
 
 
 PARENT, CHILD = queue("p", **gpus(6)), queue("a", parent="p", **gpus(2))
@@ -422,33 +422,33 @@ def large() -> tuple[Part, ...]:
 
 
 def test_a_start_that_would_strip_a_gang_of_its_queue_borrows() -> None:
-    made = planned(eight(), *large(), waits("x", "a", 2))
-    assert (started(made), made.proved) == ({"x"}, False)
-    assert made.shortfall == "other gangs might be covered together"
-    made = planned(eight(), *large(), waits("x", "a", 2), B, starves("s", "b", 1))
-    assert started(made) == {"x", "s"}
+    plan = planned(eight(), *large(), waits("x", "a", 2))
+    assert (started(plan), plan.proved) == ({"x"}, False)
+    assert plan.shortfall == "other gangs might be covered together"
+    plan = planned(eight(), *large(), waits("x", "a", 2), B, starves("s", "b", 1))
+    assert started(plan) == {"x", "s"}
 
 
 def test_where_the_walk_refuses_a_start_another_of_equal_value_is_as_good() -> None:
     other = queue("b", parent="p", **gpus(2))
     both = waits("x", "a", 2, created=NOW - 1), waits("y", "b", 2)
-    made = planned(node("n1", gpu=7), *large(), other, *both)
-    assert (started(made), made.proved) == ({"y"}, True)
+    plan = planned(node("n1", gpu=7), *large(), other, *both)
+    assert (started(plan), plan.proved) == ({"y"}, True)
 
 
 def test_after_some_attempts_nothing_is_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(covered_round, "MOST_ATTEMPTS", 1)
-    made = planned(eight(), *large(), waits("x", "a", 2))
-    assert (started(made), made.proved) == ({"x"}, False)
+    plan = planned(eight(), *large(), waits("x", "a", 2))
+    assert (started(plan), plan.proved) == ({"x"}, False)
 
 
 def test_in_the_last_attempt_only_allowed_starts_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(covered_round, "MOST_ATTEMPTS", 2)
     other = queue("b", parent="p", **gpus(2))
     some = waits("x", "a", 2), waits("y", "b", 2), waits("z", "b", 2)
-    made = planned(node("n1", gpu=9), *large(), other, *some)
-    assert len(started(made)) == 2
-    assert started(made) & {"y", "z"}
+    plan = planned(node("n1", gpu=9), *large(), other, *some)
+    assert len(started(plan)) == 2
+    assert started(plan) & {"y", "z"}
 
 
 def test_a_high_priority_that_the_walk_refuses_does_not_keep_others_from_their_cover() -> None:
@@ -465,28 +465,28 @@ def test_high_priorities_that_all_start_are_decided_before_the_others() -> None:
     record = replace(reservation(running), record=QueueRecord("a", own.uid, 1.0, starts))
     low = waits("y", "a", 3), waits("z", "a", 2), waits("v", "a", 2)
     some = (own, running, record, waits("x", "a", 1, priority=1), *low)
-    made = planned(node("n1", gpu=5), node("n2", gpu=5), *some)
-    assert made.proved
-    assert {"x", "y"} <= started(made)
+    plan = planned(node("n1", gpu=5), node("n2", gpu=5), *some)
+    assert plan.proved
+    assert {"x", "y"} <= started(plan)
 
 
 def test_a_starved_gang_that_borrows_keeps_none_of_its_queue_from_their_guarantee() -> None:
     """Of several that the guarantee covers, the one that waits longest goes first."""
     a, b = queue("a", **gpus(1)), queue("b", **gpus(1))
     big, small = starves("big", "a", 2), starves("small", "a", 1, created=1)
-    made = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, small)
-    assert (started(made), made.proved) == ({"small"}, True)
+    plan = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, small)
+    assert (started(plan), plan.proved) == ({"small"}, True)
     later = starves("later", "a", 1, priority=0, created=2)
-    made = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, later, small)
-    assert started(made) == {"small"}
-    made = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, waits("later", "a", 1))
-    assert started(made) == set()
+    plan = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, later, small)
+    assert started(plan) == {"small"}
+    plan = planned(node("n1", gpu=2), a, b, *runs("r", b, 1), big, waits("later", "a", 1))
+    assert started(plan) == set()
 
 
 def test_no_member_joins_a_gang_that_does_not_start() -> None:
     grows = gang("g").of(3, gpu=1).needing(2).but(queue="a", created=NOW)
-    made = planned(node("n1", gpu=1), A, B, grows, waits("y", "b", 1))
-    assert started(made) == {"y"}
+    plan = planned(node("n1", gpu=1), A, B, grows, waits("y", "b", 1))
+    assert started(plan) == {"y"}
 
 
 def test_gangs_of_all_tiers_are_covered_together() -> None:
@@ -494,8 +494,8 @@ def test_gangs_of_all_tiers_are_covered_together() -> None:
     above = queue("p", **gpus(2)), queue("n", parent="p")
     parent, a, b = queue("m", parent="p", **gpus(2)), queue("a", parent="m"), queue("b", parent="m")
     some = waits("x", "a", 2), waits("t", "b", 1, created=NOW - 9), waits("y", "c", 1, priority=1)
-    made = planned(node("n1", gpu=3), *above, parent, a, b, queue("c"), *some)
-    assert started(made) == {"x", "y"}
+    plan = planned(node("n1", gpu=3), *above, parent, a, b, queue("c"), *some)
+    assert started(plan) == {"x", "y"}
 
 
 def test_members_join_that_leave_an_entitled_gang_its_cover() -> None:
@@ -504,13 +504,13 @@ def test_members_join_that_leave_an_entitled_gang_its_cover() -> None:
     starts = (RoleAtStart("", 1, resources(gpu=1, pods=1)),)
     record = replace(reservation(grows), record=QueueRecord("a", more.uid, 1.0, starts))
     room = (node("n1", gpu=7), node("n2", gpu=2))
-    made = planned(*room, more, B, *blocked, grows, record, starves("x", "a", 5))
-    assert started(made) == {"g"}
+    plan = planned(*room, more, B, *blocked, grows, record, starves("x", "a", 5))
+    assert started(plan) == {"g"}
 
 
 def test_without_proof_no_bound_is_known_where_pods_follow_pods() -> None:
     near = gang("x").of(2, gpu=1).near("hostname").but(queue="a", created=NOW)
     apart = waits("w", "a", 2).apart("hostname", peers(group="x"))
-    made = planned(eight().labelled(hostname="n1"), *large(), near, apart, waits("z", "a", 8))
-    assert not made.proved
-    assert all(level.bound is None for level in made.levels)
+    plan = planned(eight().labelled(hostname="n1"), *large(), near, apart, waits("z", "a", 8))
+    assert not plan.proved
+    assert all(level.bound is None for level in plan.levels)

@@ -139,5 +139,5 @@ def test_no_victim_can_be_spared_and_a_proof_holds(
     assert found is not None
     assert found.bound <= min(costs) <= found.cost
     assert most_sets < 1_000 or found.cost == min(costs)
-    for one in found.candidates:
-        assert freed([other for other in found.candidates if other is not one]) < wanted
+    for candidate in found.candidates:
+        assert freed([other for other in found.candidates if other is not candidate]) < wanted

@@ -10,21 +10,21 @@ from tutti.planning.compile import grids
 from tutti.planning.search.round_order import Round, once_held, rounds
 from tutti.planning.search.starvation import StarvedGang
 
-from ....harness.builders import GangBuilder, gang, snapshot
+from ....harness.builders import GangBuilder, gang, snapshot_of
 
 Said = Sequence[tuple[list[str], list[str]]]
 
 
 def looked_at(*gangs: GangBuilder) -> tuple[Sequence[MemberCounts], Sequence[PlacementRequest]]:
-    found = [demand.count_members(one) for one in order.considered(each.made for each in gangs)]
+    found = [demand.count_members(one) for one in order.considered(gang.made for gang in gangs)]
     return found, [want for census in found if (want := demand.start_request(census)) is not None]
 
 
-def said(made: Sequence[Round]) -> Said:
+def said(rounds: Sequence[Round]) -> Said:
     """Of each round, who starts and who may grow."""
     return [
         ([w.gang.key.name for w in step.wants], [c.gang.key.name for c in step.growing])
-        for step in made
+        for step in rounds
     ]
 
 
@@ -35,7 +35,7 @@ def steps(*gangs: GangBuilder) -> Said:
 def parted(*gangs: GangBuilder, starved: str) -> Sequence[Round]:
     """The rounds where the gangs of these names, by priority from the top, have starved."""
     found, wants = looked_at(*gangs)
-    base, nothing = grids.grid(snapshot(), ()), np.zeros((0, 1), dtype=np.int64)
+    base, nothing = grids.grid(snapshot_of(), ()), np.zeros((0, 1), dtype=np.int64)
     named = [want for name in starved for want in wants if want.gang.key.name == name]
     return rounds(found, wants, [StarvedGang(want, base, nothing, ()) for want in named])
 
@@ -75,23 +75,23 @@ QUEUED = (
 
 
 def test_every_gang_that_goes_first_ends_a_round() -> None:
-    made = parted(*QUEUED, starved="adf")
-    assert said(made) == [
+    rounds = parted(*QUEUED, starved="adf")
+    assert said(rounds) == [
         (["a"], []),
         (["b"], ["b"]),
         (["d"], []),
         (["c", "f"], []),
         (["e"], []),
     ]
-    firsts = [step.starved.want.gang.key.name for step in made if step.starved is not None]
+    firsts = [step.starved.want.gang.key.name for step in rounds if step.starved is not None]
     assert firsts == ["a", "d", "f"]
-    ahead = [want.gang.key.name for step in made for want in step.wants if want.is_starved]
+    ahead = [want.gang.key.name for step in rounds for want in step.wants if want.is_starved]
     assert ahead == ["a", "d", "f"]
 
 
 def test_once_room_is_held_only_members_beyond_those_needed_part_what_is_left() -> None:
-    made = parted(*QUEUED, starved="adf")
-    left = once_held(made[1:])
+    rounds = parted(*QUEUED, starved="adf")
+    left = once_held(rounds[1:])
     assert said(left) == [(["b"], ["b"]), (["d", "c", "f", "e"], [])]
     assert [step.starved for step in left] == [None, None]
     assert said(once_held(left[:1])) == [(["b"], ["b"])]

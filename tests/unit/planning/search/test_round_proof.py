@@ -13,7 +13,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 from tutti.verify import plan_checks
 
-from ....harness.builders import GangBuilder, Part, gang, peers, snapshot
+from ....harness.builders import GangBuilder, Part, gang, peers, snapshot_of
 from ..neighbours import host, labels
 
 ILP = STRATEGIES["ilp"]()
@@ -22,14 +22,14 @@ GROWN = gang("e").of(2, gpu=1).needing(1).priority(2)
 
 
 def planned(*parts: Part, by: Strategy = ILP) -> Plan:
-    seen = snapshot(GPUS, GROWN, *parts)
-    made = plan(seen, by, BestFit(), Budget(), Policy())
-    assert plan_checks.violations(seen, made) == ()
+    snapshot = snapshot_of(GPUS, GROWN, *parts)
+    made = plan(snapshot, by, BestFit(), Budget(), Policy())
+    assert plan_checks.violations(snapshot, made) == ()
     return made
 
 
-def started(made: Plan) -> set[str]:
-    return {placement.gang.name for placement in made.placements} - {"e"}
+def started(plan: Plan) -> set[str]:
+    return {placement.gang.name for placement in plan.placements} - {"e"}
 
 
 def follower(app: str = "b", *, cpu: float = 6) -> GangBuilder:
@@ -45,28 +45,28 @@ ZONES = (host("z0-0", "z0", cpu=1), host("z1-0", "z1", cpu=7))
 
 
 def test_whoever_might_follow_one_of_a_later_round_leaves_no_proof() -> None:
-    made = planned(*ZONES, follower(), leader())
-    assert started(made) == {"b"}
-    assert not made.proved
-    (said,) = made.rejections
+    plan = planned(*ZONES, follower(), leader())
+    assert started(plan) == {"b"}
+    assert not plan.proved
+    (said,) = plan.rejections
     assert (said.gang.name, said.reason) == ("w", Reason.BUDGET_EXHAUSTED)
     assert finding_text.sentence(said).endswith(round_proof.SENTENCE)
-    assert all(level.bound is None for level in made.levels)
+    assert all(level.bound is None for level in plan.levels)
 
 
 def test_one_that_would_not_help_leaves_the_proof() -> None:
     elsewhere = leader().shaped(node_selector=(("zone", "z0"),))
-    made = planned(*ZONES, follower(), elsewhere)
-    assert (started(made), made.proved) == ({"b"}, True)
-    assert [one.bound for one in made.levels] == [one.admitted for one in made.levels]
+    plan = planned(*ZONES, follower(), elsewhere)
+    assert (started(plan), plan.proved) == ({"b"}, True)
+    assert [level.bound for level in plan.levels] == [level.admitted for level in plan.levels]
 
 
 def test_whom_no_rule_counts_takes_no_proof_away() -> None:
     """The gang that waits spreads its own members alone."""
     spread = gang("w").of(3, cpu=1).even("zone").priority(2)
     nodes = host("z0-0", "z0", cpu=9), host("z1-0", "z1", cpu=9).cordoned()
-    made = planned(*nodes, spread, gang("b").of(1, cpu=1))
-    assert (started(made), made.proved) == ({"b"}, True)
+    plan = planned(*nodes, spread, gang("b").of(1, cpu=1))
+    assert (started(plan), plan.proved) == ({"b"}, True)
 
 
 def test_those_whom_a_follower_needs_in_turn_are_asked_about_too() -> None:
@@ -84,8 +84,8 @@ def test_members_beyond_those_needed_may_be_who_is_followed() -> None:
 @pytest.mark.parametrize("more", [0, 1])
 def test_so_many_that_no_proof_is_to_be_had_are_not_asked_about(more: int) -> None:
     many = gang("b").of(round_proof.MOST + more, cpu=0).labelled(app="b")
-    made = planned(*ZONES, follower(), many.shaped(node_selector=(("zone", "z0"),)))
-    assert made.proved == (not more)
+    plan = planned(*ZONES, follower(), many.shaped(node_selector=(("zone", "z0"),)))
+    assert plan.proved == (not more)
 
 
 @dataclass(slots=True)
@@ -106,11 +106,11 @@ class Failing:
 def test_where_the_second_question_has_no_answer_there_is_no_proof() -> None:
     failing = Failing()
     elsewhere = leader().shaped(node_selector=(("zone", "z0"),))
-    made = planned(*ZONES, follower(), elsewhere, by=failing)
-    assert not made.proved
+    plan = planned(*ZONES, follower(), elsewhere, by=failing)
+    assert not plan.proved
     assert failing.asked[:2] == [2, 3]
 
 
 def test_those_of_one_round_follow_each_other() -> None:
-    made = planned(*ZONES, follower(), leader().priority(2))
-    assert (started(made), made.proved) == ({"w", "b"}, True)
+    plan = planned(*ZONES, follower(), leader().priority(2))
+    assert (started(plan), plan.proved) == ({"w", "b"}, True)

@@ -23,7 +23,7 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 
-from ....harness.builders import Canned, GangBuilder, Part, gang, node, snapshot
+from ....harness.builders import Canned, GangBuilder, Part, gang, node, snapshot_of
 
 BEST_FIT = BestFit()
 POLICY = Policy(starvation_seconds=100.0)
@@ -33,15 +33,15 @@ LATE = 1_000.0  # the time of all Snapshots here
 def planned(
     *parts: Part, policy: Policy = POLICY, by: Strategy = BEST_FIT, at: float = LATE
 ) -> Plan:
-    return plan(snapshot(*parts, at=at), by, BEST_FIT, Budget(), policy)
+    return plan(snapshot_of(*parts, at=at), by, BEST_FIT, Budget(), policy)
 
 
-def started(made: Plan) -> set[str]:
-    return {placement.gang.name for placement in made.placements}
+def started(plan: Plan) -> set[str]:
+    return {placement.gang.name for placement in plan.placements}
 
 
-def told(made: Plan) -> dict[str, str]:
-    return {rejection.gang.name: finding_text.sentence(rejection) for rejection in made.rejections}
+def told(plan: Plan) -> dict[str, str]:
+    return {rejection.gang.name: finding_text.sentence(rejection) for rejection in plan.rejections}
 
 
 def fresh(of: GangBuilder) -> GangBuilder:
@@ -51,12 +51,12 @@ def fresh(of: GangBuilder) -> GangBuilder:
 
 def firsts(*parts: Part, policy: Policy = POLICY) -> list[str]:
     """Who goes first, the top priority first."""
-    seen = snapshot(*parts, at=LATE)
-    found = [demand.count_members(each) for each in seen.gangs]
-    base = grids.grid(seen, (m.shape for census in found for m in census.ready))
+    snapshot = snapshot_of(*parts, at=LATE)
+    found = [demand.count_members(gang) for gang in snapshot.gangs]
+    base = grids.grid(snapshot, (m.shape for census in found for m in census.ready))
     wants = [want for census in found if (want := demand.start_request(census)) is not None]
     trials = StarvationSearch(SearchLimits(BEST_FIT, BEST_FIT, Budget(), policy, LATE), len(wants))
-    starved = starvation.starved(seen, lambda: base, wants, policy, trials)
+    starved = starvation.starved(snapshot, lambda: base, wants, policy, trials)
     return [one.want.gang.key.name for one in starved]
 
 
@@ -95,8 +95,8 @@ def test_what_others_run_is_taken_to_stay_and_what_gangs_run_is_not() -> None:
 
 def test_a_strategy_without_an_answer_leaves_it_to_the_fallback() -> None:
     failing = Canned(Outcome.FAILED)
-    made = planned(node("n1", cpu=4), gang("a").of(1, cpu=1), by=failing)
-    assert started(made) == {"a"}
+    plan = planned(node("n1", cpu=4), gang("a").of(1, cpu=1), by=failing)
+    assert started(plan) == {"a"}
 
 
 # What is missing
@@ -150,9 +150,9 @@ def test_who_has_starved_goes_before_others_of_its_priority_and_after_higher_one
 def test_room_is_held_for_who_has_starved_and_others_are_told() -> None:
     busy = gang("busy").of(2, cpu=2).bound_on("n1", "n2")
     large, small = gang("large").of(2, cpu=4), fresh(gang("small").of(2, cpu=1))
-    made = planned(node("n1", cpu=4), node("n2", cpu=4), busy, large, small)
-    assert started(made) == set()
-    assert told(made) == {
+    plan = planned(node("n1", cpu=4), node("n2", cpu=4), busy, large, small)
+    assert started(plan) == set()
+    assert told(plan) == {
         "large": (
             "2 members need 4 cpu each; room for none; short 2; it has waited longest, so room is "
             "held for it on 2 nodes as it frees up"
@@ -162,7 +162,7 @@ def test_room_is_held_for_who_has_starved_and_others_are_told() -> None:
             "ml/large, which goes first"
         ),
     }
-    assert {rejection.reason for rejection in made.rejections} == {Reason.NOT_ENOUGH_ROOM}
+    assert {rejection.reason for rejection in plan.rejections} == {Reason.NOT_ENOUGH_ROOM}
     off = planned(
         node("n1", cpu=4),
         node("n2", cpu=4),
@@ -178,9 +178,9 @@ def test_no_more_room_is_held_than_is_needed() -> None:
     busy = gang("busy").of(1, cpu=3).bound_on("n1")
     large, small = gang("large").of(2, cpu=3), fresh(gang("small").of(2, cpu=1))
     nodes = (node("n1", cpu=4), node("n2", cpu=5), node("n3", cpu=1).using(cpu=1))
-    made = planned(*nodes, busy, large, small)
-    assert started(made) == {"small"}
-    assert {one.node for one in made.placements[0].assignments} == {"n2"}
+    plan = planned(*nodes, busy, large, small)
+    assert started(plan) == {"small"}
+    assert {assignment.node for assignment in plan.placements[0].assignments} == {"n2"}
 
 
 def test_held_room_is_given_to_higher_priorities() -> None:
@@ -197,8 +197,8 @@ def test_held_room_is_not_given_to_lower_priorities() -> None:
 
 def test_held_room_is_given_to_lost_members_of_started_gangs() -> None:
     broken = gang("broken").of(2, cpu=2).bound_on("n1")
-    made = planned(node("n1", cpu=4), broken, gang("large").of(1, cpu=4))
-    assert started(made) == {"broken"}
+    plan = planned(node("n1", cpu=4), broken, gang("large").of(1, cpu=4))
+    assert started(plan) == {"broken"}
     wide = gang("broken").of(2, cpu=3).bound_on("n1")
     assert told(planned(node("n1", cpu=4), wide, gang("large").of(1, cpu=4)))["broken"] == (
         "1 member to replace lost ones needs 3 cpu; room for none"
@@ -207,9 +207,9 @@ def test_held_room_is_given_to_lost_members_of_started_gangs() -> None:
 
 def test_held_room_is_not_given_to_further_members() -> None:
     grown = gang("grown").of(2, cpu=2).needing(1).bound_on("n1")
-    made = planned(node("n1", cpu=4), grown, gang("large").of(1, cpu=4))
-    assert started(made) == set()
-    assert told(made)["grown"] == (
+    plan = planned(node("n1", cpu=4), grown, gang("large").of(1, cpu=4))
+    assert started(plan) == set()
+    assert told(plan)["grown"] == (
         "1 member beyond the 1 needed needs 2 cpu; room for none; more room is held for gang "
         "ml/large, which goes first"
     )
@@ -225,10 +225,10 @@ def test_room_is_held_for_one_gang_at_a_time_the_top_priority_first() -> None:
     top = gang("top").of(1, cpu=4).priority(1)
     low = gang("low").of(1, cpu=4)
     small = fresh(gang("small").of(1, cpu=1))
-    made = planned(node("n1", cpu=4), node("n2", cpu=4), busy, top, low, small)
-    assert started(made) == {"small"}
-    assert "held for it on 1 node" in told(made)["top"]
-    assert "as it frees up" not in told(made)["low"]
+    plan = planned(node("n1", cpu=4), node("n2", cpu=4), busy, top, low, small)
+    assert started(plan) == {"small"}
+    assert "held for it on 1 node" in told(plan)["top"]
+    assert "as it frees up" not in told(plan)["low"]
 
 
 def test_room_is_held_for_the_first_that_does_not_start_where_higher_ones_do() -> None:
@@ -237,11 +237,11 @@ def test_room_is_held_for_the_first_that_does_not_start_where_higher_ones_do() -
     low, lowest = gang("low").of(2, cpu=4).priority(1), gang("lowest").of(1, cpu=4)
     small = fresh(gang("small").of(1, cpu=1))
     nodes = (node("n1", cpu=4), node("n2", cpu=4), node("n3", cpu=1))
-    made = planned(*nodes, busy, top, low, lowest, small)
-    assert started(made) == {"top"}
-    assert "room is held for it on 2 nodes" in told(made)["low"]
-    assert "held for gang ml/low" in told(made)["small"]
-    assert "as it frees up" not in told(made)["lowest"]
+    plan = planned(*nodes, busy, top, low, lowest, small)
+    assert started(plan) == {"top"}
+    assert "room is held for it on 2 nodes" in told(plan)["low"]
+    assert "held for gang ml/low" in told(plan)["small"]
+    assert "as it frees up" not in told(plan)["lowest"]
 
 
 def test_who_starves_in_a_lower_priority_goes_first_there() -> None:
@@ -267,9 +267,9 @@ def test_where_shape_by_shape_ends_in_a_dead_end_a_fixed_placement_is_held() -> 
     large = drivers.role("worker", 1, cpu=4)
     nodes = (node("n1", cpu=4).labelled(pool="a"), node("n2", cpu=4))
     small = fresh(gang("small").of(1, cpu=1))
-    made = planned(*nodes, busy, large, small, by=STRATEGIES["ilp"]())
-    assert started(made) == set()
-    assert "held for it on 2 nodes" in told(made)["large"]
+    plan = planned(*nodes, busy, large, small, by=STRATEGIES["ilp"]())
+    assert started(plan) == set()
+    assert "held for it on 2 nodes" in told(plan)["large"]
 
 
 class Counting:
@@ -298,10 +298,10 @@ def test_once_room_is_held_the_others_are_decided_on_together() -> None:
     busy = gang("busy").of(1, cpu=2).bound_on("n1")
     top, low = gang("top").of(1, cpu=4).priority(2), gang("low").of(1, cpu=1).priority(1)
     by = Counting()
-    made = planned(
+    plan = planned(
         node("n1", cpu=4), node("n2", cpu=2), busy, top, low, fresh(gang("new").of(1)), by=by
     )
-    assert started(made) == {"low", "new"}
+    assert started(plan) == {"low", "new"}
     # All of them together, and those beside the hold; best fit saw that either could start.
     assert [demands for demands, _ in by.asked] == [2, 2]
 
@@ -309,21 +309,21 @@ def test_once_room_is_held_the_others_are_decided_on_together() -> None:
 def test_gangs_that_starve_and_start_do_not_part_the_joint_decision() -> None:
     """The first of them alone would sit where only another, or a lower one, fits."""
     first, second = gang("first").priority(9), gang("second").priority(5)
-    made = planned(
+    plan = planned(
         *(node("n0", cpu=6, mem=1), node("n1", cpu=5, mem=5), node("n2", cpu=4, mem=3)),
         first.of(1, cpu=2, mem=1),
         second.of(2, cpu=2, mem=3),
         by=STRATEGIES["ilp"](),
     )
-    assert started(made) == {"first", "second"}
-    made = planned(
+    assert started(plan) == {"first", "second"}
+    plan = planned(
         *(node("n0", cpu=4, mem=6), node("n1", cpu=5, mem=4), node("n2", cpu=2, mem=3)),
         first.of(1, cpu=1, mem=1),
         second.of(2, cpu=1, mem=2),
         fresh(gang("new").of(2, cpu=3, mem=2)),
         by=STRATEGIES["ilp"](),
     )
-    assert started(made) == {"first", "second", "new"}
+    assert started(plan) == {"first", "second", "new"}
 
 
 ROOM = [node(f"n{i}", cpu=3) for i in range(4)]
@@ -331,9 +331,9 @@ PAIR = [node("n1", cpu=12), node("n2", cpu=12)]
 
 
 def test_a_starved_gang_that_was_passed_over_too_early_leaves_no_proof() -> None:
-    made = planned(*ROOM, tangled("a"), fresh(gang("b").of(1, cpu=1)), by=Counting())
-    assert started(made) == {"b"}
-    assert (made.proved, "starved" in made.shortfall) == (False, True)
+    plan = planned(*ROOM, tangled("a"), fresh(gang("b").of(1, cpu=1)), by=Counting())
+    assert started(plan) == {"b"}
+    assert (plan.proved, "starved" in plan.shortfall) == (False, True)
 
 
 def test_equal_gangs_are_tried_on_the_empty_cluster_once_and_with_a_share_of_the_time() -> None:
@@ -346,9 +346,9 @@ def test_no_more_kinds_of_gangs_are_tried_than_there_is_time_for() -> None:
     by = Counting()
     sizes = [(4, n) for n in range(5, 13)] + [(3, n) for n in range(7, 13)]
     kinds = [tangled(f"g{n}", *size) for n, size in enumerate(sizes)]
-    made = planned(*ROOM, *kinds, by=by)
+    plan = planned(*ROOM, *kinds, by=by)
     assert sum(demands == 1 for demands, _ in by.asked) == MOST_TRIALS
-    assert not made.proved
+    assert not plan.proved
 
 
 def hopeless(kinds: int) -> list[GangBuilder]:
@@ -361,9 +361,9 @@ def hopeless(kinds: int) -> list[GangBuilder]:
 def test_gangs_that_no_cluster_could_hold_keep_room_from_nobody(kinds: int, by: str) -> None:
     busy, large = gang("busy").of(1, cpu=1).bound_on("n1"), gang("large").of(2, cpu=12)
     new = fresh(gang("new").of(1, cpu=1))
-    made = planned(*PAIR, *hopeless(kinds), busy, large, new, by=STRATEGIES[by]())
-    assert "room is held for it on 2 nodes" in told(made)["large"]
-    assert "held for gang ml/large" in told(made)["new"]
+    plan = planned(*PAIR, *hopeless(kinds), busy, large, new, by=STRATEGIES[by]())
+    assert "room is held for it on 2 nodes" in told(plan)["large"]
+    assert "held for gang ml/large" in told(plan)["new"]
 
 
 # 6 + 3 + 3 and 4 + 4 + 3 cores would do; best fit begins with 6 + 4.
@@ -374,9 +374,9 @@ def test_who_has_a_place_that_best_fit_does_not_find_has_turns_behind_many_witho
     busy = gang("busy").of(1, cpu=2).bound_on("n1")
 
     def is_held(at: float) -> bool:
-        made = planned(*PAIR, *hopeless(15), busy, PACKED, by=STRATEGIES["ilp"](), at=at)
-        assert "not all" in made.shortfall
-        return "room is held" in told(made)["packed"]
+        plan = planned(*PAIR, *hopeless(15), busy, PACKED, by=STRATEGIES["ilp"](), at=at)
+        assert "not all" in plan.shortfall
+        return "room is held" in told(plan)["packed"]
 
     turns = [n * TURN_SECONDS for n in range(1, 7)]
     held = [is_held(at) for at in turns]
@@ -390,8 +390,8 @@ def test_the_oldest_is_searched_for_in_every_turn() -> None:
     busy = gang("busy").of(1, cpu=2).bound_on("n1")
     parts: list[Part] = [*PAIR, *hopeless(30), busy, PACKED.each(created=-1.0).but(created=-1.0)]
     for turn in range(1, 5):
-        made = planned(*parts, by=STRATEGIES["ilp"](), at=turn * TURN_SECONDS)
-        assert "room is held" in told(made)["packed"]
+        plan = planned(*parts, by=STRATEGIES["ilp"](), at=turn * TURN_SECONDS)
+        assert "room is held" in told(plan)["packed"]
 
 
 def test_the_empty_cluster_has_the_host_ports_of_bound_members_and_not_those_of_others() -> None:
@@ -419,10 +419,10 @@ def test_all_searches_of_a_plan_share_its_seconds() -> None:
     """While one that starves does not start, each is asked about alone, and with those after it."""
     starving = [gang(name).of(1, cpu=3).priority(9 - n) for n, name in enumerate("abd")]
     spender = Spender()
-    made = planned(
+    plan = planned(
         node("n1", cpu=4), node("n2", cpu=4), *starving, fresh(gang("c").of(1, cpu=1)), by=spender
     )
-    assert set(started(made)) == {"a", "b", "c"}
+    assert set(started(plan)) == {"a", "b", "c"}
     searches = [spent for spent in spender.spent if spent != Budget().seconds / MOST_TRIALS]
     assert len(searches) > 4
     assert sum(searches) <= Budget().seconds

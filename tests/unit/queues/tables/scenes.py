@@ -27,7 +27,7 @@ from ....harness.builders import (
     Part,
     gang,
     reservation,
-    snapshot,
+    snapshot_of,
     space,
 )
 
@@ -82,9 +82,9 @@ class Scene(NamedTuple):
         parts += queues.values()
         for place, (name, job) in enumerate(self.jobs.items()):
             parts += _gang(name, job, queues[job.queue], 0 if self.are_of_one_age else place)
-        seen = snapshot(*parts, at=1000.0)
-        made = plan(seen, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), PATIENT)
-        assert violations(seen, made) == ()
+        snapshot = snapshot_of(*parts, at=1000.0)
+        made = plan(snapshot, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), PATIENT)
+        assert violations(snapshot, made) == ()
         assert made.evictions == ()
         return {placed.gang.name: len(placed.assignments) for placed in made.placements}
 
@@ -141,8 +141,8 @@ def _queue(name: str, quota: Quota) -> Queue:
     guaranteed, limits = (
         tuple(sorted(_hundredths(part).items())) for part in (quota.guaranteed, quota.limits)
     )
-    made = Queue(name, Uid(f"{name}-uid"), quota.parent, guaranteed, limits, quota.weight)
-    return replace(made, stop=Stop.DRAIN, draining_since=0.0) if quota.drains else made
+    queue = Queue(name, Uid(f"{name}-uid"), quota.parent, guaranteed, limits, quota.weight)
+    return replace(queue, stop=Stop.DRAIN, draining_since=0.0) if quota.drains else queue
 
 
 def _node(place: int, room: Amounts) -> NodeBuilder:
@@ -160,7 +160,7 @@ def _gang(name: str, job: Job, queue: Queue, created: float) -> Sequence[Part]:
     return made, _record(made, job, queue)
 
 
-def _record(made: GangBuilder, job: Job, queue: Queue) -> Part:
+def _record(gang: GangBuilder, job: Job, queue: Queue) -> Part:
     needed = _resources(job.each, pods=1).scaled(job.needed)
     record = QueueRecord(queue.name, queue.uid, 1.0, (RoleAtStart("", job.needed, needed),))
-    return replace(reservation(made), record=record)
+    return replace(reservation(gang), record=record)

@@ -25,10 +25,10 @@ def classes_of(free: Rows, asks: Rows, most: Sequence[int] | None = None) -> Seq
     return node_classes(grid(free), np.ones((len(asks), len(free)), dtype=np.bool_), wanted)
 
 
-def listed(each: NodeClass) -> set[tuple[int, ...]]:
+def listed(node_class: NodeClass) -> set[tuple[int, ...]]:
     """The patterns of a class."""
-    assert each.patterns is not None
-    return {tuple(row) for row in each.patterns.tolist()}
+    assert node_class.patterns is not None
+    return {tuple(row) for row in node_class.patterns.tolist()}
 
 
 def maximal(
@@ -140,21 +140,21 @@ def test_every_node_has_exactly_its_maximal_fillings(
 
 def test_few_nodes_too_rich_to_list_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "MOST_PER_NODE", 2)
-    found = classes_of([[8], [8], [4]], [[4], [3]])
-    assert [(each.nodes.tolist(), each.patterns is None) for each in found] == [
+    node_classes = classes_of([[8], [8], [4]], [[4], [3]])
+    assert [(cls.nodes.tolist(), cls.patterns is None) for cls in node_classes] == [
         ([0], True),
         ([1], True),
         ([2], False),
     ]
-    assert (found[0].room.tolist(), found[0].most.tolist()) == ([8], [2, 2])
+    assert (node_classes[0].room.tolist(), node_classes[0].most.tolist()) == ([8], [2, 2])
 
 
 def test_many_nodes_too_rich_to_list_are_counted_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "MOST_PER_NODE", 2)
     monkeypatch.setattr(patterns, "FEW_NODES", 2)
-    found = classes_of([[8], [8], [9]], [[4], [3]])
-    assert [each.nodes.tolist() for each in found] == [[0, 1], [2]]
-    assert (found[0].room.tolist(), found[0].most.tolist()) == ([16], [4, 4])
+    node_classes = classes_of([[8], [8], [9]], [[4], [3]])
+    assert [cls.nodes.tolist() for cls in node_classes] == [[0, 1], [2]]
+    assert (node_classes[0].room.tolist(), node_classes[0].most.tolist()) == ([16], [4, 4])
 
 
 def test_far_too_many_rich_nodes_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,5 +171,5 @@ def test_once_the_work_is_used_up_the_nodes_that_are_left_count_as_rich(
 ) -> None:
     monkeypatch.setattr(patterns, "MOST_STEPS", 1)
     monkeypatch.setattr(patterns, "MOST_CELLS", 1)
-    found = classes_of([[4], [8]], [[4], [3]])
-    assert [each.patterns is None for each in found] == [False, True]
+    node_classes = classes_of([[4], [8]], [[4], [3]])
+    assert [cls.patterns is None for cls in node_classes] == [False, True]
