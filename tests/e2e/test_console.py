@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -14,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tutti import dump
+from tutti.model.decisions import Policy
+from tutti.model.queues import Preemption
 
 from ..docs import pictures
 from ..harness.browser.driver import Page, chromium
@@ -202,6 +205,26 @@ async def test_queues_are_a_tree_with_bars_and_their_quotas_can_be_tried(
         assert "vision/train" not in legend, "colours are those of queues"
         told = await _shown(page, "would-be-ended")
         assert "No queue is in shadow, so there is nothing to show." in told
+        assert "no gang ends so that another starts" in told
         told = await _shown(page, "what-if?queue=vision.limit.nvidia.com%2Fgpu%3D12")
         assert "starts now" in told
+        assert page.complaints == []
+
+
+async def test_claims_of_the_plan_are_listed(page: Page, tmp_path: Path) -> None:
+    low = gang("low").of(4, cpu=1).bound_on(*["n1"] * 4)
+    snapshot = snapshot_of(node("n1", cpu=4), low, gang("high").of(2, cpu=2).priority(9))
+    path = tmp_path / "now.json"
+    on = replace(SETUP, policy=Policy(preemption=Preemption.FULL))
+    path.write_text(dump.write(snapshot, on))
+    with tutti_ui(tmp_path, "-f", str(path)) as (link, _):
+        await page.go(link)
+        await page.until("document.querySelector('cluster-map canvas') !== null")
+        await page.evaluate("location.hash = '#/would-be-ended'")
+        told = await page.until(
+            "document.querySelector('#claims') && document.querySelector('#claims').innerText"
+        )
+        assert "ml/high" in told
+        assert "its priority is higher" in told
+        assert "4 pods of ml/low" in told
         assert page.complaints == []

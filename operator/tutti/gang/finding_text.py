@@ -280,7 +280,7 @@ def _(finding: of.NotStartedInTime) -> str:
 
 @text.register
 def _(_: of.GivenUp) -> str:
-    again = "it is tried again if its members are made anew"
+    again = "it is tried again if its members are created again"
     return f"given up, since onTimeout is Fail: {again}, or scheduleTimeoutSeconds is raised"
 
 

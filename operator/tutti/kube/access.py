@@ -120,7 +120,7 @@ async def _take_in(
         )
     if messages:
         why = f"its exec plugin gives no credentials: {kubeconfig_errors.of_plugin(messages[-1])}"
-        raise errors.NoAccess(f"{NO_WAY}: kubeconfig {path}: {why}", "mend that, or log in anew")
+        raise errors.NoAccess(f"{NO_WAY}: kubeconfig {path}: {why}", "mend that, or log in again")
 
 
 @contextmanager

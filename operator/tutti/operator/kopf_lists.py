@@ -112,7 +112,7 @@ class KopfLists:
                 await _stop(tasks)
             why = _why([checking, *tasks]) or "it ended"
             wait = min(FIRST_WAIT * 2**failures, LONGEST_WAIT)
-            logger.warning("kopf: %s. Will begin anew in %.1f s", why, wait)
+            logger.warning("kopf: %s. Will begin again in %.1f s", why, wait)
             await asyncio.sleep(wait)
             await begin()
 

@@ -35,7 +35,7 @@ from .search.limits import NO_PROGRESS, Progress
 MOST_TRIED = 12  # choices of domains that one gang tries
 MOST_SWEEPS = 3  # times that each gang by itself may get better nodes
 MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
-MOST_PLACED = 2_000  # gangs that are placed anew in one plan, each time counted
+MOST_PLACED = 2_000  # gangs that are placed again in one plan, each time counted
 MOST_RULED = 100  # members of one gang that rules between pods speak of
 LOOKS_PER_GANG = 10  # such members take as long as a gang without rules
 

@@ -57,7 +57,7 @@ def test_a_gang_that_is_given_up_is_not_tried_any_more() -> None:
             Reason.TIMED_OUT,
             (
                 "not started within 60 s; given up, since onTimeout is Fail: it is tried again if "
-                "its members are made again, or scheduleTimeoutSeconds is raised"
+                "its members are created again, or scheduleTimeoutSeconds is raised"
             ),
         )
     ]

@@ -1,4 +1,4 @@
-// The page: the address says what is shown; whatever changes is drawn anew.
+// The page: the address says what is shown; whatever changes is drawn again.
 
 import { html, nothing, render } from './vendor/lit-html.js';
 import { follow, get, open } from './server.js';

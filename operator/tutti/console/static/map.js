@@ -78,7 +78,7 @@ class ClusterMap extends HTMLElement {
   #blocks = []; // of groups: where their tiles are
   #drawn = []; // the rows of the tiles, as they were drawn; null: not yet
   #total = 0; // how many tiles there are
-  #tones = null; // colours of the theme; null: everything is to be drawn anew
+  #tones = null; // colours of the theme; null: everything is to be drawn again
   #rings = []; // what is drawn on the overlay
   #hover = -1;
   #canvas;

@@ -2,8 +2,8 @@
 
 import { html, nothing } from './vendor/lit-html.js';
 import { need } from './app.js';
-import { gangLink, name, nameOf, problem, visible } from './text.js';
-import { table } from './tables.js';
+import { count, gangLink, moment, name, nameOf, problem, visible } from './text.js';
+import { loading, table } from './tables.js';
 
 const UNITS = { m: 1 / 1000, '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
 
@@ -143,20 +143,61 @@ export function queues() {
   `;
 }
 
-// What the limits of queues in shadow would have stopped: nothing is done to these gangs.
+// Who ends so that others start, by the plan of now; and what limits in shadow would have stopped.
 export function wouldBeEnded() {
-  const entry = need('/api/queues');
+  return html`
+    <h1>Would be ended</h1>
+    <h2>So that other gangs start</h2>
+    ${byPreemption()}
+    <h2>By limits in shadow</h2>
+    ${byLimits()}
+  `;
+}
+
+const RIGHTS = { guarantee: 'a guarantee covers it', priority: 'its priority is higher' };
+
+function byPreemption() {
+  const entry = need('/api/plan', { fresh: '0' }, 'once');
   if (!entry.value) {
-    const words = entry.problem ? problem(entry.problem.message) : html`<p>Loading …</p>`;
-    return html`<h1>Would be ended</h1>${words}`;
+    return entry.problem
+      ? problem(entry.problem.message)
+      : html`<p role="status"><progress aria-label="Planning"></progress> Planning …</p>`;
   }
+  const { plan, takenAt } = entry.value;
+  const claims = plan.claims ?? [];
+  const page = html`the plan that Tutti makes of the cluster as it was at ${moment(takenAt)}`;
+  return !claims.length
+    ? html`<p>By ${page}, no gang ends so that another starts.</p>`
+    : html`<p>By ${page}, these gangs end so that others start. While Tutti is paused or in shadow, nothing ends.</p>
+        <div id="claims">
+          ${table(
+            'Gangs that end so that others start',
+            [['Starts'], ['Why it may'], ['Ends']],
+            claims,
+            (claim) => [
+              name(claim.gang),
+              RIGHTS[claim.by],
+              claim.victims.length
+                ? claim.victims.map((victim) => html`<div>${victimText(victim)}</div>`)
+                : 'pods that terminate already',
+            ],
+          )}
+        </div>`;
+}
+
+const victimText = ({ gang, whole, pods }) =>
+  html`${count(pods.length, whole ? 'pod' : 'extra pod')} of ${name(gang)}`;
+
+// Nothing is done to the gangs that limits in shadow would have stopped.
+function byLimits() {
+  const entry = need('/api/queues');
+  if (!entry.value) return loading(entry);
   const { queues: all, gangs } = entry.value.answer;
   const shadows = all.filter(isShadow);
   const byName = new Map(gangs.map((row) => [nameOf(row), row]));
   const stopped = shadows.flatMap((queue) => queue.wouldStop.map((gang) => ({ queue, gang })));
   const names = shadows.map((queue, i) => html`${i ? ', ' : ''}${name(queue.name)}`);
   return html`
-    <h1>Would be ended</h1>
     <p>
       The guarantees and limits of a queue with <code>mode: Shadow</code> count for nothing. The queue
       says here which gangs its limits would have stopped. Nothing happens to these gangs.

@@ -81,7 +81,7 @@ class OpenReservation:
         rest = f", and {count(n_others, 'more member')} likewise" if n_others else ""
         return (
             f"{first.key.name} asks for {requests}, and the template of role {first.role} declares "
-            f"{declaration}: it is placed anew{rest}"
+            f"{declaration}: it is placed again{rest}"
         )
 
 
