@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from . import attacks, charges, comparing, histories, instances, planner, plans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .reference import World
 
 SHOWN = 20  # breaches in full
 PLANNED = 5  # every so manyth history is decided by the planner, too
@@ -21,19 +27,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     began = monotonic()
-    wrong = _clusters(range(asked.seed, asked.seed + asked.cases))
-    wrong += _plans(range(asked.seed, asked.seed + asked.plans))
+    wrong = 0
+    for draw in instances.world, instances.siblings:
+        wrong += _clusters(range(asked.seed, asked.seed + asked.cases), draw)
+        wrong += _plans(range(asked.seed, asked.seed + asked.plans), draw)
     wrong += _histories(range(asked.seed, asked.seed + asked.histories))
     wrong += _charges(range(asked.seed, asked.seed + asked.histories))
     print(f"{wrong} wrong, {monotonic() - began:.0f} s")
     return int(wrong > 0)
 
 
-def _clusters(seeds: range) -> int:
+def _clusters(seeds: range, draw: Callable[[int], World]) -> int:
     wrong, tally, curious = 0, Counter[str](), Counter[str]()
     smallest: dict[str, tuple[int, int]] = {}
     for seed in seeds:
-        world = instances.world(seed)
+        world = draw(seed)
         answer = plans.plan(world)
         tally["clusters"] += 1
         tally["of depth 3"] += any(world.depth(name) == 3 for name in world.teams)
@@ -55,11 +63,11 @@ def _clusters(seeds: range) -> int:
     return wrong
 
 
-def _plans(seeds: range) -> int:
+def _plans(seeds: range, draw: Callable[[int], World]) -> int:
     wrong, proved = 0, Counter[str]()
     for strategy in ("ilp", "bestfit"):
         for seed in seeds:
-            judgement = planner.judge(instances.world(seed), strategy)
+            judgement = planner.judge(draw(seed), strategy)
             proved[strategy] += judgement.is_proved
             wrong += len(judgement.breaches)
             for breach in judgement.breaches[:SHOWN]:

@@ -31,6 +31,38 @@ def world(seed: int) -> World:
     return World(teams, nodes, tuple(jobs))
 
 
+def siblings(seed: int) -> World:
+    """A cluster in which leaves below one parent compete for little room."""
+    chance = Random(f"siblings {seed}")
+    resources = chance.choice((1, 2, 2))
+    teams = {"p": _team(chance, TOP, (4, 6, 8), resources)}
+    parents = ["p"]
+    if chance.random() < 0.5:
+        parents = ["m0", "m1"]
+        teams |= {name: _team(chance, "p", (None, 2, 4), resources) for name in parents}
+    for i in range(chance.randint(2, 4)):
+        teams[f"q{i}"] = _team(chance, chance.choice(parents), (0, 1, 2, 2, 3), resources)
+    leaves = [n for n in teams if all(t.parent != n for t in teams.values())]
+    room = [[chance.randint(1, 4) for _ in range(resources)] for _ in range(chance.randint(1, 3))]
+    jobs: list[Job] = []
+    for i in range(chance.randint(0, 4)):
+        job = replace(_job(chance, f"r{i}", chance.choice(leaves), resources), members=1)
+        nodes = tuple(chance.randrange(len(room)) for _ in range(chance.choice((1, 1, 2))))
+        for node in nodes:
+            room[node] = [a + b for a, b in zip(room[node], job.each, strict=True)]
+        jobs.append(replace(job, start=chance.randint(0, 3), extras=len(nodes) - 1, nodes=nodes))
+    jobs += [
+        _job(chance, f"w{i}", chance.choice(leaves), resources) for i in range(chance.randint(2, 5))
+    ]
+    return World(teams, tuple(map(tuple, room)), tuple(jobs))
+
+
+def _team(chance: Random, parent: str, choice: tuple[int | None, ...], resources: int) -> Team:
+    guarantee = tuple(chance.choice(choice) for _ in range(resources))
+    limit = tuple(4 if chance.random() < 0.1 else None for _ in range(resources))
+    return Team(parent, guarantee, limit)
+
+
 def _teams(chance: Random, resources: int) -> dict[str, Team]:
     teams: dict[str, Team] = {}
     depth: dict[str, int] = {TOP: 0}

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from . import attacks, charges, comparing, histories, instances, planner, plans
 from .reference import Job, Team, World
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SAMPLE, PART = 200, 50
 PROVED = {"ilp": 0.95, "bestfit": 0.5}  # of the sample, at least
 SPEAKS_TO_THE_PROJECT = {"comparing.py", "planner.py"}
 
 
+@pytest.mark.parametrize("draw", [instances.world, instances.siblings])
 @pytest.mark.parametrize("first", range(1, SAMPLE + 1, PART))
-def test_what_the_page_claims_holds_on_small_clusters(first: int) -> None:
+def test_what_the_page_claims_holds_on_small_clusters(
+    first: int, draw: Callable[[int], World]
+) -> None:
     for seed in range(first, first + PART):
-        world = instances.world(seed)
+        world = draw(seed)
         answer = plans.plan(world)
         assert [*attacks.breaches(world, answer)] == [], seed
         assert [*comparing.differences(world, answer)] == [], seed
@@ -32,6 +39,12 @@ def test_a_plan_that_is_proved_is_the_best_by_the_order_of_queues(strategy: str)
     judgements = [planner.judge(instances.world(seed), strategy) for seed in range(1, SAMPLE + 1)]
     assert [judgement.breaches for judgement in judgements if judgement.breaches] == []
     assert sum(judgement.is_proved for judgement in judgements) >= SAMPLE * PROVED[strategy]
+
+
+def test_a_plan_for_siblings_that_compete_is_the_best_by_the_order_of_queues() -> None:
+    judgements = [planner.judge(instances.siblings(seed), "ilp") for seed in range(1, SAMPLE + 1)]
+    assert [judgement.breaches for judgement in judgements if judgement.breaches] == []
+    assert sum(judgement.is_proved for judgement in judgements) >= SAMPLE * 0.9
 
 
 def test_a_gang_that_its_queue_guarantees_never_starves() -> None:
