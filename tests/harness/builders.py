@@ -464,7 +464,10 @@ def applied(before: Snapshot, plan: Plan) -> Snapshot:
         for old in before.reservations
     ]
     added = [
-        replace(reservation(GangBuilder(g.key), slots=planned[g.uid].slots), uid=g.uid)
+        replace(
+            reservation(GangBuilder(g.key), at=before.taken_at, slots=planned[g.uid].slots),
+            uid=g.uid,
+        )
         for g in before.gangs
         if g.uid in planned and g.uid not in reserved_gangs and planned[g.uid].slots
     ]
@@ -472,6 +475,7 @@ def applied(before: Snapshot, plan: Plan) -> Snapshot:
     after = replace(
         before,
         reservations=tuple(sorted(standing, key=lambda old: old.gang)),
+        lost_reservations=before.lost_reservations - {old.uid for old in standing},
         nodes=tuple(_occupied(before.nodes, list(bound.values()))),
         gangs=tuple(
             replace(g, members=tuple(bound.get(m.uid, m) for m in g.members)) for g in before.gangs

@@ -274,10 +274,10 @@ def fit(snapshot: Snapshot, members: Sequence[Member], room: list[list[int]]) ->
     asks = [first.shape.requests[name] for name in ("cpu", "memory")] + [1]
     known = set()
     for left, on in zip(room, snapshot.nodes, strict=True):
-        if tuple(left) in known or fits_node(first.shape, on) is not None:
+        alike = (*left, on.labels)  # others may ask for a label
+        if alike in known or fits_node(first.shape, on) is not None:
             continue
-        if not first.shape.node_selector:
-            known.add(tuple(left))
+        known.add(alike)
         if all(n <= has for n, has in zip(asks, left, strict=True)):
             left[:] = [has - n for n, has in zip(asks, left, strict=True)]
             does = fit(snapshot, others, room)
