@@ -1,4 +1,4 @@
-"""What queues mean: who belongs to one, what it is charged, what it covers, who borrows first.
+"""What queues mean: which gangs they have, what they are charged, what they cover, the turns.
 
-All of it is functions of values. ``docs/queues.md`` states the same in words.
+All modules are functions of values, without input or output. ``docs/queues.md`` states the same.
 """

@@ -27,10 +27,11 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The queue of a gang; empty if there is a refusal, and then ``candidates`` would do.
+    """The queue of a gang; empty if the gang is refused.
 
-    ``refused`` is the queue that the refusal is about, if there is one. ``fallback`` is charged for
-    what runs without a record, so that a refusal lifts no limit.
+    ``candidates`` are the queues that a refused gang may name instead. ``refused`` is the queue
+    that the refusal is about, if there is one. ``fallback`` is charged if a refused gang runs and
+    has no record of its start, so that a refusal lifts no limit.
     """
 
     queue: str
@@ -41,15 +42,15 @@ class Membership:
 
     @property
     def charged(self) -> str:
-        """The queue that is charged for what runs and has no record."""
+        """The queue that is charged if the gang runs and has no record of its start."""
         return self.queue or self.fallback
 
 
 def membership(tree: QueueTree, named: str, labels: Mapping[str, str] | None) -> Membership:
-    """The queue of a gang that names one, or names none.
+    """The queue of a gang; ``named`` is the queue that the gang names, empty if it names none.
 
-    ``labels`` are its namespace's; None if the namespace is not known. A namespace that is the
-    default of no queue puts its gangs into the root.
+    ``labels`` are those of its namespace; None if the namespace is not known. Gangs that name no
+    queue belong to the root if their namespace has no default queue.
     """
     if labels is None:
         return Membership("", Refusal.UNKNOWN_NAMESPACE)
@@ -69,10 +70,11 @@ def membership(tree: QueueTree, named: str, labels: Mapping[str, str] | None) ->
 
 
 def _default(tree: QueueTree, labels: Mapping[str, str]) -> Membership:
-    """The default of a namespace.
+    """The default queue of a namespace with these labels.
 
-    A queue that is the default of all namespaces is that of those which no other has chosen. Gangs
-    do not start in a default with children, unless it has a child that is the default.
+    A queue that is the default of all namespaces counts only if no other queue selects the
+    namespace. A default without children comes before the defaults with children. If all defaults
+    have children, gangs of the namespace do not start.
     """
     queues = [
         queue
@@ -115,10 +117,10 @@ def memberships(
 
 
 def charged_queue(tree: QueueTree, record: QueueRecord | None, now: Membership) -> str:
-    """The queue that a gang is charged to which runs.
+    """The queue to which a gang that runs is charged.
 
-    Without a record it is the queue to which it would belong now. The root is charged where there
-    is none, or the queue of the record is gone.
+    Without a record, it is the queue to which the gang would belong now. If the queue of the record
+    is gone, the root is charged.
     """
     if record is None:
         return now.charged
@@ -134,7 +136,7 @@ def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
 
 
 def _usable(tree: QueueTree, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """The queues that gangs of such a namespace may name."""
+    """The queues that gangs of a namespace with these labels may name, sorted."""
     return tuple(
         sorted(
             queue.name

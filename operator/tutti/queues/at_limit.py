@@ -1,6 +1,6 @@
-"""What a gang says that a limit keeps waiting: which limit would do, who would have to end.
+"""Why a limit keeps a gang waiting: the lowest limit that admits it, and the gangs in its way.
 
-Separate from ``limits``, which the planner keeps: this is for people, and decides nothing.
+The findings are for users; the planner decides with ``limits`` and does not use this module.
 """
 
 from bisect import bisect_left
@@ -13,12 +13,12 @@ from ..model.keys import GangKey
 from ..model.resources import Resources
 from .limits import QueueLimit
 
-MOST_ENDING = 3  # gangs that one sentence wants to end
-MOST_BEFORE = 3  # gangs that it names
+MOST_ENDING = 3  # gangs whose end admits the gang, in one sentence
+MOST_BEFORE = 3  # gangs that come first in the queue, in one sentence
 
 
 class WaitingGang(NamedTuple):
-    """A gang that waits for its start; since when, in seconds since the epoch."""
+    """A gang that waits for its start; ``since`` is in seconds since the epoch."""
 
     key: GangKey
     priority: int
@@ -26,7 +26,7 @@ class WaitingGang(NamedTuple):
 
 
 class LimitedGangs:
-    """The gangs below limits: what those are charged that run, and in which order others wait."""
+    """The gangs of all queues: the charges of the gangs that run, and the order of the others."""
 
     def __init__(
         self,
@@ -34,10 +34,10 @@ class LimitedGangs:
         charges: Mapping[GangKey, Resources],
         waiting: Iterable[WaitingGang] = (),
     ) -> None:
-        """``queues`` has the queue of each gang; all of ``waiting`` wait still."""
+        """``queues`` has the queue of each gang; ``waiting`` are the gangs that do not start."""
         self._queues = queues
         self._charges = charges
-        self._lines: dict[str, list[GangKey]] = {}  # who waits, by queue, the first first
+        self._lines: dict[str, list[GangKey]] = {}  # the gangs that wait, by queue, in order
         self._place: dict[GangKey, int] = {}
         for gang in sorted(waiting, key=lambda gang: (-gang.priority, gang.since, gang.key)):
             if gang.key in queues:
@@ -47,7 +47,10 @@ class LimitedGangs:
         self._by_charge: dict[tuple[str, str], list[tuple[int, GangKey]]] = {}
 
     def finding(self, limit: QueueLimit, gang: GangKey, wanted: int, credit: int) -> QueueAtLimit:
-        """What the gang says of the limit; of what it wants, ``credit`` is charged already."""
+        """Why this limit keeps the gang waiting.
+
+        The gang wants ``wanted`` of the resource; ``credit`` of this amount is charged already.
+        """
         enough = limit.in_use + wanted - credit
         place = self._place.get(gang, 0)
         before = self._lines[self._queues[gang]][:place] if place else []
@@ -64,9 +67,10 @@ class LimitedGangs:
         )
 
     def _ending(self, limit: QueueLimit, short: int) -> Sequence[tuple[GangKey, int]]:
-        """The fewest gangs whose end leaves so much; of one alone the smallest that does.
+        """The fewest gangs whose charges add up to ``short``, with the charge of each.
 
-        Nothing where it takes more than a sentence can name.
+        If one gang is enough, it is the gang with the smallest such charge. The answer is empty if
+        more than ``MOST_ENDING`` gangs would have to end.
         """
         charges = self._charges_of(limit)
         if (index := bisect_left(charges, short, key=lambda charge: charge[0])) < len(charges):
@@ -79,7 +83,7 @@ class LimitedGangs:
         return ()
 
     def _charges_of(self, limit: QueueLimit) -> Sequence[tuple[int, GangKey]]:
-        """What each gang below the limit is charged of its resource, the smallest first."""
+        """The charge of each gang below the limit for its resource, the smallest first."""
         key = limit.queue, limit.resource
         if key not in self._by_charge:
             charges = (

@@ -1,8 +1,8 @@
-"""To which gang each pod with room is charged, whatever its labels say by now.
+"""To which gang each pod with room is charged, whatever the labels of the pod say now.
 
 A Reservation with the record of a start names the pods that are charged to its gang. A pod that
-none names is charged by itself, unless it may have got its node before there were Queues: then it
-is charged to the gang of its label.
+no Reservation names is charged by itself if its gang has such a record, or if the pod got its node
+after the first Queue was created. Otherwise it is charged to the gang of its label.
 """
 
 from collections import defaultdict
@@ -18,11 +18,11 @@ from ..model.queues import QueueRecord
 class ChargedPods:
     """The gangs with the pods that are charged to them."""
 
-    # Those of the Snapshot, those with a record whose PodGroup is gone, and pods by themselves.
+    # The gangs of the Snapshot, gangs with a record whose PodGroup is gone, and single pods.
     gangs: Sequence[Gang]
-    # By gang: pods that are charged to it and are no members of it. They count as terminating.
+    # By gang: pods that are charged to the gang but are not its members. They count as terminating.
     others: Mapping[GangKey, Sequence[Member]] = field(default_factory=dict)
-    # Members of gangs to which they are not charged.
+    # Members that are charged to another gang than their own.
     strangers: frozenset[Uid] = frozenset()
 
     @classmethod
@@ -65,11 +65,11 @@ class ChargedPods:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RecordedPods:
-    """The pods that Reservations with a record name."""
+    """The pods that Reservations with a record of a start name."""
 
     starts: Sequence[tuple[Reservation, QueueRecord]]
     gangs: Mapping[Uid, GangKey]  # by pod
-    naming: Collection[GangKey]  # the gangs of which some pod is named
+    naming: Collection[GangKey]  # the gangs with a named pod
     promised: Collection[Uid]  # the pods that have room in a Reservation
     since: float  # when the first Queue was created
 
@@ -101,7 +101,7 @@ class _RecordedPods:
     def latest(
         self, keys: Collection[GangKey]
     ) -> Mapping[GangKey, tuple[Reservation, QueueRecord]]:
-        """The last start of each gang with a record that is none of these."""
+        """The last recorded start of each gang, without the gangs in ``keys``."""
         ordered = sorted(self.starts, key=lambda start: (start[1].started, start[0].uid))
         return {start[0].gang: start for start in ordered if start[0].gang not in keys}
 
@@ -111,14 +111,14 @@ def _key_alone(pod: Member) -> GangKey:
 
 
 def _alone(pod: Member) -> Gang:
-    """A pod that is charged as a pod without a PodGroup."""
+    """The gang of a pod that is charged as a pod without a PodGroup."""
     return Gang(_key_alone(pod), pod.uid, 1, members=(pod,), created=pod.created)
 
 
 def _recorded_gang(
     reservation: Reservation, record: QueueRecord, members: tuple[Member, ...]
 ) -> Gang:
-    """A gang whose PodGroup is gone, as far as the record of its start says what it was."""
+    """A gang whose PodGroup is gone, with what the record of its start says about it."""
     return Gang(
         reservation.gang,
         reservation.uid,

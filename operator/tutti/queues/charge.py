@@ -1,7 +1,7 @@
-"""What a gang that runs is charged to its queue: its minimum, its extras and what still leaves.
+"""What the queue of a gang that runs is charged: its minimum, its extras, and what still leaves.
 
-Amounts are requests by resource; ``pods`` is 1 for each member. Host ports and volumes are no
-quota, so they are left out.
+Amounts are requests by resource; ``pods`` is 1 for each member. Host ports and volumes are not
+charged.
 """
 
 from collections import Counter
@@ -22,22 +22,23 @@ PODS = "pods"
 
 @dataclass(frozen=True, slots=True)
 class GangCharge:
-    """What a gang is charged; ``held_minimum`` is what needed members have a node for now.
+    """What a gang is charged.
 
-    ``minimum`` is more than that while members are lost. ``credit`` is what nobody holds of it:
-    those who replace lost members add only what they request beyond that.
+    ``held_minimum`` is what the needed members that hold room request. ``minimum`` is larger while
+    members are lost. ``credit`` is the part of ``minimum`` that no member holds: replacements of
+    lost members add only what they request beyond it.
     """
 
     minimum: Resources = NOTHING
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod, the oldest first
-    # Of terminating members and of pods that are no members, what the lost ones do not make up.
+    # What terminating members and pods that are no members request beyond the lost members.
     leaving: Resources = NOTHING
     held_minimum: Resources = NOTHING
     credit: Resources = NOTHING
 
     @property
     def total(self) -> Resources:
-        """All of it."""
+        """The minimum, the extras and what leaves, together."""
         if not (self.extras or self.leaving.amounts):
             return self.minimum
         return Resources.total((self.minimum, self.leaving, *(one for _, one in self.extras)))
@@ -51,10 +52,10 @@ def gang_charge(
 ) -> GangCharge:
     """What a gang that has started is charged now.
 
-    Members count that have a node or room in the Reservation, and slots. ``record`` says what the
-    gang started with; without it, lost members are not charged. Once nobody holds room, nothing is
-    charged. ``others`` are pods with a node that are charged to the gang and are no members of it,
-    as those of older runs: they count as terminating.
+    Slots count, and members that have a node or room in the Reservation. ``record`` says what the
+    gang started with; without it, lost members are not charged. Once no member, slot or other pod
+    holds room, nothing is charged. ``others`` are pods with a node that are charged to the gang but
+    are not its members, such as pods of older runs: they count as terminating.
     """
     has_node = any(member.node is not None for member in gang.members)
     if not (reservation is not None or others or has_node):
@@ -91,9 +92,9 @@ def gang_charge(
 
 
 def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ...]:
-    """What is written down of a gang that starts with these members: its minimum, by role.
+    """The minimum of a gang that starts with these members, by role, for the record of its start.
 
-    Without roles, what members name as theirs counts for nothing.
+    If the gang has no roles, all of it is under the role "", whatever roles the members name.
     """
     requests: dict[str, list[Resources]] = {}
     for member in _needed(gang, by_age(members), _by_role(gang, _succeeded(gang))):
@@ -105,9 +106,9 @@ def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ..
 
 
 def as_started(gang: Gang, record: QueueRecord | None) -> Gang:
-    """The gang with no larger minimum than it started with; as it is without a record.
+    """The gang with no larger minimum than it started with; unchanged without a record.
 
-    A minimum that is raised while the gang runs makes extras of the members that come for it.
+    So if the minimum is raised while the gang runs, the members that join for it are extras.
     """
     if record is None:
         return gang
@@ -123,14 +124,20 @@ def as_started(gang: Gang, record: QueueRecord | None) -> Gang:
 
 
 def without_minimum(gang: Gang) -> Gang:
-    """A gang of which members have succeeded and none holds room: all others are extras."""
+    """The gang with a minimum of one member, and of none in each role: its members are extras.
+
+    It is for a gang with members that succeeded and without members that hold room.
+    """
     return replace(
         gang, min_member=1, roles=tuple(replace(role, min_member=0) for role in gang.roles)
     )
 
 
 def started_at(gang: Gang) -> float:
-    """When a gang without a record started: its first member got a node, or else was created."""
+    """When a gang without a record started, in seconds since the epoch.
+
+    It is when its first member got a node; if no time of this is known, when it was created.
+    """
     bound = (member.bound_at for member in gang.members if member.node is not None)
     return min((at for at in bound if at is not None), default=gang.created)
 
@@ -141,7 +148,10 @@ def requests_of(member: Member) -> Resources:
 
 
 def slot_requests(gang: Gang, role: str) -> Resources:
-    """What room for an absent member is charged: what its role declares, else the most of it."""
+    """What a slot of a role is charged.
+
+    It is what the role declares, or else the most that any member of the role requests.
+    """
     if (shape := slots.declared(gang, role)) is not None:
         return charged(shape.requests)
     most = NOTHING
@@ -161,20 +171,21 @@ def charged(requests: Resources) -> Resources:
 
 
 def _succeeded(gang: Gang) -> Iterator[str]:
-    """The roles of the members that succeeded in this run, those included that are gone."""
+    """The role of each member that succeeded in this run, also of members that are gone."""
     yield from (member.role for member in gang.members if member.phase is Phase.SUCCEEDED)
     yield from gang.finished
 
 
 def _by_role(gang: Gang, roles: Iterable[str]) -> Counter[str]:
-    """How many there are of each role; of a gang without roles, all count as one."""
+    """How often each role occurs; in a gang without roles, every role counts as ""."""
     return Counter(role if gang.roles else "" for role in roles)
 
 
 def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> Sequence[Member]:
-    """The members that make up the minimum; ``there`` counts what does so beside them, by role.
+    """The members that make up the minimum, together with what ``there`` counts by role.
 
-    The oldest of each role come first, as many as the role needs, then the oldest of all.
+    ``there`` counts slots and members that succeeded. The oldest members of each role come first,
+    as many as the role needs, then the oldest of all.
     """
     missing = Counter({r.name: max(r.min_member - there.get(r.name, 0), 0) for r in gang.roles})
     left = demand.min_members(gang) - sum(there.values())
@@ -190,9 +201,9 @@ def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> 
 
 
 def _is_exchange(gang: Gang, roles: Collection[str]) -> bool:
-    """Whether one who joins a role that lacks members turns another of the minimum into an extra.
+    """Whether a member that joins a role with too few members makes a needed member an extra.
 
-    Then it adds all that it requests. ``roles`` are those of the members of the minimum.
+    Such a member adds all that it requests. ``roles`` has the role of each member of the minimum.
     """
     there = Counter(roles)
     lacks = sum(max(role.min_member - there[role.name], 0) for role in gang.roles)
@@ -200,7 +211,7 @@ def _is_exchange(gang: Gang, roles: Collection[str]) -> bool:
 
 
 def _recorded(record: QueueRecord | None, succeeded: Mapping[str, int]) -> Resources:
-    """What the gang started with, less the part of those that have succeeded; rounded up."""
+    """What the gang started with, less the part of the members that succeeded; rounded up."""
     found = []
     for start in record.minimum if record is not None else ():
         left = max(start.members - succeeded.get(start.role, 0), 0)

@@ -1,7 +1,8 @@
-"""What a gang that waits may have ended, so that it starts. ``docs/preemption.md`` states the same.
+"""Which gangs and extras may end so that a gang that waits starts.
 
-By its guarantee: whatever borrows once the gang is counted as running. By its priority: what
-borrows in its own queue with a lower priority.
+A claim by guarantee may end what borrows once the claimant counts as running. A claim by priority
+may end what borrows in the claimant's own queue with a lower priority. ``docs/preemption.md``
+states the same.
 """
 
 from collections import Counter
@@ -16,17 +17,17 @@ from . import cover
 from .cover import Cover, QueuedGang
 from .tree import QueueTree
 
-PROTECTED, MINIMUM, EXTRA = range(3)  # kinds of covered items, the first first
+PROTECTED, MINIMUM, EXTRA = range(3)  # kinds of covered items, in the order of comparison
 Counts = Counter[tuple[int, int, int]]  # covered items by depth, kind and priority, all negated
 
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """What a gang may have ended: whole gangs with all their extras, and extras."""
+    """What may end for a gang: whole gangs with all their extras, and single extras."""
 
     by_guarantee: bool
     gangs: frozenset[GangKey]
-    extras: frozenset[tuple[GangKey, str]]  # by gang and pod; also those of ``gangs``
+    extras: frozenset[tuple[GangKey, str]]  # by gang and pod; also extras of ``gangs``
 
 
 def entitlement(
@@ -35,10 +36,10 @@ def entitlement(
     start: QueuedGang,
     preemption: Preemption,
 ) -> Entitlement | None:
-    """What the gang may have ended beside those that run; None if it has no claim at all.
+    """What may end of the gangs that run so that ``start`` starts; None if it has no claim.
 
-    A gang has a claim by its guarantee if it would be covered, and more would be covered with it
-    than without. A gang that must not borrow has no other claim.
+    A gang has a claim by guarantee if it would be covered and its start raises what is covered
+    (``_raises``). Otherwise it may have a claim by priority, unless it must not borrow.
     """
     if preemption is Preemption.OFF:
         return None
@@ -59,14 +60,14 @@ def entitlement(
 
 
 def may_borrow(tree: QueueTree, gang: QueuedGang) -> bool:
-    """Whether the gang may start without cover: while there are Queues, no protected one may."""
+    """Whether the gang may start without cover; protected gangs may not while there are Queues."""
     return not gang.is_protected or len(tree.queues) == 1
 
 
 def why_not_covered(
     tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang
 ) -> MayNotBorrow | None:
-    """Why a gang that must not borrow cannot start by now; None if its own queue would cover it."""
+    """Why a gang that must not borrow cannot start now; None if its own queue would cover it."""
     if cover.would_be_covered(tree, running, [start]):
         return None
     used = cover.walk(tree, running).used.get(start.queue, NOTHING)
@@ -89,7 +90,10 @@ def _is_covered_start(
 def _entitlement(
     after: Cover, victims: Sequence[tuple[QueuedGang, bool]], *, by_guarantee: bool
 ) -> Entitlement:
-    """What borrows of these gangs: a whole gang only if it is marked so and not protected."""
+    """The gangs and extras among ``victims`` that borrow.
+
+    A whole gang may end only if its flag says so and it is not protected.
+    """
     gangs = frozenset(
         gang.key
         for gang, may_end_whole in victims
@@ -107,10 +111,10 @@ def _entitlement(
 def _raises(
     tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang, after: Cover
 ) -> bool:
-    """Whether more is covered once the gang runs: by depth, kind and priority.
+    """Whether more is covered once the gang runs, compared by depth, kind and priority.
 
-    It always is if the gang comes after those that run. A pod without a PodGroup, which counts as
-    started when it was created, may come before them.
+    This always holds if the gang comes after all gangs that run. A pod without a PodGroup counts as
+    started when it was created, so it may come before them.
     """
     old = _counts(tree, running, cover.walk(tree, running))
     new = _counts(tree, (*running, start), after)

@@ -16,7 +16,8 @@ from .tree import QueueTree
 class QueuedGang:
     """A gang in its queue, as the walk sees it; extras are sorted, the oldest first.
 
-    A gang that would start has no start yet and comes after all of its priority that run.
+    A gang that waits has an infinite ``started``, so it comes after the gangs of its priority that
+    run.
     """
 
     key: GangKey
@@ -25,16 +26,16 @@ class QueuedGang:
     minimum: Resources
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod
     started: float = inf  # seconds since the epoch
-    is_protected: bool = False  # from eviction; then it comes first in its own queue
+    is_protected: bool = False  # never a victim; then it comes first in its own queue
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """The queue that covers each gang, and each extra by gang and pod; who is absent borrows."""
+    """The queue that covers each gang, and each extra by gang and pod; what is missing borrows."""
 
     gangs: dict[GangKey, str] = field(default_factory=dict)
     extras: dict[tuple[GangKey, str], str] = field(default_factory=dict)
-    used: dict[str, Resources] = field(default_factory=dict)  # by queue, of its own guarantee
+    used: dict[str, Resources] = field(default_factory=dict)  # by queue: what it covers itself
 
     def rank(self, tree: QueueTree, gang: GangKey) -> int | None:
         """The depth of the queue that covers the gang; None if it borrows."""
@@ -44,11 +45,11 @@ class Cover:
 
 @dataclass
 class _Rest:
-    """What no queue up to here covers: gangs, and extras of gangs that a queue covers."""
+    """What neither a queue nor any queue below it covers: gangs, and extras of covered gangs."""
 
     gangs: list[QueuedGang] = field(default_factory=list)
     extras: list[tuple[QueuedGang, str, Resources]] = field(default_factory=list)
-    used: Resources = NOTHING  # by what is covered up to here
+    used: Resources = NOTHING  # by what this queue and those below cover
 
 
 def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
@@ -75,11 +76,11 @@ def would_be_covered(
     starts: Sequence[QueuedGang],
     tier: float = inf,
 ) -> bool:
-    """Whether the walk covers each of the starts once all of them run, and they strip nobody.
+    """Whether the walk covers each of the starts once all of them run, and they strip no gang.
 
     Only queues up to this ``tier`` may cover a start. A start strips a gang of its own queue with
-    the same or a higher priority if that gang is covered without such starts, and no longer with
-    them. A protected start has to be covered by its own queue, and may not take that from another
+    the same or a higher priority if that gang is covered without such starts and not with them. A
+    protected start has to be covered by its own queue, and may not take the cover of another
     protected gang.
     """
     cover = walk(tree, (*running, *starts))
@@ -101,7 +102,7 @@ def would_be_covered(
 
 
 def _is_covered(gang: QueuedGang, cover: Cover) -> bool:
-    """Whether a queue covers the gang; its own queue if it is protected."""
+    """Whether a queue covers the gang; for a protected gang, whether its own queue does."""
     queue = cover.gangs.get(gang.key)
     return queue is not None and (queue == gang.queue or not gang.is_protected)
 
@@ -112,7 +113,10 @@ def _is_stripped(
     starts: Sequence[QueuedGang],
     uncovered: Sequence[QueuedGang],
 ) -> bool:
-    """Whether one of these, of one queue and priority, is covered without starts below them."""
+    """Whether one of ``uncovered`` is covered without starts of its queue and no higher priority.
+
+    All of ``uncovered`` have one queue and one priority.
+    """
     queue, priority = _place(uncovered[0])
     others = [s for s in starts if s.queue != queue or s.priority > priority]
     if len(others) == len(starts):
@@ -126,10 +130,10 @@ def _place(gang: QueuedGang) -> tuple[str, int]:
 
 
 def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Rest:
-    """Cover by one queue what fits; the answer is what it leaves to its parent."""
+    """Let one queue cover what fits, and return what it leaves to its parent."""
     guarantee = tree.guarantees[queue]
     if not any(guarantee.values()):
-        return rest  # also whoever asks for no line: nothing is guaranteed to it
+        return rest  # a gang that requests no line is not covered here either
     left = {line: n - rest.used[line] for line, n in guarantee.items()}
     spare = dict(left)
     over = _Rest()
@@ -165,14 +169,14 @@ def _order(gang: QueuedGang) -> tuple[int, float, GangKey]:
 
 
 def _order_in(queue: str, gang: QueuedGang) -> tuple[bool, tuple[int, float, GangKey]]:
-    """In which order a queue takes gangs; its own protected ones come first, by start alone."""
+    """The order in which a queue takes gangs: its own protected gangs first, by start alone."""
     if gang.is_protected and gang.queue == queue:
         return False, (0, gang.started, gang.key)
     return True, _order(gang)
 
 
 def _trimmed(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
-    """The gang with its requests on lines alone."""
+    """The gang, with only its requests on lines."""
     return replace(
         gang,
         minimum=on_lines(tree, gang.minimum),
@@ -181,5 +185,5 @@ def _trimmed(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
 
 
 def on_lines(tree: QueueTree, requests: Resources) -> Resources:
-    """The requests on lines alone."""
+    """The requests, without resources that are no lines."""
     return Resources.of({line: requests[line] for line in tree.lines})

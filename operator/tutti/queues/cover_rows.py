@@ -1,9 +1,10 @@
-"""What must hold of any set of starts that would be covered: rows, and who is in no such set.
+"""Necessary conditions for a set of starts that would be covered, as rows of a program.
 
-The walk of ``cover`` decides; what is stated here is necessary, so it may only be too wide. Two
-facts carry it. If a gang is covered by a queue, all gangs there that come before it and request no
-more of any line are covered there or below. And what a queue covers now stays covered, whatever
-starts, if no start comes before it and none is covered below.
+The walk of ``cover`` decides whether a set is covered. Each covered set keeps the rows, but some
+sets that keep the rows are not covered. The rows rest on two facts. First, if a queue covers a
+gang, then it or queues below it cover all gangs at or below it that come before this gang and
+request no more of any line. Second, what a queue covers now stays covered if no start comes before
+it and no start is covered below the queue.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from .tree import QueueTree
 
 @dataclass(frozen=True, slots=True)
 class CoverRow:
-    """What starts of these gangs request of a line is at most ``room`` if all would be covered."""
+    """The starts among ``gangs`` request at most ``room`` of the line if all would be covered."""
 
     queue: str
     line: str
@@ -29,7 +30,7 @@ class CoverRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoverRows:
-    """The rows, and the starts that may be covered at all: all others are in no covered set."""
+    """The rows, and the starts that may be covered; no other start is in any covered set."""
 
     starts: tuple[QueuedGang, ...]
     rows: tuple[CoverRow, ...]
@@ -44,8 +45,8 @@ def cover_rows(
 ) -> CoverRows:
     """The rows for starts beside the gangs that run.
 
-    Only queues up to this ``tier`` may cover the starts, and those that started ``together`` with
-    them.
+    Only queues up to this ``tier`` may cover the starts. The gangs in ``together`` are in
+    ``running``; they have to be covered up to this tier in one set with the starts.
     """
     scan = _Scan.of(tree, running, tier, together)
     while True:
@@ -62,7 +63,7 @@ def _rows(
     feasible: Mapping[GangKey, Sequence[str]],
     stays: Mapping[str, Collection[GangKey]],
 ) -> Iterable[CoverRow]:
-    """One row for each queue and line: over the starts that only it or queues below may cover."""
+    """One row for each queue and line, over the starts that only it or queues below may cover."""
     tree, bounds = scan.tree, _bounds(scan.tree)
     below: dict[str, set[GangKey]] = {}
     for start in starts:
@@ -77,7 +78,10 @@ def _rows(
 
 
 def _bounds(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
-    """What each queue and those below it can cover together: more than the queue by a fault."""
+    """What each queue and the queues below it can cover together, by queue and line.
+
+    It is more than the queue guarantees if its children guarantee more together (a fault).
+    """
     found: dict[str, Mapping[str, int]] = {}
     for queue in tree.from_the_leaves:
         found[queue] = {
@@ -98,10 +102,11 @@ class _Scan:
     """The gangs that run, by the queue that covers them, and by kind at and below each queue."""
 
     tree: QueueTree
-    tier: float  # of the queues that may cover a start, at most
+    tier: float  # the highest tier of a queue that may cover a start
     covered: Mapping[str, Sequence[QueuedGang]]  # by queue
     together: Mapping[str, Collection[GangKey]]  # by the topmost queue that may cover them
-    # How many run at and below each queue, and whether they start by the plan: names break ties.
+    # How many gangs of each kind run at or below each queue; the flag says that this plan starts
+    # them: names break ties with such gangs.
     kinds: Mapping[str, Mapping[tuple[_Kind, bool], int]]
     lines: Mapping[GangKey, Resources]
     protected: Mapping[str, Sequence[QueuedGang]]  # by their queue
@@ -114,7 +119,7 @@ class _Scan:
         tier: float,
         together: Collection[GangKey],
     ) -> "_Scan":
-        """Sort the gangs once."""
+        """Sort the gangs that run by their cover and kind."""
         cover = walk(tree, running)
         covered: dict[str, list[QueuedGang]] = {}
         topmost: dict[str, set[GangKey]] = {}
@@ -137,20 +142,21 @@ class _Scan:
         return scan
 
     def path(self, gang: QueuedGang) -> Sequence[str]:
-        """The queues that may cover the gang if it starts, by their tier, its own first."""
+        """The queues on the path of the gang whose tier is low enough, its own queue first."""
         tiers, path = self.tree.tiers, self.tree.path(gang.queue)
         return [queue for queue in path[:-1] if tiers[queue] <= self.tier]
 
     def total(self, gangs: Iterable[GangKey]) -> Resources:
-        """What the minimums of these request of lines."""
+        """What the minimums of these gangs request of lines."""
         return Resources.total(self.lines[gang] for gang in gangs)
 
     def feasible(
         self, starts: Sequence[QueuedGang]
     ) -> tuple[Mapping[GangKey, Sequence[str]], Mapping[str, Collection[GangKey]]]:
-        """The queues that may cover each start, the deepest first; what stays covered by queue.
+        """The queues that may cover each start, the deepest first, and what stays covered.
 
-        What stays covered counts the queue and those below it.
+        The second mapping has, for each queue, the gangs that it and the queues below it cover now
+        and whatever starts.
         """
         tree = self.tree
         inside: dict[str, list[QueuedGang]] = {queue: [] for queue in tree.queues}
@@ -186,7 +192,7 @@ class _Scan:
         starts: Sequence[QueuedGang],
         feasible: Mapping[GangKey, Sequence[str]],
     ) -> Sequence[QueuedGang]:
-        """The gangs that the queue covers now and whatever starts."""
+        """The gangs that the queue covers now and still covers whichever of the starts start."""
         if any(feasible[start.key] for start in starts):
             return ()
         covered = self.covered.get(queue, ())
@@ -198,10 +204,10 @@ class _Scan:
     def _may_cover(
         self, queue: str, wanted: Resources, stays: Resources, before: Sequence[Resources]
     ) -> bool:
-        """Whether the queue could cover a start of this size beside what it must cover before.
+        """Whether the queue could cover a start that requests ``wanted``.
 
-        The larger of two amounts must be covered there: what stays, and the gangs that come before
-        and request no more.
+        The queue must also have room for the larger of two amounts: what stays covered, and what
+        the gangs request that come ``before`` the start and request no more of any line.
         """
         guarantee = self.tree.guarantees[queue]
         used = Resources.total(before).at_least(stays)
@@ -234,5 +240,5 @@ class _StartKind(NamedTuple):
 
     priority: int
     requests: Resources  # of lines
-    started: float  # infinite if it comes after all that run with its priority
+    started: float  # infinite if it comes after all gangs of its priority that run
     is_protected: bool

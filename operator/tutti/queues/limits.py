@@ -1,6 +1,6 @@
-"""The limits of queues as limits over gangs, and what a queue at its limit says.
+"""The limits of queues as limits over gangs.
 
-A limit holds for all gangs at or below its queue. Each resource is one row of the planner.
+A limit holds for all gangs at or below its queue. Each limited resource is one row of the planner.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +15,11 @@ from .tree import QueueTree
 
 @dataclass(frozen=True, slots=True)
 class QueueLimit:
-    """One limit of one queue: ``in_use`` is charged to it now, with all queues below it.
+    """One limit of one queue; ``in_use`` is charged now to the queue and all queues below it.
 
-    Gangs that wait may start while the limit is not exceeded. Where ``in_use`` is above it, nobody
-    starts who asks for the resource, and nobody is ended. One in ``Shadow`` stops nobody.
+    Gangs that wait may start while the limit is not exceeded. While ``in_use`` is above it, no gang
+    that requests the resource starts, and no gang ends for it. A limit of a queue in shadow stops
+    no gang.
     """
 
     queue: str
@@ -31,16 +32,17 @@ class QueueLimit:
 
     @property
     def room(self) -> int:
-        """What gangs may still start with; never negative."""
+        """The amount that gangs which start may still use; never negative."""
         return max(self.limit - self.in_use - self.held, 0)
 
 
 def limits(
     tree: QueueTree, gangs: Mapping[GangKey, str], charges: Mapping[GangKey, Resources]
 ) -> Sequence[QueueLimit]:
-    """All limits, by queue and resource; ``gangs`` says each gang's queue, whether it runs or not.
+    """All limits, by queue and resource.
 
-    ``charges`` is what those are charged that run.
+    ``gangs`` has the queue of each gang, whether it runs or waits. ``charges`` has what each gang
+    that runs is charged.
     """
     by_queue: dict[str, set[GangKey]] = {name: set() for name in tree.queues}
     for gang, own in gangs.items():
@@ -59,7 +61,10 @@ def limits(
 
 
 def caps(found: Iterable[QueueLimit]) -> Iterator[GangCap]:
-    """The limits that count, as the planner and its checker take them, one for each queue."""
+    """The limits that count, in the form that the checks of a plan take: one cap for each queue.
+
+    Limits of queues in shadow do not count.
+    """
     by_queue: dict[str, list[QueueLimit]] = {}
     for limit in found:
         if not limit.is_shadow:
@@ -72,7 +77,7 @@ def caps(found: Iterable[QueueLimit]) -> Iterator[GangCap]:
 def obstacles(
     found: Iterable[QueueLimit], gang: GangKey, minimum: Resources
 ) -> Iterator[QueueLimit]:
-    """The limits that would be exceeded if the gang started now, those in shadow included."""
+    """The limits that the gang would exceed if it started now, also limits of queues in shadow."""
     for limit in found:
         if gang in limit.gangs and minimum[limit.resource] > limit.room:
             yield limit

@@ -1,4 +1,4 @@
-"""What the limits of a queue in shadow would have stopped: they count for nothing, and say so."""
+"""Which gangs the limits of a queue in shadow would have stopped; such limits stop no gang."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,10 +12,10 @@ from .tree import QueueTree
 def stopped(
     tree: QueueTree, running: Iterable[QueuedGang], charges: Mapping[GangKey, Resources]
 ) -> Mapping[str, tuple[GangKey, ...]]:
-    """The gangs that run and would not, for each queue in shadow, in the order of their starts.
+    """For each queue in shadow, the gangs that run although its limits would have stopped them.
 
-    The gangs at or below the queue are counted as if they started one by one, in this order: one
-    that exceeds a limit then is stopped, and uses nothing of it.
+    The gangs at or below the queue are counted as if they started one by one, in the order of their
+    starts. A gang that then exceeds a limit is stopped, and uses nothing of the limit.
     """
     below: dict[str, list[QueuedGang]] = {
         name: [] for name, queue in tree.queues.items() if queue.mode is QueueMode.SHADOW

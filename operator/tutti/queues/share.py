@@ -1,7 +1,7 @@
-"""Who borrows first: the queue that has borrowed the least for its weight, level by level.
+"""The order of the gangs that borrow: the queue with the smallest share by weight comes first.
 
-All comparisons are exact. Source of the measure: dominant resource fairness (Ghodsi et al., 2011),
-over the guarantee instead of from nothing.
+All comparisons are exact. Source of the share: dominant resource fairness (Ghodsi et al., 2011),
+measured on what is charged beyond the guarantee.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,12 +16,12 @@ from ..model.queues import ROOT
 from ..model.resources import NOTHING, Resources
 from .tree import QueueTree
 
-STEPS = 20  # of 5 % each: shares within one of them count as equal
+STEPS = 20  # of 5 % each: shares within one step count as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Borrower:
-    """A gang that waits and would borrow, with what its start would add to the charge."""
+    """A gang that waits and would borrow; ``minimum`` is what its start adds to the charge."""
 
     key: GangKey
     queue: str
@@ -32,7 +32,7 @@ class Borrower:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What is charged to each queue, its descendants included, and how much of it is borrowed."""
+    """What is charged to each queue, and the share that each queue borrows."""
 
     tree: QueueTree
     totals: Mapping[str, int]  # of all nodes, by resource
@@ -47,9 +47,9 @@ class Shares:
         return found
 
     def share(self, queue: str, charged: Resources) -> Fraction:
-        """The largest part of any resource's total that is charged over the guarantee, by weight.
+        """The largest part of any resource's total charged over the guarantee, divided by weight.
 
-        A resource of which no node has anything is left out.
+        A resource that no node has is left out.
         """
         guarantee = self.tree.guarantees[queue]
         parts = (
@@ -60,14 +60,14 @@ class Shares:
         return max(parts, default=Fraction(0)) / self.tree.queues[queue].weight
 
 
-# From the child of the root down to the gang's own queue, whose step is repeated so that all are
-# of one length: to put a queue into a parent that has no other child changes nothing.
+# The step of each queue from the child of the root down to the gang's own queue. The last step is
+# repeated until all have one length, so that a parent with one child changes no order.
 Steps = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """When a borrower may start: after all whose steps are fewer, or whose priority is higher."""
+    """The place of a borrower in the order: fewer steps come first, then higher priorities."""
 
     gang: Borrower
     steps: Steps
@@ -76,10 +76,11 @@ class Turn:
 def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
     """The borrowers in the order of their turns.
 
-    A gang's steps are the shares of its queue and of all queues above, in steps, with all counted
-    as started whose turn comes before in that queue. So its own minimum does not delay it, and no
-    gang comes before one of its queue with a higher priority. A caller that learns that a gang
-    does not start leaves it out and asks again for those behind it.
+    A gang's steps are the shares of its queue and of all queues above it, each in whole steps. For
+    each of these queues, the gangs whose turn there comes earlier count as started. So its own
+    minimum does not delay a gang, and no gang comes before a gang of its queue with a higher
+    priority. A caller that learns that a gang does not start leaves it out and calls again for the
+    gangs behind it.
     """
     gangs = sorted(borrowers, key=lambda gang: (-gang.priority, gang.waiting_since, gang.key))
     charged, height = shares.below(), shares.tree.height
@@ -99,10 +100,10 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
 
 
 def decided_together(turns: Iterable[Turn]) -> Sequence[Sequence[Borrower]]:
-    """The borrowers that are decided on together, the first ones first.
+    """The groups of borrowers that are decided on together, in order.
 
-    Those of equal steps and priority; and where all of these are of one queue, those of the same
-    queue and priority that follow them. Nobody of another queue waits between those.
+    A group has the borrowers of equal steps and priority. If all of them are of one queue, the
+    group also has the borrowers of this queue and priority that follow directly.
     """
     found: list[list[Borrower]] = []
     for _, level in groupby(turns, key=lambda turn: (turn.steps, turn.gang.priority)):
@@ -120,10 +121,11 @@ def decided_in_fact(
     started: AbstractSet[Borrower],
     exceeding: Callable[[Collection[Borrower], Collection[Borrower]], Collection[Borrower]],
 ) -> Sequence[Sequence[Borrower]]:
-    """Who is decided on together, in which order, if these start and all others do not.
+    """The groups that are decided on together, in order, if only ``started`` gangs start.
 
-    Those who do not start no longer count for the others once they are decided on, or once they
-    are ``exceeding``: these are gangs that exceed limits or room beside some that start.
+    A gang that does not start counts for the turns of others until it is decided on, or until it is
+    exceeding. ``exceeding(started so far, others)`` returns the other gangs that exceed limits or
+    room beside the started ones.
     """
     found: list[Sequence[Borrower]] = []
     left, before = [*borrowers], list[Borrower]()
@@ -144,7 +146,7 @@ def decided_in_fact(
 
 
 class _Turn(NamedTuple):
-    """Steps so far, from a level of the tree down, and the place among gangs of equal steps."""
+    """The steps from one level of the tree down, and the place among gangs of equal steps."""
 
     steps: Steps
     place: int
@@ -154,7 +156,7 @@ class _Turn(NamedTuple):
 def _counted(
     shares: Shares, queue: str, charged: Resources, waiting: Iterable[_Turn]
 ) -> Iterator[_Turn]:
-    """The turns with the step of this queue in front, each after those before it have started."""
+    """The turns with the step of this queue in front; earlier turns count as started."""
     height = shares.tree.height
     used, step = dict(charged.amounts), int(shares.share(queue, charged) * STEPS)
     guarantee, weight = shares.tree.guarantees[queue], shares.tree.queues[queue].weight

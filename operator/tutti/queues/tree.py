@@ -1,4 +1,4 @@
-"""Queues as a tree below the built-in root, and what is wrong with the way they are declared.
+"""Queues as a tree below the built-in root, and the faults in their declarations.
 
 A fault never removes a guarantee and never lifts a limit: a queue whose parent cannot be used hangs
 from the root and starts nothing.
@@ -22,13 +22,17 @@ class Fault(StrEnum):
     CHILDREN_EXCEED_PARENT = "ChildrenExceedParent"
     EXCEEDS_CLUSTER = "ExceedsCluster"
     LIMIT_BELOW_GUARANTEE = "LimitBelowGuarantee"
-    OMITS_RESOURCE = "OmitsResource"  # that other queues guarantee
+    OMITS_RESOURCE = "OmitsResource"  # a resource that some other queue guarantees
     UNREADABLE = "Unreadable"  # fields that count for nothing
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One fault of a queue; ``names`` are queues, resources or fields, amounts of the resource."""
+    """One fault of a queue.
+
+    ``names`` are queues, resources or fields; ``amount`` and ``bound`` are in the unit of the
+    resource.
+    """
 
     queue: str
     fault: Fault
@@ -49,12 +53,12 @@ class QueueTree:
     children: Mapping[str, Sequence[str]] = field(default_factory=dict)  # sorted by name
     depths: Mapping[str, int] = field(default_factory=dict)  # below the root
     from_the_leaves: tuple[str, ...] = ()  # all queues, each after those below it
-    # 0 for a leaf; that of an only child; else one more than the highest of the children.
+    # 0 for a leaf; the tier of an only child; else one more than the highest tier of the children.
     tiers: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, queues: Iterable[Queue]) -> "QueueTree":
-        """Hang the queues below the root; names that are reserved are left out."""
+        """Hang the queues below the root; a queue with the reserved name ``root`` is left out."""
         known = {queue.name: queue for queue in queues if queue.name != ROOT}
         parents = {queue.name: queue.parent or ROOT for queue in known.values()}
         lost = {name for name, parent in parents.items() if parent != ROOT and parent not in known}
@@ -97,14 +101,14 @@ class QueueTree:
         return sorted({self.tiers[queue] for queue in covering})
 
     def is_leaf(self, name: str) -> bool:
-        """Whether gangs may belong to the queue: those with children take none."""
+        """Whether gangs may belong to the queue: it is the root, or has no children."""
         return name == ROOT or not self.children[name]
 
     def stop_of(self, name: str, created: float) -> Stop:
-        """Why a gang created at this time does not start in the queue, if by a stop at all.
+        """The stop that keeps a gang created at this time from starting in the queue.
 
-        A stop holds for all queues below. A queue that drains still starts what was there when the
-        drain began.
+        A stop also holds for all queues below its queue. A queue that drains still starts gangs
+        that were created before the drain began. A queue that is deleted or broken holds.
         """
         path = [self.queues[step] for step in self.path(name)]
         if any(
@@ -116,14 +120,17 @@ class QueueTree:
         return Stop.DRAIN if since < inf and created >= since else Stop.NONE
 
     def draining_since(self, name: str) -> float:
-        """When the first drain began of the queue and those above it; infinity if none drains."""
+        """When the first drain of the queue or a queue above it began; infinite if none drains.
+
+        In seconds since the epoch.
+        """
         path = (self.queues[step] for step in self.path(name))
         starts = (queue.draining_since for queue in path if queue.stop is Stop.DRAIN)
         return min((since for since in starts if since is not None), default=inf)
 
 
 def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:
-    """All that is wrong with the queues, sorted; ``capacity`` is the total of the nodes."""
+    """All faults of the queues, sorted; ``capacity`` is the total of all nodes, by resource."""
     tree = QueueTree.of(queues)
     found = [Finding(queue.name, Fault.RESERVED_NAME) for queue in queues if queue.name == ROOT]
     cycles = _on_cycles({queue.name: queue.parent for queue in queues})
@@ -137,7 +144,7 @@ def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[F
 
 
 def _own_findings(tree: QueueTree, queue: Queue) -> Iterator[Finding]:
-    """What is wrong with a queue whatever the others are, but for the lines."""
+    """The faults in the declaration of one queue itself."""
     if queue.unreadable:
         yield Finding(queue.name, Fault.UNREADABLE, queue.unreadable)
     guaranteed, limits = dict(queue.guaranteed), dict(queue.limits)
@@ -152,7 +159,7 @@ def _own_findings(tree: QueueTree, queue: Queue) -> Iterator[Finding]:
 def _findings_of_children(
     tree: QueueTree, queue: Queue, capacity: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """Where the children of a queue have more guaranteed than there is."""
+    """The faults where children guarantee more than their parent, or than the cluster has."""
     children = tree.children[queue.name]
     for line in tree.lines:
         total = sum(tree.guarantees[child][line] for child in children)
@@ -182,7 +189,7 @@ def _on_cycles(parents: Mapping[str, str]) -> frozenset[str]:
 
 
 def _measure(name: str, parents: Mapping[str, str], depths: dict[str, int]) -> int:
-    """The depth of a queue, written down with those of its ancestors."""
+    """The depth of a queue; ``depths`` is filled for it and its ancestors."""
     if name not in depths:
         depths[name] = 1 + _measure(parents[name], parents, depths)
     return depths[name]

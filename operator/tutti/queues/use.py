@@ -1,4 +1,4 @@
-"""What is charged to each queue, and what of it guarantees cover: what users see of queues."""
+"""The use of each queue, for users: what it is charged, and what guarantees cover of it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,9 @@ from .tree import QueueTree
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChargedGangs:
-    """The gangs that run, in their queues: what the walk sees of them, and what they are charged.
+    """The gangs that run, in their queues: as the walk sees them, and what they are charged.
 
-    Each has at least its minimum in ``charges``.
+    ``charges`` has a charge for each gang of ``running``.
     """
 
     tree: QueueTree
@@ -29,7 +29,7 @@ class ChargedGangs:
 
     @property
     def shares(self) -> Shares:
-        """What each queue is charged by itself."""
+        """The shares, with what each queue is charged by itself."""
         own: dict[str, list[Resources]] = {}
         for gang in self.running:
             own.setdefault(gang.queue, []).append(self.charges[gang.key].total)
@@ -40,7 +40,7 @@ class ChargedGangs:
 def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ...]:
     """The use of each queue, by name; ``waiting`` has the queue of each gang that waits.
 
-    A queue counts all gangs at or below it. The share of the root is that of its own gangs alone.
+    A queue counts all gangs at or below it. The share of the root counts its own gangs alone.
     """
     tree, shares = gangs.tree, gangs.shares
     covered = _covered(gangs, walk(tree, gangs.running))
@@ -71,7 +71,7 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
 
 
 def _covered(gangs: ChargedGangs, cover: Cover) -> Mapping[str, Resources]:
-    """What any queue covers of the gangs of each queue, on lines."""
+    """By queue: what is covered of its own gangs, by whichever queue, on lines."""
     covered: dict[str, Resources] = {}
     for gang in gangs.running:
         parts = [gang.minimum] if gang.key in cover.gangs else []
