@@ -1,8 +1,8 @@
-"""The claims of a whole plan: by guarantee before anybody borrows, by priority after all.
+"""The claims of a whole plan: by guarantee before any gang borrows, by priority after all starts.
 
-A claim by guarantee becomes a standing Reservation of the Snapshot that the rest of the plan is
-made of. So its room is given to nobody else, as in every later plan. ``docs/preemption.md`` states
-the same.
+A claim by guarantee becomes a standing Reservation in the Snapshot from which the rest of the plan
+is made. So no other gang gets its room, in this plan and in every later one. ``docs/preemption.md``
+states the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from .victim_pool import PreemptionRules
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClaimRound:
-    """What gangs claim, and what keeps others from a claim, by gang."""
+    """The claims of gangs, and what keeps other gangs from a claim, by gang."""
 
     claims: tuple[Claim, ...] = ()
     obstacles: Mapping[GangKey, Finding] = field(default_factory=dict)
@@ -46,10 +46,10 @@ def by_guarantee(
     first: PlacementRequest | None,
     limits: SearchLimits,
 ) -> ClaimRound:
-    """What gangs claim that a guarantee would cover; the plan has started nobody who borrows.
+    """The claims of gangs that a guarantee would cover; the plan has started no borrower yet.
 
-    The ``first`` is the starved gang that is entitled, if any. If it claims, it needs the room no
-    more that is held for it; otherwise that room stays held.
+    ``first`` is the entitled starved gang, if there is one. If it claims, the room that is held for
+    it is released; otherwise this room stays held.
     """
     wants = _waiting(compiled, plan)
     claimed = _claimed(compiled, queued, plan, limits)
@@ -65,7 +65,7 @@ def by_guarantee(
 def by_priority(
     compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan, limits: SearchLimits
 ) -> ClaimRound:
-    """What gangs claim by their priority, once the plan has started all that it starts."""
+    """The claims of gangs by their priority; the plan has started all gangs that it starts."""
     claimed = _claimed(compiled, queued, plan, limits)
     claimed = preemption.claim_by_priority(claimed, _waiting(compiled, plan))
     return _claim_round(compiled, queued, claimed)
@@ -74,7 +74,7 @@ def by_priority(
 def barred(
     compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan
 ) -> Mapping[GangKey, Rejection]:
-    """Why gangs wait that must not borrow and are not covered once the plan is carried out."""
+    """The rejection of each protected gang that waits and is not covered after the plan."""
     if queued.charged is None:
         return {}
     wants = [
@@ -96,7 +96,7 @@ def barred(
 
 
 def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool:
-    """Whether the queue of some gang lets it have others ended."""
+    """Whether some queue lets its gangs claim by guarantee, or else by priority."""
     if policy.preemption is Preemption.OFF:
         return False
     declared = _modes(snapshot, policy).values()
@@ -106,21 +106,24 @@ def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool
 
 
 def next_change_at(queued: QueuedGangs, now: float, policy: Policy) -> float | None:
-    """When the next gang has run long enough to end for others, in seconds since the epoch."""
+    """When the next gang has run for its queue's minimum run time, in seconds since the epoch.
+
+    None if no gang is younger, or if preemption is off.
+    """
     if policy.preemption is Preemption.OFF:
         return None
     return min((until for _, until in _young(queued.charged, now)), default=None)
 
 
 def with_claims(snapshot: Snapshot, added: Sequence[Claim]) -> Snapshot:
-    """The Snapshot in which a Reservation stands for each claim."""
+    """The Snapshot with a standing Reservation for each of these claims."""
     reservations = [*snapshot.reservations, *(_reservation(snapshot, claim) for claim in added)]
     ordered = sorted(reservations, key=lambda reservation: reservation.gang)
     return replace(snapshot, reservations=tuple(ordered))
 
 
 def victims_of(claim: Claim) -> tuple[ReservedVictim, ...]:
-    """Who ends, as a Reservation names them."""
+    """The victims of a claim, as a Reservation names them."""
     return tuple(
         ReservedVictim(
             victim.gang,
@@ -133,13 +136,13 @@ def victims_of(claim: Claim) -> tuple[ReservedVictim, ...]:
 
 
 def _modes(snapshot: Snapshot, policy: Policy) -> Mapping[str, Preemption]:
-    """What each queue lets its gangs have ended."""
+    """Which claims each queue allows its gangs, by queue."""
     modes = {queue.name: _mode(queue, policy) for queue in snapshot.queues}
     return {**modes, ROOT: policy.preemption}
 
 
 def _young(charged: ChargedGangs | None, now: float) -> Iterator[tuple[QueuedGang, float]]:
-    """The gangs that have not run for as long as their queue lets them, and until when."""
+    """The gangs within the minimum run time of their queue, and its end in epoch seconds."""
     if charged is None:
         return
     for gang in charged.running:
@@ -149,7 +152,7 @@ def _young(charged: ChargedGangs | None, now: float) -> Iterator[tuple[QueuedGan
 
 
 def _mode(queue: Queue, policy: Policy) -> Preemption:
-    """What a queue says, or else the setting; nothing if its quotas do not count."""
+    """What a queue declares, or else the setting; off if its quotas do not count."""
     if queue.mode is QueueMode.SHADOW:
         return Preemption.OFF
     return policy.preemption if queue.preemption is None else queue.preemption
@@ -194,7 +197,7 @@ def _kept_by_budgets(kept: Mapping[GangKey, Shortage]) -> KeptByBudget:
 def _recorded(
     compiled: CompiledDemand, queued: QueuedGangs, made: Sequence[Claim]
 ) -> tuple[Claim, ...]:
-    """The claims with the record of each start."""
+    """The claims, each with the record of its start."""
     counts = {members.gang.key: members for members in compiled.gangs}
     records = []
     for claim in made:

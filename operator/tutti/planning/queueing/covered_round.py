@@ -1,6 +1,7 @@
-"""The gangs that would be covered, as one program: its rows are necessary, and the walk decides.
+"""The gangs that would be covered, chosen by one program and judged by the walk.
 
-Where the walk refuses starts of an answer, they are left out and the program is solved again.
+The rows of the program are necessary conditions of cover, and the walk decides. If the walk refuses
+starts of an answer, they are left out and the program is solved again.
 """
 
 from collections.abc import Sequence
@@ -19,36 +20,36 @@ from ..search.round_proof import LaterRounds
 from . import fixed_round
 from .ledger import QueueLedger
 
-MOST_ATTEMPTS = 6  # programs for one round; then the starts that the walk allows are the answer
-MOST_TRIED = 64  # starts of one answer that are tried one by one
+MOST_ATTEMPTS = 6  # programs for one round; the last decides on allowed starts alone
+MOST_TRIED = 64  # starts of one answer that the walk judges one by one
 SENTENCE = "other gangs might be covered together"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldCover:
-    """A starved gang whose cover is held from gangs of its queue that come after it."""
+    """A starved gang whose cover no gang of its queue that comes after it may take."""
 
     gang: QueuedGang
 
     def binds(self, start: QueuedGang) -> bool:
-        """Whether a start may not take the cover."""
+        """Whether the cover is held against this start."""
         return start.queue == self.gang.queue and start.priority <= self.gang.priority
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundContext:
-    """What a round is decided beside: the gangs that are charged, and what is held."""
+    """The conditions of a round: the gangs that are charged, and the cover that is held."""
 
     ledger: QueueLedger
     held: HeldCover | None
     limits: SearchLimits
     later: LaterRounds
-    tier: float = inf  # of the queues that may cover what starts, at most
-    started: Sequence[QueuedGang] = ()  # covered together with what this round starts
+    tier: float = inf  # the highest tier of a queue that may cover a start
+    started: Sequence[QueuedGang] = ()  # to be covered together with the starts of this round
 
 
 class CoveredRound(NamedTuple):
-    """A plan, and the gangs on which it decides; others wait for another round."""
+    """A plan, and the gangs on which it decides; the other gangs wait for another round."""
 
     plan: PartialPlan
     decided: Sequence[PlacementRequest]
@@ -59,8 +60,9 @@ def covered_round(
 ) -> CoveredRound:
     """The plan with the best set of these gangs that would be covered.
 
-    Where the walk refuses the first answer, and all gangs of the top priority can start that may
-    be covered at all, these are decided on: the rows of the others are closer once they start.
+    If the walk refuses the first answer, the round decides on the top priority alone, provided that
+    all its gangs that may be covered can start. The rows for the other gangs are tighter after
+    that.
     """
     ledger, sets = context.ledger, _Covered(context)
     starts = [ledger.least_start(want) for want in wants]
@@ -85,7 +87,7 @@ def covered_round(
 def borrowing_round(
     plan: PartialPlan, wants: Sequence[PlacementRequest], context: RoundContext
 ) -> PartialPlan:
-    """The plan with the best set of these gangs, whatever covers them."""
+    """The plan with the best set of these gangs, whether they are covered or borrow."""
     sets = _Borrowing(context)
     answer = fixed_round.decide(plan, wants, context.limits, (), context.later)
     if sets.allows(_starts(answer, wants, context.ledger)):
@@ -95,7 +97,7 @@ def borrowing_round(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Borrowing:
-    """Any set of starts that leaves a starved gang its cover."""
+    """The rule for borrowers: a set of starts leaves the held gang its cover."""
 
     context: RoundContext
 
@@ -108,17 +110,17 @@ class _Borrowing:
         return cover.would_be_covered(self.context.ledger.tree, running, [held.gang])
 
     def running(self, starts: Sequence[QueuedGang]) -> Sequence[QueuedGang]:
-        """The gangs that run, without pods that are left of an earlier run of these."""
+        """The gangs that run, without gangs of ``starts`` that are charged for an earlier run."""
         again = {start.key for start in starts}
         return [gang for gang in self.context.ledger.running if gang.key not in again]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Covered(_Borrowing):
-    """Sets of starts that would be covered, too."""
+    """The rule for covered gangs: a set of starts would also be covered."""
 
     def allows(self, starts: Sequence[QueuedGang]) -> bool:
-        """Whether these would be covered together, and leave a starved gang its cover."""
+        """Whether these would be covered together, and leave the held gang its cover."""
         tree, together = self.context.ledger.tree, (*self.context.started, *starts)
         running = self.running(together)
         tier = self.context.tier
@@ -133,9 +135,9 @@ def _cut_round(
     rows: Sequence[QueueLimit],
     first: PartialPlan,
 ) -> PartialPlan:
-    """The plan with an allowed set of these gangs, for the ``first`` answer is not allowed.
+    """The plan with an allowed set of these gangs; the ``first`` answer is not allowed.
 
-    It is not proved, unless it is worth as much as that.
+    The plan is proved only if the first answer is proved and the plan is worth as much.
     """
     answer, context = first, sets.context
     for attempt in range(MOST_ATTEMPTS):
@@ -164,7 +166,7 @@ def _starts(
 
 
 def _judged(answer: PartialPlan, first: PartialPlan) -> PartialPlan:
-    """The answer, held against the first one: no allowed set is worth more than that."""
+    """The answer with the bounds of the first one: no allowed set is worth more than those."""
     tally = {
         level: (answer.tally.get(level, (0, None))[0], bound)
         for level, (_, bound) in first.tally.items()
@@ -176,7 +178,7 @@ def _judged(answer: PartialPlan, first: PartialPlan) -> PartialPlan:
 
 
 def _allowed(sets: _Borrowing, starts: Sequence[QueuedGang]) -> set[GangKey]:
-    """Some of these starts that are allowed together, the highest priorities and oldest first."""
+    """Some of these starts that are allowed together; high priorities are tried first."""
     allowed: list[QueuedGang] = []
     for start in sorted(starts, key=lambda start: (-start.priority, start.key))[:MOST_TRIED]:
         if sets.allows([*allowed, start]):

@@ -1,6 +1,6 @@
-"""One round of a plan with queues: what it starts stays started, on whatever nodes.
+"""One round of a plan with queues: the gangs that it starts stay started, on whatever nodes.
 
-Separate from ``round_answer``, in which gangs above a border may also be exchanged for others.
+In ``round_answer``, in contrast, gangs above a border may also be exchanged for others.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def decide(
     rows: Sequence[QueueLimit] = (),
     later: LaterRounds | None = None,
 ) -> PartialPlan:
-    """The plan with the best of these gangs, within further rows; its tally is of them alone."""
+    """The plan with the best set of these gangs, within further rows; its tally is theirs alone."""
     if not wants:
         return replace(plan, tally={})
     before = with_rows(plan, rows)
@@ -44,14 +44,14 @@ def decide(
 def _chosen(
     plan: PartialPlan, wants: Sequence[PlacementRequest], limits: SearchLimits
 ) -> PartialPlan | None:
-    """The plan with the best of these gangs, where counting proves that."""
+    """The plan with the best set of these gangs; None if counting does not prove it."""
     choice = RoomChoice.of(plan, wants, limits)
     best = None if choice is None else choice.best(problems.levels(wants))
     return None if choice is None or best is None else choice.placed(best)
 
 
 def fixed(plan: PartialPlan, answer: PartialPlan, wants: Sequence[PlacementRequest]) -> PartialPlan:
-    """The answer to a round, in which what starts of these stays started."""
+    """The answer to a round, in which these gangs stay started if they start."""
     placed = [borders.as_placed(want, answer.assigned) for want in wants if answer.has_placed(want)]
     above = replace(
         plan.above, wants=(), joined=(*plan.above.joined, *placed), quotas=plan.above.quotas
@@ -67,13 +67,13 @@ def fixed(plan: PartialPlan, answer: PartialPlan, wants: Sequence[PlacementReque
 
 
 def room_in_total(plan: PartialPlan) -> NDArray[np.int64]:
-    """The room of all nodes together, by resource, that is not held."""
+    """[resource]: the sum of the room of all nodes that is not held."""
     total: NDArray[np.int64] = np.maximum(plan.room, 0).sum(axis=0)
     return total
 
 
 def fits_by_totals(plan: PartialPlan, want: PlacementRequest, totals: NDArray[np.int64]) -> bool:
-    """Whether all nodes together have room for the gang, wherever those above it are."""
+    """Whether the sum of the room of all nodes is enough for the gang."""
     requests = plan.base.requests
     rows = [plan.base.shapes[group[0].shape] for group in want.alike]
     if len(rows) == 1:
@@ -84,7 +84,7 @@ def fits_by_totals(plan: PartialPlan, want: PlacementRequest, totals: NDArray[np
 
 
 def with_rows(plan: PartialPlan, rows: Sequence[QueueLimit] = ()) -> PartialPlan:
-    """The plan with rows beside its limits, and with what is held of these."""
+    """The plan with these rows beside its limits; what is held of the limits is taken off."""
     quotas, above = plan.quotas, plan.above
     known = above.quotas
     if plan.hold is not None:

@@ -1,4 +1,4 @@
-"""What each queue is charged as a plan goes: the gangs that run, and what the plan has started."""
+"""What each queue is charged: the gangs that run, and the gangs that the plan has started."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ Assigned = Mapping[Uid, Assignment]
 
 @dataclass(frozen=True, eq=False)
 class QueueLedger:
-    """The gangs that are charged, with what the plan gives them; nothing is ever taken back."""
+    """The gangs that are charged, with the members that the plan places; no start is undone."""
 
     gangs: Mapping[GangKey, QueuedGang]
     charges: Mapping[GangKey, GangCharge]
@@ -36,9 +36,9 @@ class QueueLedger:
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
-    minimums: dict[GangKey, Resources]  # of gangs that wait, once they are known
-    growing: dict[GangKey, bool]  # whether gangs that have not started may grow, once it is known
-    # What gangs are charged with their members on these nodes, once it is known.
+    minimums: dict[GangKey, Resources]  # of gangs that wait; filled on demand
+    growing: dict[GangKey, bool]  # whether gangs that have not started may grow; filled on demand
+    # The charge of a gang with these members on these nodes; filled on demand.
     starts: dict[tuple[GangKey, tuple[tuple[Uid, NodeName], ...]], GangCharge]
 
     @classmethod
@@ -74,7 +74,7 @@ class QueueLedger:
         return ChargedGangs(self.tree, self.totals, self.running, self.charges).shares
 
     def with_assigned(self, keys: Iterable[GangKey], assigned: Assigned) -> "QueueLedger":
-        """The ledger with the members of these gangs that have a node by now."""
+        """The ledger with the members of these gangs that ``assigned`` gives a node."""
         gangs, charges, begun = dict(self.gangs), dict(self.charges), set(self.begun)
         for key in dict.fromkeys(keys):
             numbered = demand.numbered(self.counts[key], assigned)
@@ -96,7 +96,7 @@ class QueueLedger:
         return self.growing[key]
 
     def gang(self, key: GangKey) -> QueuedGang:
-        """A gang that runs; nothing is charged for one of which no member holds room."""
+        """A gang as it runs; with a minimum of nothing if it is not charged."""
         gang = self.counts[key].gang if key not in self.gangs else None
         return self.gangs[key] if gang is None else self._new(gang, NOTHING)
 
@@ -105,7 +105,7 @@ class QueueLedger:
         return self._new(want.gang, self._minimum(want))
 
     def least_start(self, want: PlacementRequest) -> QueuedGang:
-        """The same with no more of any resource than any choice of its members requests."""
+        """The same with a smaller minimum: no choice of members requests less of any resource."""
         start = self.started(want)
         if len(want.alike) == 1:
             return start
@@ -114,9 +114,9 @@ class QueueLedger:
         return replace(start, minimum=Resources.of(least).scaled(want.need))
 
     def borrower(self, want: PlacementRequest) -> Borrower:
-        """A gang, or a member beyond those needed, that waits for the turn of its queue.
+        """A gang that waits for the turn of its queue, or a further member that does.
 
-        Such members come after the gangs of their queue and priority.
+        A further member (beyond those needed) comes after the gangs of its queue and priority.
         """
         gang = want.gang
         queue = self.queued.queue_of(gang)
@@ -129,7 +129,7 @@ class QueueLedger:
         return Borrower(gang.key._replace(name=name), queue, gang.priority, inf, requests)
 
     def _minimum(self, want: PlacementRequest) -> Resources:
-        """What the gang is charged at its start if its oldest members start."""
+        """What the gang is charged if it starts with its oldest members."""
         gang = want.gang
         if (known := self.minimums.get(gang.key)) is None:
             if len(want.alike) == 1 and len(want.members) == len(gang.members):
@@ -171,9 +171,9 @@ class QueueLedger:
     def _new(
         self, gang: Gang, minimum: Resources, extras: tuple[tuple[str, Resources], ...] = ()
     ) -> QueuedGang:
-        """A gang that starts."""
+        """A gang that starts, in its queue."""
         queue = self.queued.queue_of(gang)
-        # A gang that is charged for pods of an earlier run goes by the record of that.
+        # If the gang is charged for pods of an earlier run, the record of that run counts.
         record = self.records.get(gang.uid) if gang.key in self.queued.charges else None
         is_protected = gang.is_protected if record is None else record.is_protected
         return QueuedGang(
@@ -183,13 +183,16 @@ class QueueLedger:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entitlements:
-    """Which gangs are entitled before the plan; those that request the same are walked once."""
+    """Which gangs are entitled before the plan; gangs that request the same share one walk."""
 
     ledger: QueueLedger
     known: dict[tuple[str, int, Resources, bool], bool] = field(default_factory=dict)
 
     def includes(self, want: PlacementRequest) -> bool:
-        """Whether the gang would be covered without those of its queue that come after it."""
+        """Whether the gang is entitled.
+
+        It is if it would be covered without the gangs of its queue that have no higher priority.
+        """
         start, tree = self.ledger.started(want), self.ledger.tree
         lines = cover.on_lines(tree, start.minimum)
         kind = start.queue, start.priority, lines, start.is_protected
@@ -203,11 +206,14 @@ class Entitlements:
         return self.known[kind]
 
     def candidacy(self, want: PlacementRequest) -> tuple[str, bool]:
-        """Among whom the first may be the starved gang: its queue, and whether it is entitled."""
+        """The queue of the gang, and whether it is entitled.
+
+        The first gang of each such pair is a candidate for the starved gang.
+        """
         return self.ledger.queued.queue_of(want.gang), self.includes(want)
 
 
 def extra_of(want: PlacementRequest) -> tuple[str, Resources]:
-    """A member beyond those needed, as the walk sees it."""
+    """A member beyond those needed, as the walk sees it: its pod, and what it requests."""
     (member,) = want.members
     return member.key.name, charge.requests_of(member)

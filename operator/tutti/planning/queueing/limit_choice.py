@@ -1,8 +1,8 @@
 """The gangs that are worth most together within rows, exactly; nodes are left out.
 
-Where these gangs have room on nodes, no other choice is worth more: so no integer program is
-needed. One row after the other is eliminated, those over few gangs first. Of the choices among its
-gangs, one stays unless another uses no more of the other rows and is worth no less. Source:
+If nodes have room for these gangs, no other choice is worth more, so no integer program is needed.
+The rows are eliminated one after the other, rows over few gangs first. A choice among the gangs of
+a row is dropped if another choice uses no more of the other rows and is worth no less. Source:
 Bertelè and Brioschi, Nonserial Dynamic Programming (1972).
 """
 
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_LISTED = 8  # gangs of which all choices are listed at once
+MOST_LISTED = 8  # gangs whose choices are all listed at once
 MOST_PAIRS = 500_000  # choices that are compared at once
 MOST_WORK = 3_000_000  # choices that are compared in all
-TABLE = 2  # rows of which a table is made
-MOST_CELLS = 250_000  # of a table of choices by what they use of two rows
-LARGEST = 2**62  # sums from here on are Python's numbers
-STEPS, SLOWER = 100, 30  # subgradients of prices, and after how many steps they are half as long
-ROUNDING = 1e-9  # of a bound: what sums of floats may be wrong by
+TABLE = 2  # the most rows for which dominated choices are found by a table
+MOST_CELLS = 250_000  # of such a table
+LARGEST = 2**62  # larger sums are Python integers
+STEPS, SLOWER = 100, 30  # subgradient steps, and the number after which they are half as long
+ROUNDING = 1e-9  # the largest error of sums of floats, as a part of the bound
 
 Indices = NDArray[np.intp]
 Amounts = NDArray[np.int64]
@@ -32,21 +32,21 @@ Values = NDArray[Any]  # int64, or objects where sums are large
 
 
 class Worth(NamedTuple):
-    """What a gang is worth: the smallest value of a level is more than all of lower levels."""
+    """The worth of a gang; any value of a level counts more than all values of lower levels."""
 
     level: tuple[int, int]
     value: int  # positive
 
 
 class Row(NamedTuple):
-    """What the chosen gangs use together is at most ``room``; amounts are by gang."""
+    """A row: the chosen gangs use at most ``room`` together; ``amounts`` are by gang."""
 
     amounts: Mapping[int, int]
     room: int
 
 
 def best_choice(worths: Sequence[Worth], rows: Sequence[Row]) -> Sequence[int] | None:
-    """The gangs of the best choice, sorted; None if that takes too much work."""
+    """The gangs of the best choice, sorted; None if finding it takes too much work."""
     too_large = {gang for row in rows for gang, n in row.amounts.items() if n > row.room}
     counted = [
         {gang: n for gang, n in row.amounts.items() if n and gang not in too_large} for row in rows
@@ -74,7 +74,7 @@ def best_choice(worths: Sequence[Worth], rows: Sequence[Row]) -> Sequence[int] |
 
 
 def _components(rows_of: Mapping[int, Sequence[int]], rows: int) -> Iterator[Sequence[int]]:
-    """The gangs in rows, so that no row counts gangs of two components."""
+    """The gangs that some row counts, in components: no row counts gangs of two components."""
     parents = list(range(rows))
 
     def first(row: int) -> int:
@@ -93,7 +93,7 @@ def _components(rows_of: Mapping[int, Sequence[int]], rows: int) -> Iterator[Seq
 
 
 def _combined(worths: Sequence[Worth]) -> Values:
-    """The worths as numbers, whose sums are compared level by level."""
+    """The worths as single numbers; comparing their sums compares level by level."""
     of_level: dict[tuple[int, int], list[int]] = defaultdict(list)
     for worth in worths:
         of_level[worth.level].append(worth.value)
@@ -109,15 +109,16 @@ def _combined(worths: Sequence[Worth]) -> Values:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Choices:
-    """Choices among some gangs: what each uses of rows, what it is worth, and of what it is made.
+    """Choices among some gangs: what each uses of rows, what it is worth, and how it is made up.
 
-    A choice is one of each of ``parts``; without parts, the bits of its place say which ``gangs``.
+    A choice combines one choice of each of ``parts``. Without parts, the bits of its place say
+    which of ``gangs`` it chooses.
     """
 
-    rows: tuple[int, ...]  # that are not eliminated
+    rows: tuple[int, ...]  # the rows that are not eliminated
     use: Amounts  # [choice, row]
     value: Values  # [choice]
-    loss: Floats  # [choice]: what is missing to the bound at least
+    loss: Floats  # [choice]: by how much it stays below the bound, at least
     places: tuple[Indices, ...]  # [part][choice]
     parts: tuple["_Choices", ...] = ()
     gangs: Sequence[int] = ()
@@ -134,7 +135,7 @@ class _Choices:
                 yield from (gang for n, gang in enumerate(some.gangs) if bits >> n & 1)
 
     def without(self, row: int, prices: "_Prices") -> "_Choices":
-        """The same choices where the row counts no other gangs."""
+        """The choices once this row is eliminated; it counts no gangs of other choices."""
         columns = [n for n, own in enumerate(self.rows) if own != row]
         loss = self.loss + prices.unused(row, self.use[:, self.rows.index(row)])
         kept = np.flatnonzero(loss <= prices.gap)
@@ -145,11 +146,11 @@ class _Choices:
 
 
 class _TooMuchWorkError(Exception):
-    """There are too many choices to compare."""
+    """There are too many choices to compare them all."""
 
 
 class _Elimination:
-    """The rows, and how much work is left."""
+    """The rows, and the work that is left, in choices to compare."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
@@ -161,7 +162,7 @@ class _Elimination:
         """The best choice among the gangs of a component.
 
         Raises:
-            _TooMuchWorkError: it is not found soon.
+            _TooMuchWorkError: finding it would compare too many choices.
         """
         rows = sorted({row for gang in gangs for row in rows_of[gang]}, key=self._size)
         prices = _Prices.of({row: self._rows[row] for row in rows}, gangs, values)
@@ -186,7 +187,7 @@ class _Elimination:
     def _listed(
         self, rows: tuple[int, ...], gangs: Sequence[int], places: Sequence[int], prices: "_Prices"
     ) -> _Choices:
-        """All choices among a few gangs that count in the same rows."""
+        """The choices among a few gangs that the same rows count."""
         own = [gangs[place] for place in places]
         amounts = np.array([[self._rows[row].amounts[gang] for row in rows] for gang in own])
         bits = np.arange(2 ** len(own))
@@ -199,7 +200,7 @@ class _Elimination:
         return _Choices(rows, use[kept], value[kept], loss[kept], (bits[kept],), gangs=own)
 
     def _joined(self, some: Sequence[_Choices], prices: "_Prices") -> _Choices:
-        """All of these as one, the shortest first."""
+        """All of these joined into one; the shortest are joined first."""
         heap = [(len(choices.value), n, choices) for n, choices in enumerate(some)]
         heapify(heap)
         number = len(heap)
@@ -211,7 +212,11 @@ class _Elimination:
         return heap[0][-1]
 
     def _pair(self, first: _Choices, second: _Choices, prices: "_Prices") -> _Choices:
-        """All pairs that keep the rows and may be part of the best choice."""
+        """All pairs that keep the rows and may be part of the best choice.
+
+        Raises:
+            _TooMuchWorkError: there are too many pairs.
+        """
         pairs = len(first.value) * len(second.value)
         self._work -= pairs
         if pairs > MOST_PAIRS or self._work < 0:
@@ -234,21 +239,22 @@ class _Elimination:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Prices:
-    """Prices of rows, by which choices are left out that miss more than the best one.
+    """Prices of rows; choices that stay further below the bound than the best one are left out.
 
-    By weak duality no choice is worth more than all rooms at these prices, and what each gang is
-    worth beyond its own price. A choice misses of that what it does not use, and what it gives up.
+    The bound is the price of all rooms, plus what each gang is worth beyond its own price. By weak
+    duality, no choice is worth more. A choice stays below the bound by the price of the room that
+    it does not use, and by the gains that it gives up.
     """
 
     values: Values  # [gang]
     gains: Floats  # [gang]: the value less the price
     of_rows: Mapping[int, float]
     rooms: Mapping[int, int]
-    gap: float  # between the bound and a choice that is known
+    gap: float  # between the bound and the worth of a known choice
 
     @classmethod
     def of(cls, rows: Mapping[int, Row], gangs: Sequence[int], values: Values) -> "_Prices":
-        """Good prices, by subgradients; none for large numbers."""
+        """Good prices, found by subgradients; all prices are 0 if values are large integers."""
         rooms = {row: own.room for row, own in rows.items()}
         if values.dtype == object:
             return cls(values, np.zeros(len(gangs)), dict.fromkeys(rows, 0.0), rooms, np.inf)
@@ -276,19 +282,19 @@ class _Prices:
         return cls(values, worth - priced, of_rows, rooms, float(gap))
 
     def loss(self, members: Amounts, places: Sequence[int]) -> Floats:
-        """What choices among a few gangs give up."""
+        """The gains that choices among a few gangs give up."""
         gains = self.gains[places]
         lost: Floats = gains.clip(0).sum() - members @ gains
         return lost
 
     def unused(self, row: int, use: Amounts) -> Floats:
-        """What choices do not use of a row, at its price."""
+        """The price of what choices do not use of a row."""
         left: Floats = (self.rooms[row] - use).astype(np.float64) * self.of_rows[row]
         return left
 
 
 def _filled(amounts: Floats, room: Floats, worth: Floats, order: Floats) -> float:
-    """What is chosen is worth if the first ones are taken that fit."""
+    """The worth of the gangs that are chosen one by one if they fit, highest ``order`` first."""
     left, value = room.copy(), 0.0
     for gang in np.argsort(-order, kind="stable").tolist():
         if (amounts[:, gang] <= left).all():
@@ -298,9 +304,10 @@ def _filled(amounts: Floats, room: Floats, worth: Floats, order: Floats) -> floa
 
 
 def _undominated(use: Amounts, value: Values) -> Indices:
-    """The choices such that none uses no more of any row and is worth more; of equal ones one.
+    """The choices that no other choice dominates; of equal choices, one.
 
-    Where many choices use many rows, some stay that are not needed.
+    A choice dominates another if it uses no more of any row and is worth no less. With many rows or
+    many choices, some dominated choices stay.
     """
     columns = _different(use)
     if not columns:
@@ -331,7 +338,7 @@ def _undominated(use: Amounts, value: Values) -> Indices:
 
 
 def _different(use: Amounts) -> Sequence[Amounts]:
-    """The columns that differ."""
+    """The columns, each once if several are equal."""
     columns: list[Amounts] = []
     for column in use.T:
         if not any(np.array_equal(column, other) for other in columns):

@@ -1,4 +1,4 @@
-"""Which gangs end so that others start: claims one by one, on the room that those before leave.
+"""Which gangs end so that others start: claims one by one, in the room that earlier claims leave.
 
 ``docs/preemption.md`` states the same.
 """
@@ -33,16 +33,16 @@ from .ledger import QueueLedger
 from .victim_pool import PreemptionRules, Room, VictimPool, holders
 from .victims import Candidate, Victims
 
-MOST_CLAIMANTS = 64  # gangs whose victims one plan looks for
-SHARES = 16  # each search for a place may take one of so many shares of the plan's seconds
+MOST_CLAIMANTS = 64  # gangs for which one plan searches victims
+SHARES = 16  # each search for a place may take this fraction (1/16) of the plan's seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClaimedPlan:
-    """What a plan claims so far; room and limits are as if all had left that leave.
+    """What a plan claims so far; room and limits are as if all pods that leave had gone.
 
-    ``plan`` has the place of no claimant among its assignments: nobody starts before the victims
-    have gone.
+    The assignments of ``plan`` have no claimant: a claimant starts only after its victims have
+    gone.
     """
 
     pool: VictimPool
@@ -52,7 +52,7 @@ class ClaimedPlan:
     ledger: QueueLedger
     room: Room  # negative where a node is overdrawn
     claims: tuple[Claim, ...] = ()
-    # Gangs that may be ended for a gang without a claim, and why budgets keep them.
+    # By gang without a claim: the gangs that could end for it, and the budgets that keep them.
     kept: Mapping[GangKey, Mapping[GangKey, Shortage]] = field(default_factory=dict)
 
     @classmethod
@@ -64,9 +64,9 @@ class ClaimedPlan:
         rules: PreemptionRules,
         limits: SearchLimits,
     ) -> "ClaimedPlan":
-        """The plan before its first claim; the ledger has what it has started.
+        """The plan before its first claim; the ledger has all that the plan has started.
 
-        A gang of which no member stays has ended: it is neither covered nor charged.
+        A gang without a member that stays has ended: it is neither covered nor charged.
         """
         pool = VictimPool.of(compiled.snapshot, compiled.grid, plan, rules)
         room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
@@ -94,7 +94,7 @@ class ClaimedPlan:
 
 
 def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
-    """The gangs that run in their queues; where there are no Queues, all are in the root."""
+    """The gangs that run, in their queues; if there are no Queues, all are in the root."""
     if queued.charged is not None:
         return queued.charged
     snapshot = queued.observed.snapshot
@@ -126,7 +126,10 @@ def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
 def claim_by_guarantee(
     claimed: ClaimedPlan, wants: Sequence[PlacementRequest], first: GangKey | None = None
 ) -> ClaimedPlan:
-    """The claims of gangs that would be covered: the ``first``, then by priority, age and name."""
+    """The plan with claims of gangs that would be covered.
+
+    The gang ``first`` claims first; the others follow by priority, age and name.
+    """
     ordered = sorted(
         wants,
         key=lambda want: (
@@ -140,7 +143,7 @@ def claim_by_guarantee(
 
 
 def claim_by_priority(claimed: ClaimedPlan, wants: Sequence[PlacementRequest]) -> ClaimedPlan:
-    """The claims of gangs that would borrow, by the turns of their queues."""
+    """The plan with claims of gangs that would borrow, by the turns of their queues."""
     ledger = claimed.ledger
     borrowers = {ledger.borrower(w): w for w in wants if w.gang.key not in ledger.begun}
     turns = share.turns(ledger.shares, borrowers)
@@ -150,7 +153,7 @@ def claim_by_priority(claimed: ClaimedPlan, wants: Sequence[PlacementRequest]) -
 def _claim(
     claimed: ClaimedPlan, wants: Sequence[PlacementRequest], *, by_guarantee: bool
 ) -> ClaimedPlan:
-    """The plan with the claims of these gangs that can be met; each changes those after it."""
+    """The plan with the claims of these gangs that can be met, one after the other."""
     searches = 0
     for want in wants:
         if not _may_claim(claimed, want):
@@ -171,7 +174,10 @@ def _claim(
 
 
 def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
-    """Whether the gang waits with all its members, and its place depends on no leaving pod."""
+    """Whether the gang may claim.
+
+    No member has a node or is absent, each may preempt, and no affinity or spread is in force.
+    """
     rules, ledger = claimed.plan.base.rules, claimed.ledger
     return not (
         want.gang.key in ledger.begun
@@ -184,7 +190,7 @@ def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
 
 
 def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlement) -> ClaimedPlan:
-    """The plan with the claim of a gang, if some victims suffice."""
+    """The plan with the claim of a gang; unchanged but for ``kept`` if no victims suffice."""
     candidates, kept = claimed.pool.within_budgets(
         claimed.pool.candidates(want, claimed.ledger, entitlement)
     )
@@ -226,7 +232,7 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
 
 
 def _less(quotas: Quotas, charges: Mapping[GangKey, Resources]) -> Quotas:
-    """The limits without what is charged for these gangs."""
+    """The limits, with these charges of gangs taken off what is in use."""
     limits = tuple(
         replace(
             limit,
@@ -299,5 +305,5 @@ def _decision(
 
 
 def _marked(rules: PreemptionRules, gang: QueuedGang) -> QueuedGang:
-    """The gang, protected if users say so."""
+    """The gang, protected if the rules say so."""
     return replace(gang, is_protected=True) if gang.key in rules.protected else gang

@@ -1,9 +1,9 @@
-"""Who cannot start beside others wherever these are: counted by size, without a search.
+"""Which gangs cannot start beside others, on whatever nodes: counted by size, without a search.
 
-A member that requests n times as much as some size, of each resource, takes the room of n pods of
-that size at least, on whatever node. So the room for a size on all nodes bounds what starts of all
-larger members. The sizes are those of the members; for each amount of a resource, this amount
-alone; and the least that members with so much or more of it request.
+A member that requests n times a size, for each resource, takes the room of at least n pods of that
+size, on whatever node. So the number of pods of a size that all nodes can hold bounds how many
+larger members start. The sizes are the requests of members; for each amount of a resource that a
+member requests, this amount alone; and the least that members with at least this amount request.
 """
 
 from collections.abc import Iterable
@@ -18,21 +18,21 @@ from ...strategies.capacity import fits_per_node
 from ..compile.grids import Grid
 from ..search.borders import Above
 
-MOST_SIZES = 100  # of more, none are counted
+MOST_SIZES = 100  # if there are more sizes, none is counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomBound:
-    """The room for each size alone, and what members take of it at least."""
+    """The room for each size alone, and the least that members take of it."""
 
     base: Grid
     room: NDArray[np.int64]  # [size]: pods that fit
-    weights: NDArray[np.int64]  # [shape, size]: what a member takes of the room for a size
-    used: NDArray[np.int64]  # [size]: by members that start for certain
+    weights: NDArray[np.int64]  # [shape, size]: pods of the size that a member displaces, at least
+    used: NDArray[np.int64]  # [size]: by members that have started
 
     @classmethod
     def of(cls, base: Grid, free: NDArray[np.int64]) -> "RoomBound":
-        """The bound while nobody has started."""
+        """The bound before any gang has started; ``free`` is the room of each node."""
         requests, allowed = base.requests, base.allowed
         sizes = _sizes(requests)
         larger = np.all(requests[:, None, :] >= sizes[None, :, :], axis=2)
@@ -47,17 +47,17 @@ class RoomBound:
 
     @classmethod
     def of_plan(cls, above: Above, held: NDArray[np.int64] | int) -> "RoomBound":
-        """The bound beside all that has started, in the room that is not held."""
+        """The bound beside all gangs that have started, in the room that is not held."""
         bound = cls.of(above.base, np.maximum(above.free - held, 0))
         return bound.beside(member for want in above.joined for member in want.members)
 
     def beside(self, members: Iterable[Member]) -> "RoomBound":
-        """The bound once these have started, too."""
+        """The bound once these members have started, too."""
         rows = [self.base.shapes[member.shape] for member in members]
         return replace(self, used=self.used + self.weights[rows].sum(axis=0))
 
     def excludes(self, want: PlacementRequest) -> bool:
-        """Whether a gang of equal members cannot start; nothing is said of other gangs."""
+        """Whether the gang certainly cannot start; always false if its members differ."""
         if len(want.alike) > 1:
             return False
         own = self.weights[self.base.shapes[want.members[0].shape]] * want.need
@@ -65,7 +65,7 @@ class RoomBound:
 
 
 def _sizes(requests: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sizes that are counted, of pods that request something."""
+    """[size, resource]: the sizes that are counted; none is all zero."""
     resources = np.arange(requests.shape[1])
     amounts = [(r, n) for r in resources for n in np.unique(requests[:, r]) if n > 0]
     least = [requests[requests[:, r] >= n].min(axis=0) for r, n in amounts]

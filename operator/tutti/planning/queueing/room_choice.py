@@ -1,7 +1,7 @@
 """The gangs that are worth most together in the room and limits of a plan, without a search.
 
-They are chosen by counting: within limits, and within the room for each size where that is too
-little. If best fit places all of them, beside all that has started, no other choice is worth more.
+They are chosen by counting: within limits, and within the room for each size that is scarce. If
+best fit places all of them beside all that has started, no other choice is worth more.
 """
 
 from collections import Counter
@@ -37,9 +37,9 @@ Wants = Sequence[PlacementRequest]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomChoice:
-    """What gangs are worth and use: of these, ``best`` are chosen and ``placed``."""
+    """What gangs are worth and use; ``best`` chooses among them, and ``placed`` places them."""
 
-    plan: PartialPlan  # with all rows among its limits
+    plan: PartialPlan  # its limits include all rows
     wants: Wants
     values: Sequence[int]  # by want
     limits: SearchLimits
@@ -48,7 +48,7 @@ class RoomChoice:
 
     @classmethod
     def of(cls, plan: PartialPlan, wants: Wants, limits: SearchLimits) -> "RoomChoice | None":
-        """None where counting is no proof or best fit would choose members."""
+        """The choice; None if counting proves nothing, or if best fit would choose members."""
         if limits.strategy is limits.fallback or limits.is_late or not plan.proved:
             return None
         if plan.base.rules or not _are_definite(wants):
@@ -62,7 +62,7 @@ class RoomChoice:
         return cls(plan, wants, values, limits, bound, rows)
 
     def best(self, levels: Sequence[tuple[int, int]]) -> Wants | None:
-        """The best choice by these levels of the wants; None if that takes too much work."""
+        """The best choice by these levels, one for each want; None if it takes too much work."""
         worths = [Worth(*worth) for worth in zip(levels, self.values, strict=True)]
         rows, weights = [*self.rows], self._counts() @ self.bound.weights
         room = np.maximum(self.bound.room - self.bound.used, 0)
@@ -75,9 +75,9 @@ class RoomChoice:
         return None
 
     def placed(self, chosen: Wants) -> PartialPlan | None:
-        """The plan in which these start, proved; None if best fit does not place all of them.
+        """The proved plan in which these gangs start; None if best fit cannot place all of them.
 
-        What has started may get other nodes. The tally is that of the wants.
+        Gangs that have started may get other nodes. The tally is of all wants.
         """
         plan = self.plan
         wants = [*borders.staying(plan.above, plan.assigned), *chosen]
@@ -93,7 +93,7 @@ class RoomChoice:
         return replace(answer, tally={level: (value, value) for level, value in tally.items()})
 
     def _counts(self) -> NDArray[np.int64]:
-        """[want, shape]: the members that would start."""
+        """[want, shape]: how many members would start."""
         base = self.plan.base
         counts = np.zeros((len(self.wants), len(base.shapes)), dtype=np.int64)
         for number, want in enumerate(self.wants):
@@ -103,7 +103,10 @@ class RoomChoice:
 
 
 def _are_definite(wants: Wants) -> bool:
-    """Whether all choices of members of each gang are alike, and no domain matters."""
+    """Whether each gang can start with one choice of members only, and no domain matters.
+
+    Choices among members of one shape count as one.
+    """
     return all(
         not (want.gang.same_domain or want.maximums)
         and (want.need == len(want.members) or not (want.minimums or len(want.alike) > 1))
@@ -112,7 +115,7 @@ def _are_definite(wants: Wants) -> bool:
 
 
 def _shape_counts(base: Grid, want: PlacementRequest) -> Counter[int]:
-    """How many members of each shape would start, by its row."""
+    """How many members of each shape would start, by the row of the shape in the Grid."""
     counts = Counter[int]()
     for group in want.alike:
         counts[base.shapes[group[0].shape]] += min(len(group), want.need)
@@ -120,7 +123,7 @@ def _shape_counts(base: Grid, want: PlacementRequest) -> Counter[int]:
 
 
 def _amounts(base: Grid, wants: Wants, cap: Cap) -> Mapping[int, int]:
-    """What each of the gangs would use of a limit."""
+    """What each gang would use of a limit, by its place in ``wants``."""
     return {
         number: sum(
             int(cap.amount[shape]) * count
@@ -131,9 +134,9 @@ def _amounts(base: Grid, wants: Wants, cap: Cap) -> Mapping[int, int]:
 
 
 def _placed_together(plan: PartialPlan, wants: Wants, limits: SearchLimits) -> Solution | None:
-    """Nodes for all of these by best fit, shape by shape; None if some find no room.
+    """Nodes for all these gangs by best fit, shape by shape; None if some member finds no room.
 
-    Shapes that fit fewest nodes come first, whichever gang they are of.
+    Shapes for which nodes have the fewest places come first, whichever gang they are of.
     """
     base, free = plan.above.base, np.maximum(plan.above.free - plan.held_room, 0)
     counts = Counter[int]()

@@ -1,7 +1,8 @@
 """The stages of a plan while there are Queues, as ``docs/queues.md`` orders them.
 
-The starved gang if it is entitled, covered gangs, the starved gang if it is not, borrowers by
-turns. Each stage is decided in the room and the limits that those before it leave.
+The stages are: the starved gang if it is entitled, covered gangs, the starved gang if it is not
+entitled, and borrowers by turns. Each stage is decided in the room and the limits that earlier
+stages leave.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,31 +35,34 @@ _PartOfGang = TypeVar("_PartOfGang", PlacementRequest, MemberCounts)
 
 @dataclass(frozen=True, slots=True)
 class StarvedQueueGang:
-    """The starved gang, and whether it would be covered without those of its queue behind it."""
+    """The starved gang, and whether it is entitled.
+
+    It is entitled if it would be covered without the gangs of its queue that come after it.
+    """
 
     gang: StarvedGang
     is_entitled: bool
 
     @property
     def want(self) -> PlacementRequest:
-        """What it asks for."""
+        """The request of the gang for places."""
         return self.gang.want
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueStages:
-    """All stages of a plan with queues; ``run`` goes through them once."""
+    """All stages of a plan with queues; ``run`` carries them out once."""
 
     ledger: QueueLedger  # before the plan
     wants: Wants  # the gangs that have not started, in the order considered
     starved: StarvedQueueGang | None
-    stopped: Collection[GangKey]  # gangs that do not grow
-    has_borrowers: bool = True  # otherwise nobody borrows
+    stopped: Collection[GangKey]  # gangs that may not grow
+    has_borrowers: bool = True  # otherwise no gang borrows
 
     def most_searches(self, plan: PartialPlan) -> float:
-        """How many searches the stages are taken to ask for, each with a share of the budget.
+        """The assumed number of searches of all stages, each with a share of the budget.
 
-        Most turns of borrowers are answered by best fit, so they share one search with all above.
+        Best fit answers most turns of borrowers, so the turns add no searches to it.
         """
         searches = 4.0 + 2 * (self.starved is not None)
         rules = plan.base.rules
@@ -94,9 +98,10 @@ def order(
     candidates: Sequence[StarvedGang],
     policy: Policy,
 ) -> QueueStages:
-    """The stages for these gangs; ``candidates`` are starved ones.
+    """The stages for these gangs.
 
-    They are the first entitled gang of each queue, and the first of its others.
+    ``candidates`` are starved gangs: of each queue the first that is entitled, and the first that
+    is not.
     """
     ledger = entitlements.ledger
     starved = _starved(entitlements, candidates, policy)
@@ -106,7 +111,10 @@ def order(
 def _starved(
     entitlements: Entitlements, candidates: Sequence[StarvedGang], policy: Policy
 ) -> StarvedQueueGang | None:
-    """The candidate that waits longest, of the entitled ones if there are any."""
+    """The candidate that has been starved longest; entitled candidates come first.
+
+    A protected gang that is not entitled is left out: it must not borrow.
+    """
     ranked = [
         (borrows, starvation.falls_due(gang.want, policy), gang)
         for gang in candidates
@@ -123,7 +131,7 @@ def _starved(
 
 @dataclass(eq=False)
 class _Stage:
-    """A plan in the making with its ledger; each method is one stage."""
+    """A plan while it is made, with its ledger; each public method is one stage."""
 
     stages: QueueStages
     plan: PartialPlan
@@ -134,7 +142,7 @@ class _Stage:
 
     @property
     def waiting(self) -> Wants:
-        """The gangs that wait, without the starved one, for which its own stage is."""
+        """The gangs that wait, without the starved gang, which has a stage of its own."""
         starved = self.stages.starved
         first = None if starved is None else starved.want.gang.key
         return [
@@ -144,7 +152,7 @@ class _Stage:
         ]
 
     def start_entitled(self, first: StarvedQueueGang) -> None:
-        """Start the starved gang if it would be covered by now; else hold what it needs."""
+        """Start the starved gang if it would be covered now; otherwise hold what it needs."""
         start = self.ledger.started(first.want)
         if cover.would_be_covered(self.ledger.tree, self.ledger.running, [start]):
             self._start_alone(first)
@@ -153,15 +161,16 @@ class _Stage:
             self.held = HeldCover(start)
 
     def start_starved(self, first: StarvedQueueGang) -> None:
-        """Start the starved gang; else hold what it needs."""
+        """Start the starved gang; if it finds no room, hold what it needs."""
         self._start_alone(first)
         if not self.plan.has_placed(first.want):
             self._hold(first, self.ledger.started(first.want))
 
     def start_covered(self, is_meant: Callable[[Gang], bool]) -> None:
-        """Start those of the gangs that would be covered, and let gangs grow with them.
+        """Start the gangs that are meant and would be covered, and let gangs grow with them.
 
-        Leaves come first: nobody takes by the cover of a parent what a leaf guarantees.
+        The lowest tier comes first. So no gang that a parent covers takes the room of a gang that
+        its own leaf covers.
         """
         self.started = []
         for tier in self.ledger.tree.covering_tiers:
@@ -170,7 +179,7 @@ class _Stage:
     def _start_of_tier(self, tier: int, is_meant: Callable[[Gang], bool]) -> None:
         """Start the gangs that queues up to this tier would cover, and let gangs grow with them.
 
-        What is decided together ends where gangs of a priority grow.
+        Successive priorities are decided together, up to each priority at which gangs may grow.
         """
         waiting = [want for want in self.waiting if is_meant(want.gang)]
         growing = [
@@ -178,7 +187,7 @@ class _Stage:
             for counts in self._growing(want.gang.key for want in waiting)
             if is_meant(counts.gang)
         ]
-        # Sorted once: each gang may have a priority of its own.
+        # Grouped once, because each gang may have a priority of its own.
         wants, levels = _by_priority(waiting), _by_priority(growing)
         together: list[PlacementRequest] = []
         for priority in sorted(wants.keys() | levels.keys(), reverse=True):
@@ -192,7 +201,8 @@ class _Stage:
     def start_borrowers(self) -> None:
         """Start gangs that borrow, and let gangs grow, by turns.
 
-        The turns count gangs before as started, so they hold until one does not start.
+        The turns count earlier gangs as started, so they are computed again once a gang does not
+        start.
         """
         gangs = [want for want in self.waiting if not self.ledger.started(want).is_protected]
         left = [*gangs, *self._extras(self._growing(None))]
@@ -212,7 +222,10 @@ class _Stage:
                     break
 
     def _start_all_turns(self, borrowers: Mapping[Borrower, PlacementRequest]) -> bool:
-        """Start the gangs of all turns by one decision, if that is proved and nobody grows."""
+        """Start the gangs of all turns by one decision, and return whether that was possible.
+
+        It is possible only if the decision is proved and no gang may grow.
+        """
         plan, rules = self.plan, self.plan.base.rules
         is_open = plan.proved and self.limits.strategy is not self.limits.fallback
         growing = self._growing({borrower.key for borrower in borrowers}) if is_open else ()
@@ -224,7 +237,10 @@ class _Stage:
         return answer is not None
 
     def _borrow(self, level: Wants) -> Wants:
-        """Start the gangs of one turn, and let members join; those of new gangs wait for a turn."""
+        """Start the gangs of one turn, and let further members of this turn join.
+
+        Returns the further members of the gangs that started, which wait for turns of their own.
+        """
         gangs = [want for want in level if want.gang.key not in self.ledger.begun]
         extras = [want for want in level if want.gang.key in self.ledger.begun]
         if gangs:
@@ -265,16 +281,16 @@ class _Stage:
         self.plan = replace(self.plan, hold=hold)
 
     def _take(self, answer: PartialPlan, wants: Wants) -> None:
-        """Go on with an answer, whose tally is of its round alone."""
+        """Go on with an answer; its tally counts its round alone."""
         tally = bounds.added(self.plan.tally, answer.tally)
         self.plan = replace(answer, tally=tally)
         placed = (want.gang.key for want in wants if self.plan.has_placed(want))
         self.ledger = self.ledger.with_assigned(placed, self.plan.assigned)
 
     def _that_may_start(self, wants: Wants) -> Wants:
-        """Those that no count of room, and no limit, rules out by now.
+        """The gangs that neither counts of room nor limits rule out now.
 
-        Others may have other nodes then, as long as borders are decided.
+        While borders are decided, gangs that have started count as if they could move.
         """
         plan = self.plan
         totals = fixed_round.room_in_total(plan)
@@ -290,7 +306,7 @@ class _Stage:
         ]
 
     def _growing(self, new: Iterable[GangKey] | None) -> Sequence[MemberCounts]:
-        """The gangs with members beyond those needed: that run, or may start now."""
+        """The gangs that could grow: of the gangs that have begun, and of the ``new`` ones."""
         among = None if new is None else {*new}
         return [
             counts
@@ -301,7 +317,7 @@ class _Stage:
         ]
 
     def _may_grow(self, counts: MemberCounts) -> bool:
-        """Whether members beyond those needed wait; one that replaces a lost member is needed."""
+        """Whether members beyond those needed wait; a replacement of a lost member is needed."""
         if counts.is_committed:
             return bool(demand.growth_requests(counts, self.plan.assigned))
         return self.ledger.may_grow(counts)
@@ -315,7 +331,7 @@ class _Stage:
         ]
 
     def _extend_covered(self, growing: Sequence[MemberCounts], tier: int) -> None:
-        """Let members join that the walk would cover by a queue up to this tier."""
+        """Let members join that a queue up to this tier would cover."""
         if extras := self._extras(growing):
             tree = self.ledger.tree
             found = cover.walk(tree, self._running_with(extras)).extras
@@ -323,7 +339,7 @@ class _Stage:
             self._extend([w for w in extras if (w.gang.key, extra_of(w)[0]) in covered])
 
     def _extend(self, wants: Wants) -> None:
-        """Let further members join by best fit: which of them do is no part of the proof."""
+        """Let further members join by best fit; the proof does not cover which of them join."""
         before, wants = self.plan, self._without_held_cover(wants)
         quick = replace(self.limits, strategy=self.limits.fallback)
         plan = fixed_round.decide(before, wants, quick)
@@ -334,7 +350,11 @@ class _Stage:
         self.ledger = self.ledger.with_assigned(placed, self.plan.assigned)
 
     def _without_held_cover(self, extras: Wants) -> Wants:
-        """The members that leave the starved gang its cover, or none of those of its queue."""
+        """The further members that leave the starved gang its cover.
+
+        If the members against which the cover is held would take it together, all of these are left
+        out.
+        """
         if self.held is None:
             return extras
         held = self.held
@@ -353,7 +373,7 @@ class _Stage:
 
 
 def _is_of_queue(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
-    """Whether a gang is of the queue of the starved gang."""
+    """Whether a gang is of the queue of the starved gang, which is ``first``."""
     return ledger.queued.queue_of(gang) == ledger.queued.queue_of(first)
 
 
@@ -368,7 +388,7 @@ def _is_behind(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
 
 
 def _by_priority(parts: Iterable[_PartOfGang]) -> Mapping[int, Sequence[_PartOfGang]]:
-    """These by the priority of their gang, in the same order."""
+    """The parts by the priority of their gang, in the same order."""
     by_priority: dict[int, list[_PartOfGang]] = {}
     for part in parts:
         by_priority.setdefault(part.gang.priority, []).append(part)

@@ -1,7 +1,8 @@
-"""All borrowers in one program, in which each turn is worth more than all turns behind it.
+"""All borrowers in one program, in which each turn is worth more than all turns after it.
 
-Who does not start changes the turns of others. So the answer is held against the order that
-follows from it, and the program is solved again with that order where the difference matters.
+A gang that does not start changes the turns of others. So the order that follows from the answer is
+computed. If it differs from the assumed order in a way that matters, the program is solved again
+with it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,20 +29,20 @@ from . import fixed_round
 from .room_bound import RoomBound
 from .room_choice import RoomChoice
 
-MOST_ORDERS = 6  # that are tried; then the first turn is decided by itself
-_STAYS = DemandLevel(1)  # of what has started; turns count down from 0
+MOST_ORDERS = 6  # orders that are tried; then the first turn is decided by itself
+_STAYS = DemandLevel(1)  # the level of started gangs; the levels of turns count down from 0
 
 Wants = Mapping[Borrower, PlacementRequest]
-Level = Sequence[Borrower]  # who is decided on together
+Level = Sequence[Borrower]  # borrowers that are decided on together
 Order = Sequence[Level]
 
 
 def decide(
     plan: PartialPlan, wants: Wants, shares: Shares, limits: SearchLimits
 ) -> PartialPlan | None:
-    """The plan with the best borrowers of each turn, which is proved; its tally is of them alone.
+    """The proved plan with the best borrowers of each turn; its tally counts borrowers alone.
 
-    None if there is no proof, or no order that follows from its own answer.
+    None if there is no proof, or if no order was found that follows from its own answer.
     """
     borrowing = _Borrowing(plan, wants, shares, RoomBound.of_plan(plan.above, plan.held_room))
     order = share.decided_together(share.turns(shares, wants))
@@ -51,7 +52,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Borrowing:
-    """Those who wait to borrow, with what is left for them as far as counting tells."""
+    """The gangs that wait to borrow, and a bound on the room that is left for them."""
 
     plan: PartialPlan
     wants: Wants
@@ -59,7 +60,7 @@ class _Borrowing:
     bound: RoomBound  # beside all that has started
 
     def by_counting(self, order: Order, limits: SearchLimits) -> PartialPlan | None:
-        """The best borrowers, if they are chosen by counting and have room; None else."""
+        """The plan with the best borrowers by counting; None if they have no room or no proof."""
         some = self._without_excluded()
         choice = RoomChoice.of(fixed_round.with_rows(self.plan), [*some.values()], limits)
         if choice is None:
@@ -78,7 +79,7 @@ class _Borrowing:
         return None
 
     def by_search(self, order: Order, limits: SearchLimits) -> PartialPlan | None:
-        """The best borrowers by best fit, if nobody else has room, or else by a program."""
+        """The plan with the best borrowers: by best fit if no other gang has room, or a program."""
         plan, wants = self.plan, self.wants
         quick = replace(limits, strategy=limits.fallback)
         answer = fixed_round.decide(plan, [wants[gang] for gang in _gangs(order)], quick)
@@ -98,7 +99,7 @@ class _Borrowing:
         return None
 
     def _without_excluded(self) -> Wants:
-        """Those that the room for each size does not rule out."""
+        """The gangs that the room for each size does not rule out."""
         return {gang: want for gang, want in self.wants.items() if not self.bound.excludes(want)}
 
     def _started(self, placed: Collection[Uid]) -> set[Borrower]:
@@ -109,7 +110,7 @@ class _Borrowing:
         }
 
     def _in_fact(self, placed: Collection[Uid]) -> "_InFact":
-        """The order that follows if these members, among others, get a node."""
+        """The order that follows if these members get a node, and no others of the borrowers."""
         started = self._started(placed)
         members = {
             gang: [member for member in self.wants[gang].members if member.uid in placed]
@@ -124,7 +125,7 @@ class _Borrowing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """What is left beside some of an answer's starts."""
+    """What is left beside some of the gangs that start by an answer."""
 
     borrowing: _Borrowing
     members: Mapping[Borrower, Sequence[Member]]  # of the gangs that start
@@ -132,7 +133,7 @@ class _Counted:
     def exceeding(
         self, started: Collection[Borrower], others: Collection[Borrower]
     ) -> Collection[Borrower]:
-        """Those of the others that exceed a limit, or the room of all nodes, beside these."""
+        """The ``others`` that exceed a limit or the room of all nodes, beside the started gangs."""
         plan, wants = self.borrowing.plan, self.borrowing.wants
         placed = [
             Started(gang.key, group[0].shape, len(group))
@@ -151,7 +152,7 @@ class _Counted:
         }
 
     def open_levels(self, order: Order) -> Iterator[Level]:
-        """The order without gangs that have no room beside those that start before them."""
+        """The order without gangs that have no room beside the gangs that start before them."""
         bound, wants = self.borrowing.bound, self.borrowing.wants
         for level in order:
             yield [g for g in level if g in self.members or not bound.excludes(wants[g])]
@@ -171,13 +172,14 @@ def _gangs(order: Order) -> Iterator[Borrower]:
 
 
 def _is_as_good(assumed: Order, in_fact: Order, started: Collection[Borrower]) -> bool:
-    """Whether the best answer by the assumed order is the best by the other one, too.
+    """Whether the best answer by the ``assumed`` order is also the best by the order ``in_fact``.
 
-    It is if each gang that waits, and comes before one that starts or together with it, did so
-    before. Then no exchange of gangs is worth more by this order that is not by the assumed one.
+    It is if, for each waiting gang that comes in fact before or together with a gang that starts,
+    the assumed order has the two like this, too. Then no exchange of gangs is better by the order
+    in fact without being better by the assumed one.
     """
     place = _places(assumed)
-    latest = -1  # the last assumed place of the gangs that wait and come before
+    latest = -1  # the last assumed place of the gangs of earlier levels that wait
     for level in in_fact:
         starts = min((place[gang] for gang in level if gang in started), default=len(place))
         waits = max((place[gang] for gang in level if gang not in started), default=-1)
@@ -194,7 +196,7 @@ def _places(order: Order) -> Mapping[Borrower, int]:
 def _by_order(
     plan: PartialPlan, wants: Wants, order: Order, limits: SearchLimits
 ) -> PartialPlan | None:
-    """The best of these by this order, beside all that has started; None without proof."""
+    """The best plan by this order, beside all gangs that have started; None without proof."""
     requests = [wants[gang] for gang in _gangs(order) if gang in wants]
     places = _places(order)
     levels = {want.gang.uid: DemandLevel(-places[gang]) for gang, want in wants.items()}
@@ -213,14 +215,14 @@ def _by_order(
 
 
 def _in_turns(joint: Joint, levels: Sequence[DemandLevel]) -> Problem:
-    """The program of a joint decision with these levels of those who do not stay."""
+    """The program of a joint decision, with these levels for the gangs that may wait."""
     staying = [_STAYS] * joint.staying
     pairs = zip(joint.problem.demands, (*staying, *levels), strict=True)
     return replace(joint.problem, demands=tuple(replace(d, level=level) for d, level in pairs))
 
 
 def _tally(joint: Joint, problem: Problem, solution: Solution) -> Tally:
-    """What is admitted of those who do not stay, by their priorities; all of it is proved."""
+    """The admitted value of the gangs that may wait, by priority; all of it is proved."""
     priorities = {
         turn.level: own.level
         for turn, own in list(zip(problem.demands, joint.problem.demands, strict=True))[

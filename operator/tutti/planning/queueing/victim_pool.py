@@ -1,4 +1,4 @@
-"""What may be ended so that a gang starts: what its end costs, and what room it gives back."""
+"""The gangs and extras that may end for a gang, with the cost of each end and the room it frees."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,20 +30,20 @@ Freed = tuple[NDArray[np.intp], Room]  # the rows of nodes, and what each of the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreemptionRules:
-    """What users declare about preemption, and what is known of gangs that were ended before."""
+    """What users declare about preemption, and the gangs that earlier plans ended."""
 
-    modes: Mapping[str, Preemption]  # by queue; one that is missing is off
+    modes: Mapping[str, Preemption]  # by queue; a missing queue is off
     protected: frozenset[GangKey] = frozenset()  # gangs that cannot be ended
-    spent: Mapping[GangKey, Fraction] = field(default_factory=dict)  # work lost by earlier ends
-    spared: frozenset[GangKey] = frozenset()  # no victims for now, without any other protection
+    spent: Mapping[GangKey, Fraction] = field(default_factory=dict)  # work lost in earlier ends
+    spared: frozenset[GangKey] = frozenset()  # no victims for now, but not protected
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VictimPool:
     """The gangs that run, with what the end of each would cost and free.
 
-    No victims are gangs to which the plan gives a node, or a place by a claim, and gangs that are
-    being bound.
+    A gang is no victim if the plan gives one of its members a node, if it has a place by a claim,
+    or if it is being bound.
     """
 
     snapshot: Snapshot
@@ -69,7 +69,7 @@ class VictimPool:
         return cls(snapshot, grid, plan, rules.spent, budgets, ending, spared=rules.spared)
 
     def with_claim(self, claimant: GangKey, victims: Iterable[Candidate]) -> "VictimPool":
-        """The pool once the gang has a place, and these end."""
+        """The pool after a claim: the claimant has a place, and its victims end."""
         more = tuple(member for candidate in victims for member in candidate.members)
         return replace(
             self,
@@ -81,7 +81,7 @@ class VictimPool:
     def candidates(
         self, want: PlacementRequest, ledger: QueueLedger, entitlement: Entitlement
     ) -> Sequence[Candidate]:
-        """What the gang may have ended, as far as that can help it."""
+        """The candidates that may end for the gang and whose end can help it."""
         gangs = {gang.key: gang for gang in self.snapshot.gangs}
         placed = {reservation.gang for reservation in self.snapshot.reservations} | self.claimants
         placed |= self.spared | self.snapshot.being_ended
@@ -103,7 +103,7 @@ class VictimPool:
     ) -> tuple[Sequence[Candidate], Mapping[GangKey, Shortage]]:
         """The candidates that PodDisruptionBudgets let end together, and why the others stay.
 
-        Where a budget lets not all of its candidates end, those that cost least may.
+        If a budget does not let all of its candidates end, the cheapest ones may end.
         """
         evicted = self.budgets.by_budget(self.ending)
         allowed: set[CandidateName] = set()
@@ -119,7 +119,7 @@ class VictimPool:
         return [candidate for candidate in candidates if candidate.name in allowed], kept
 
     def freed(self, candidates: Sequence[Candidate]) -> Mapping[CandidateName, Freed]:
-        """The rows of nodes that the end of each gives room, and how much; rounded down."""
+        """By candidate: the rows of nodes where its end frees room, and how much; rounded down."""
         rows = {node.name: row for row, node in enumerate(self.grid.nodes)}
         units = np.array(self.grid.units, dtype=object)
         shapes = {member.shape for candidate in candidates for member in candidate.members}
@@ -137,10 +137,10 @@ class VictimPool:
         return freed
 
     def room_once_gone(self) -> Room:
-        """The room of each node once all pods of gangs have gone that terminate.
+        """The room of each node once all terminating members of gangs have gone.
 
-        It is negative where a node is overdrawn. Pods that should have gone long ago are taken to
-        stay.
+        It is negative where a node is overdrawn. Pods that are stuck (that should have gone long
+        ago) count as staying.
         """
         now = self.snapshot.taken_at
         promised = grids.reserved_room(self.snapshot)
@@ -174,7 +174,7 @@ class VictimPool:
                 yield Candidate(gang.key, (members[pod],), cost, amount, is_whole=False)
 
     def _work(self, gang: QueuedGang, ledger: QueueLedger, member: Member) -> Fraction:
-        """The work that is lost if the member ends: its share of the cluster by whole seconds."""
+        """The work that the end of a member loses: its share of the cluster times whole seconds."""
         seconds = max(int(self.snapshot.taken_at - max(gang.started, member.created)), 0)
         totals = ledger.totals
         amounts = requests_of(member).amounts
@@ -191,7 +191,7 @@ class VictimPool:
         return {self.grid.nodes[row].name for row in np.flatnonzero(allowed)}
 
     def _limited_gangs(self, gang: GangKey) -> set[GangKey]:
-        """The gangs below a limit that counts the gang, too."""
+        """The gangs that share a limit with this gang."""
         quotas = self.plan.quotas
         rows = [quotas.limits[index] for index in quotas.of_gang.get(gang, ())]
         return {key for limit in rows for key in limit.gangs}

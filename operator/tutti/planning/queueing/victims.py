@@ -1,7 +1,8 @@
-"""The victims that cost least: sets of them in the order of their cost, until one suffices.
+"""The victims that cost least: sets are tried in the order of their cost, until one suffices.
 
-What suffices is asked of the caller, who places the gang. Where too many sets cost less, the answer
-is found by leaving victims out of all of them, and the sets that were tried are its bound.
+The caller decides whether a set suffices, by placing the gang. If too many sets cost less than the
+answer, the search starts with all candidates instead, and leaves out as many as it can. The cost of
+the last set that was tried is then the bound.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,13 @@ from ...model.cluster import Member
 from ...model.keys import GangKey
 from ...model.resources import NOTHING, Resources
 
-MOST_SETS = 1_000  # that are tried in the order of their cost
+MOST_SETS = 1_000  # sets that are tried in the order of their cost
 
 
 class Cost(NamedTuple):
-    """What the end of some members costs; compared from the left."""
+    """The cost of the end of some members; compared from the left."""
 
-    work: Fraction  # seconds, times the share of the cluster that each member requests
+    work: Fraction  # seconds times the share of the cluster that each member requests
     members: int
     gangs: int
 
@@ -38,14 +39,14 @@ class Candidate:
     """A whole gang with its extras, or one extra, that may be ended."""
 
     gang: GangKey
-    members: tuple[Member, ...]  # that would end
+    members: tuple[Member, ...]  # the members that would end
     cost: Cost
     charge: Resources = NOTHING  # what its queue is charged for them
     is_whole: bool = True
 
     @property
     def name(self) -> tuple[GangKey, str]:
-        """The gang, and the pod of an extra."""
+        """The gang, and the name of the pod if it is an extra."""
         return self.gang, "" if self.is_whole else self.members[0].key.name
 
 
@@ -54,9 +55,9 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Victims(Generic[Answer]):
-    """Victims that suffice, none of which can be spared, and the answer to which they lead.
+    """Victims that suffice, with the answer of the caller; no victim can be spared.
 
-    No victims that suffice cost less than ``bound``.
+    No set of victims that suffices costs less than ``bound``.
     """
 
     candidates: tuple[Candidate, ...]
@@ -74,10 +75,11 @@ def cheapest(
     suffice: Callable[[Sequence[Candidate]], Answer | None],
     most_sets: int = MOST_SETS,
 ) -> Victims[Answer] | None:
-    """The victims that cost least of those that ``suffice``; None if not even all do.
+    """The cheapest set of victims that suffices; None if even all candidates do not suffice.
 
-    More victims are taken to suffice wherever fewer do. Of equal costs, the set wins whose victims
-    come first by cost and name.
+    ``suffice`` returns an answer for a set that suffices, or else None. If a set suffices, each
+    larger set is assumed to suffice, too. Of sets of equal cost, the set wins whose victims come
+    first by cost and name.
     """
     answer = suffice(_without_parts(candidates))
     if answer is None:
@@ -88,13 +90,16 @@ def cheapest(
         if (least := suffice(some)) is not None:
             return Victims(tuple(some), least, cost)
         tried, bound = tried + 1, cost
-    if tried < most_sets:  # all sets were tried: what sufficed at first does so no more
+    if tried < most_sets:  # all sets were tried: the set of all no longer suffices
         return None
     return _few(ordered, suffice, answer, bound)
 
 
 def _by_cost(ordered: Sequence[Candidate]) -> Iterator[tuple[Cost, Sequence[Candidate]]]:
-    """All sets without a gang beside its own extras, the cheapest first, the empty one included."""
+    """All sets and their costs, the cheapest first; the first set is empty.
+
+    Sets that have a gang and extras of this gang are left out.
+    """
     yield FREE, ()
     heap: list[tuple[Cost, tuple[int, ...]]] = [(candidate.cost, (0,)) for candidate in ordered[:1]]
     while heap:
@@ -115,9 +120,10 @@ def _few(
     answer: Answer,
     bound: Cost,
 ) -> Victims[Answer]:
-    """Victims none of which can be spared; ``answer`` is that of all.
+    """Victims that suffice, without one that can be spared; ``answer`` is for all candidates.
 
-    The dearest are left out first, in blocks. A gang comes before its extras, which cost less.
+    The most expensive candidates are left out first, in blocks. A gang is more expensive than its
+    extras, so it comes before them.
     """
     chosen = [*ordered]
     blocks = [[*reversed(ordered)]]
@@ -135,12 +141,12 @@ def _few(
 
 
 def _has_parts(some: Sequence[Candidate]) -> bool:
-    """Whether a gang is among these beside its own extras."""
+    """Whether these have a gang and extras of this gang."""
     return len(_without_parts(some)) < len(some)
 
 
 def _without_parts(some: Sequence[Candidate]) -> list[Candidate]:
-    """The same without extras of gangs that end whole."""
+    """The same candidates, without extras of gangs that end whole."""
     whole = {one.gang for one in some if one.is_whole}
     return [one for one in some if one.is_whole or one.gang not in whole]
 
