@@ -24,7 +24,7 @@ def faults(
     caps: Iterable[GangCap],
     use_of: UseOf | None = None,
 ) -> Iterator[str]:
-    """One sentence for each cap and resource of which the placements use too much."""
+    """A sentence for each cap and resource of which gangs would use too much by the placements."""
     index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
     reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
     new_placements = {placement.gang: placement for placement in placements}
@@ -126,7 +126,7 @@ def holders(
 
 
 def slots_by_role(reservation: Reservation | None, placement: Placement | None) -> Counter[str]:
-    """The number of absent members of each role that room is reserved for."""
+    """The number of absent members of each role for which room is reserved."""
     counts = Counter[str]()
     held_slots = reservation.slots if reservation is not None else ()
     for slot in held_slots if placement is None else placement.slots:
@@ -138,6 +138,6 @@ def _total(use: Mapping[GangKey, Counter[str]], gangs: Iterable[GangKey]) -> Cou
     """The sum of the use of these gangs."""
     total = Counter[str]()
     for key in gangs:
-        if amounts := use.get(key):  # nothing of a gang that waits
+        if amounts := use.get(key):  # a gang that waits uses nothing
             total.update(amounts)
     return total

@@ -65,13 +65,13 @@ def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ..
     protected = _protected(after)
     found = violations(after, plan.claims, modes, protected)
     if found and placed:
-        # Whoever borrows starts after the claims by guarantee, and may come before them in a walk.
+        # Borrowers start after the claims by guarantee, but a walk may take them earlier.
         found = violations(after, plan.claims, modes, protected, later=placed)
     return (*spared, *_beyond_budgets(snapshot, plan.claims), *found)
 
 
 def _beyond_budgets(snapshot: Snapshot, claims: Sequence[Claim]) -> Iterator[str]:
-    """Victims of which the eviction API would take some pods and refuse others."""
+    """A sentence for each victim whose pods the eviction API would not evict all."""
     standing = {pod for r in snapshot.reservations for v in r.victims or () for pod in v.pods}
     holders = [pod for gang in snapshot.gangs if standing for pod in _holders(gang)]
     going = _by_budget(snapshot, [pod for pod in holders if pod.uid in standing])
@@ -109,7 +109,7 @@ def _mode(queue: Queue, setting: Preemption) -> Preemption:
 def borrowers(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
     """A sentence for each gang that starts, cannot be ended, and is not covered by its own queue.
 
-    The Snapshot is one ``with_charged_pods``.
+    The Snapshot comes from ``with_charged_pods``.
     """
     if not snapshot.queues:
         return {}
@@ -268,7 +268,7 @@ class _Judge:
         return _measure(self.queues, [*self.running.values()], priorities)
 
     def judged(self, claim: Claim) -> Iterator[str]:
-        """What is wrong with one claim; the claim is carried out afterwards."""
+        """What is wrong with one claim; afterwards it counts as carried out."""
         gang = self.gangs.get(claim.gang)
         if gang is None or gang.uid != claim.uid or claim.gang in self.claimed:
             yield f"{claim.gang} claims room, and there is no such gang that waits"

@@ -188,7 +188,7 @@ def charge_of(
     held: Reservation | None,
     new: Placement | None,
 ) -> Counter[str]:
-    """What a gang is charged: what it uses, and what its lost members requested at the start.
+    """The charge of a gang: what it uses, and what its lost members requested at the start.
 
     A record counts only if some member held room before the placement.
     """
@@ -218,7 +218,10 @@ def done_by_role(gang: Gang) -> Counter[str]:
 
 
 def extras_of(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Collection[Uid]:
-    """The members that stay and that the gang does not need, beside ``there`` members by role."""
+    """The members that stay and that the gang does not need.
+
+    ``there`` has the number of slots and succeeded members of each role, which count as needed.
+    """
     staying = sorted(
         (member for member in members if not member.terminating),
         key=lambda member: (member.created, member.key),
@@ -306,7 +309,7 @@ class QueueChains:
         return next((queue.name for queue in ordered), ROOT)
 
     def charged(self, gang: Gang, held: Reservation | None, record: QueueRecord | None) -> str:
-        """The queue that the gang is charged to: that of its record while it holds room."""
+        """The queue that the gang is charged to: the queue of its record while it holds room."""
         has_node = any(member.node is not None and not member.is_over for member in gang.members)
         has_room = held is not None and bool(held.entries or held.slots)
         if not (has_node or has_room):
@@ -338,7 +341,10 @@ class QueueChains:
         return queue.name in met
 
     def is_stopped(self, queue: Queue, gang: Gang, placement: Placement) -> bool:
-        """Whether the queue starts nothing, or nothing as new as the gang or a pod of it."""
+        """Whether the queue does not start this gang.
+
+        It starts nothing, or it drains and the gang or a pod that starts is too new.
+        """
         if queue.is_terminating or queue.stop is Stop.HOLD or self.is_astray(queue):
             return True
         if queue.stop is not Stop.DRAIN or queue.draining_since is None:

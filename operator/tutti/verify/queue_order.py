@@ -4,8 +4,8 @@ Only plans that claim to be proved are judged, and only gangs whose oldest membe
 place of a gang that starts. So each sentence is a certain breach, but not each breach has a
 sentence. The check does not repeat the planner's walk over the queues. A gang is certainly covered
 if it fits its own queue's guarantee beside all gangs there. A gang certainly borrows if it exceeds
-every guarantee above it. Of gangs that together exceed their leaf's guarantee, the leaf does not
-cover all.
+every guarantee above it. If gangs together exceed the guarantee of their leaf, the leaf does not
+cover all of them.
 """
 
 from collections import Counter, defaultdict
@@ -82,7 +82,7 @@ class _Judge:
     room: FreeRoom
     lines: Sequence[str]  # the resources that some queue guarantees
     children: Mapping[str, Sequence[str]]
-    used_below: Mapping[str, Collection[str]]  # the queues of gangs, by the child of the root
+    used_below: Mapping[str, Collection[str]]  # by child of the root: the queues that gangs are in
     height: int
     steps: dict[tuple[tuple[str, ...], bool], tuple[int, ...]]  # filled by ``_steps``
 
@@ -165,7 +165,7 @@ class _Judge:
         )
 
     def _starts_least(self, start: Placement) -> bool:
-        """Whether no member starts beyond those that the gang needs, which may borrow."""
+        """Whether the gang starts no member beyond the needed ones; such members may borrow."""
         gang = self.gangs[start.gang]
         least = max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
         return len(start.assignments) <= least
@@ -173,7 +173,7 @@ class _Judge:
     def exceeding(self, others: Collection[GangKey]) -> Iterator[Sequence[Placement]]:
         """The starts of the lowest priority in each queue, if its leaf cannot cover all of them.
 
-        The ``others`` are left out, and gangs that start extras.
+        The ``others`` and gangs that start extras are left out.
         """
         groups = defaultdict[str, list[Placement]](list)
         for start in self.starts:
@@ -186,9 +186,10 @@ class _Judge:
                 yield group
 
     def exceeds_leaf(self, group: Sequence[Placement], *, without_one: bool = False) -> bool:
-        """Whether a leaf cannot cover these gangs of it, perhaps without any one of them.
+        """Whether a leaf cannot cover all of these gangs, which are in it.
 
-        A queue with one child is as good as a leaf.
+        With ``without_one``: whether it cannot cover them even if any one of them is left out. A
+        queue with one child counts as part of the leaf.
         """
         chain = self.chain(group[0])
         above = next((n for n, name in enumerate(chain) if len(self.children[name]) > 1), None)
@@ -201,13 +202,13 @@ class _Judge:
         )
 
     def comes_before(self, gang: Gang, group: Sequence[Placement]) -> bool:
-        """Whether its leaf covers the gang for certain, and it has room in the place of each."""
+        """Whether its leaf certainly covers the gang, which has room in the place of each start."""
         return self._is_covered(gang, group) and all(self.fits(gang, start) for start in group)
 
     def _is_covered(self, gang: Gang, group: Sequence[Placement]) -> bool:
-        """Whether its leaf has room for the gang, and nobody loses cover by its start.
+        """Whether its leaf has cover left for the gang, and no gang loses cover by its start.
 
-        All at and below the child of the root are covered if its guarantee suffices for all.
+        All gangs at or below a child of the root are covered if its guarantee suffices for all.
         """
         chain, needs = self.chain(gang), self.needs(gang)
         if not (chain and self._has_cover_left(chain[0], needs)):
@@ -218,7 +219,7 @@ class _Judge:
         return self._has_cover_left(chain[-1], needs) or self.fits_guarantee(gang)
 
     def _sums(self, group: Sequence[Placement], of: Callable[[list[int]], int]) -> Amounts:
-        """For each line the sum, or least, or largest of what these are charged."""
+        """By line: the sum of what these gangs are charged, or its minimum or maximum (``of``)."""
         charges = [self.starting[start.gang] for start in group]
         return Counter({line: of([charge[line] for charge in charges]) for line in self.lines})
 
@@ -226,7 +227,7 @@ class _Judge:
         return any(self.guarantee(name, line) for line in self.lines)
 
     def fits_guarantee(self, gang: Gang) -> bool:
-        """Whether its own queue's guarantee has room for it beside all gangs of the queue.
+        """Whether the gang fits the guarantee of its own queue beside all gangs of the queue.
 
         Every queue under the same child of the root must also have room for its own gangs in its
         guarantee. Then no gang there depends on the guarantee of a parent.
@@ -246,7 +247,10 @@ class _Judge:
         )
 
     def has_borrowed_less(self, gang: Gang, start: Placement) -> bool:
-        """Whether its queue has borrowed less after the plan than the start's queue before it."""
+        """Whether the queue of the gang has borrowed less than the queue of the start.
+
+        The first is measured after the plan, the second before it.
+        """
         mine = self._steps(self.chain(gang), is_after=True)
         return mine < self._steps(self.chain(start), is_after=False)
 
