@@ -1,6 +1,6 @@
-"""Which domains a gang is in, and which it should have: few, close together, with least to spare.
+"""Which domains a gang is in, and which it should be in: few, close together, with little to spare.
 
-By counting alone: each shape by itself. Separate from ``preferred_domains``, which moves gangs.
+Domains are chosen by counting the room for each shape alone. ``preferred_domains`` moves the gangs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,36 +19,39 @@ from ..model.inter_pod import DomainRule
 from ..model.keys import Uid
 from .compile.grids import Grid
 
-Fits = NDArray[np.int64]  # [kind of members, node]: how many of one kind have room
-TIGHTEST = 8  # single domains that a rule offers
-MOST_WIDE = 16  # the same of a rule after which a narrower one chooses
+Fits = NDArray[np.int64]  # [group of members, node]: how many members have room
+TIGHTEST = 8  # single domains that a rule offers, the smallest room first
+MOST_WIDE = 16  # the same, for a rule with narrower rules after it
 
-# What tells the better choice, summed over rules: domains beyond one, levels up to one domain of
-# all, and the room for members in the domains, those of the widest level first.
+# A smaller rank is a better choice. It is the sum over rules of: the domains beyond one, the levels
+# up to one domain that holds all members, and the room in the domains, by level, the widest first.
 Rank = tuple[int, ...]
 Seats = dict[tuple[int, int], int]  # by group and node: how many members
-Cost = tuple[int, int]  # domains beyond one, and levels up to one domain of all
+Cost = tuple[int, int]  # domains beyond one, and levels up to one domain that holds all members
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelRule:
     """Members of one gang that must be in one domain of a level, or should be in few of them."""
 
-    enclosing: tuple[Domains, ...]  # [level][node]: of the rule, then ever wider ones
-    parents: tuple[Domains, ...]  # [level][domain of the rule]: the domain that it is in
-    named: int  # domains of the rule; those from this number on are of nodes without its labels
+    enclosing: tuple[Domains, ...]  # [level][node]: domains of the rule, then of wider levels
+    parents: tuple[Domains, ...]  # [level][domain of the rule]: the domain around it
+    named: int  # domains with the labels; higher numbers are single nodes without
     is_required: bool
-    nodes: tuple[int, ...] = ()  # on which others of its members stay
-    groups: tuple[int, ...] = ()  # of the gang's members, those that it covers
+    nodes: tuple[int, ...] = ()  # nodes on which other members of the gang stay
+    groups: tuple[int, ...] = ()  # the groups of members that the rule covers
 
     def splits(self, nodes: Sequence[int]) -> tuple[int, int]:
-        """How many domains there are beyond one, and how many levels up one domain has them all."""
+        """The domains beyond one, and the levels up to one domain that has all of the nodes.
+
+        The nodes of members that stay count, too.
+        """
         rows = np.array([*nodes, *self.nodes], dtype=np.intp)
         counts = [len(np.unique(level[rows])) for level in self.enclosing]
         return max(counts[0] - 1, 0), sum(count > 1 for count in counts)
 
     def room(self, fits: Fits) -> tuple[NDArray[np.int64], ...]:
-        """[level][domain]: the room for its members, all kinds added up."""
+        """[level][domain]: the room for members, summed over groups."""
         total = fits.sum(axis=0)
         return tuple(_by_domain(level, total) for level in self.enclosing)
 
@@ -62,7 +65,7 @@ class LevelRules:
         self._levels: dict[tuple[str, ...], LevelRule] = {}
 
     def of(self, gang: Gang) -> Sequence[tuple[DomainRule, LevelRule]]:
-        """The rules of the gang, without its groups; a level that no topology has is left out."""
+        """The rules of the gang, still without groups; a level that no topology has is left out."""
         both = [(rule, True) for rule in gang.same_domain]
         both += [(rule, False) for rule in gang.preferred_domains]
         rules = []
@@ -91,7 +94,7 @@ class LevelRules:
 
 @dataclass(slots=True, eq=False)
 class PlacedGang:
-    """A gang with new members, where they are now, and in which domains they should be."""
+    """A gang with new members, the nodes that they have now, and the rules for their domains."""
 
     members: MemberCounts
     rules: tuple[LevelRule, ...]
@@ -105,7 +108,7 @@ class PlacedGang:
         return np.array([len(group) for group in self.uids], dtype=np.int64)
 
     def cost(self) -> Cost:
-        """The sums over its preferences; a required level is always met."""
+        """The cost, summed over preferred levels; required levels are always met."""
         pairs = [
             rule.splits([node for group, node in self.seats if group in rule.groups])
             for rule in self.rules
@@ -114,7 +117,7 @@ class PlacedGang:
         return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
     def to_spare(self, fits: Fits) -> Rank:
-        """The room for its members in the domains that it is in, of the widest level first."""
+        """The room for members in the domains of the gang, by level, the widest level first."""
         total: Rank = ()
         for rule in self.rules:
             rows = [node for group, node in self.seats if group in rule.groups]
@@ -130,7 +133,7 @@ def placed_gang(
     assigned: Mapping[Uid, Assignment],
     rules_of: LevelRules,
 ) -> PlacedGang:
-    """The new members of a gang, in groups of one shape that the same rules cover."""
+    """The gang with its new members, in groups of one shape that the same rules cover."""
     rules = rules_of.of(members.gang)
     groups: dict[tuple[int, tuple[bool, ...]], list[Uid]] = {}
     for member in members.waiting:
@@ -154,11 +157,12 @@ def placed_gang(
 def choices(
     rules: Sequence[LevelRule], fits: Fits, counts: NDArray[np.int64]
 ) -> Sequence[tuple[Mask, ...]]:
-    """Nodes for each group of members, that heed all rules by counting; the best come first.
+    """Choices of nodes for each group of members that keep all rules, by counting; the best first.
 
-    ``fits`` and ``counts`` are by group: where its members have room, and how many there are.
+    ``fits`` and ``counts`` are by group: for how many members each node has room, and how many
+    members there are.
     """
-    # The widest level first: a narrow domain is then one of the wide one.
+    # The widest level first, so that narrow domains are chosen within the wide ones.
     ordered = sorted(rules, key=lambda rule: len(rule.enclosing))
     ranked = sorted(_combined(ordered, fits, counts, fits > 0), key=lambda choice: choice[0])
     return [tuple(masks) for _, masks in ranked]
@@ -170,7 +174,7 @@ def _combined(
     counts: NDArray[np.int64],
     masks: NDArray[np.bool_],
 ) -> Iterator[tuple[Rank, NDArray[np.bool_]]]:
-    """Choices for these rules inside the masks, each with what tells the better one."""
+    """Choices for these rules inside the masks, each with its rank."""
     if not rules:
         yield (), masks
         return
@@ -187,7 +191,7 @@ def _combined(
 def _of_rule(
     rule: LevelRule, fits: Fits, counts: NDArray[np.int64], most: int
 ) -> Iterator[tuple[Rank, Mask]]:
-    """Sets of domains with room for the members, each with what tells the better one."""
+    """Sets of domains with room for the members, as nodes, each with its rank."""
     own, levels = rule.enclosing[0], range(len(rule.enclosing))
     rooms = np.array([_by_domain(own, row) for row in fits])
     room, parents = rule.room(fits), rule.parents
@@ -205,8 +209,8 @@ def _of_rule(
     for domain in singles[:most]:
         yield (0, 0, *to_spare(domain)), own == domain
     if rule.is_required or (singles.size and len(fits) == 1):
-        return  # members of one kind do fit into a single domain, and nothing is better
-    # Counting takes each kind alone: for several kinds a domain more may be what they need.
+        return  # one group fits into a single domain, and nothing is better
+    # Counting takes each group alone, so several groups may need one domain more.
     for level, extra in product(levels[1:], range(min(len(fits), 2))):
         sets = [*_sets(parents[level], rooms, counts, used, extra)]
         fewest = min(map(len, sets), default=0)
@@ -216,12 +220,12 @@ def _of_rule(
 
 
 def added(first: Rank, second: Rank) -> Rank:
-    """The sums, item by item; what one of them lacks is 0."""
+    """The sums, item by item; a missing item counts as 0."""
     return tuple(map(sum, zip_longest(first, second, fillvalue=0)))
 
 
 def _parents(own: Domains, wide: Domains) -> Domains:
-    """[domain]: the wide domain that it is in."""
+    """[domain]: the wide domain around it."""
     parents = np.zeros(int(own.max(initial=-1)) + 1, dtype=np.intp)
     parents[own] = wide
     return parents
@@ -230,9 +234,10 @@ def _parents(own: Domains, wide: Domains) -> Domains:
 def _sets(
     parents: Domains, rooms: Fits, counts: NDArray[np.int64], used: NDArray[np.intp], extra: int
 ) -> Iterator[NDArray[np.intp]]:
-    """For each wide domain: the fewest of its domains that hold the members, used ones included.
+    """For each wide domain, the fewest of its domains that hold the members.
 
-    So many ``extra`` ones come to them, those with the most room.
+    The ``used`` domains are always among them. ``extra`` more domains are added, those with the
+    most room first.
     """
     totals = np.array([_by_domain(parents, row) for row in rooms])
     able = np.flatnonzero((totals >= counts[:, None]).all(axis=0))
@@ -250,9 +255,9 @@ def _sets(
 
 
 def _fewest(rooms: Fits, counts: NDArray[np.int64]) -> list[int]:
-    """The fewest of these domains that hold so many members, then those with least to spare.
+    """The fewest of these domains that hold the members; of such sets, one with little to spare.
 
-    Exact for members of one kind: the largest domains suffice if any so many do.
+    For one group the number is exact: if any n domains suffice, the n largest do.
     """
     missing, chosen, spare = counts.clip(0), list[int](), rooms.sum(axis=0)
     while missing.any():
@@ -271,12 +276,12 @@ def _fewest(rooms: Fits, counts: NDArray[np.int64]) -> list[int]:
 
 
 def _by_domain(domains: Domains, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """[domain]: the sum over its nodes."""
+    """[domain]: the sum of the amounts of its nodes."""
     return np.bincount(domains, amounts, int(domains.max(initial=-1)) + 1).astype(np.int64)
 
 
 def _own_domains(domains: Domains) -> Domains:
-    """The same domains; each node in none is a domain of its own."""
+    """The same domains, but each node without a domain is a domain of its own."""
     numbers = domains.copy()
     outside = np.flatnonzero(domains < 0)
     numbers[outside] = int(domains.max(initial=-1)) + 1 + np.arange(len(outside))

@@ -1,7 +1,7 @@
-"""Few domains for gangs that start anyway: better nodes for the same members, gang by gang.
+"""Better nodes for gangs that the plan starts, so that each gang is in few domains.
 
-Who starts, and with which members, stays as it is. ``domain_choice`` says which domains a gang
-should have; here gangs leave their nodes and get others. Nothing about it is proved.
+The plan keeps its gangs and their members; only their nodes change. ``domain_choice`` says which
+domains a gang should have, and this module moves the gangs. The result is not proved.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,11 +33,11 @@ from .local_search import MoveContext
 from .search.limits import NO_PROGRESS, Progress
 
 MOST_TRIED = 12  # choices of domains that one gang tries
-MOST_SWEEPS = 3  # times that each gang by itself may get better nodes
+MOST_SWEEPS = 3  # times that each gang is moved by itself
 MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
-MOST_PLACED = 2_000  # gangs that are placed again in one plan, each time counted
-MOST_RULED = 100  # members of one gang that rules between pods speak of
-LOOKS_PER_GANG = 10  # such members take as long as a gang without rules
+MOST_PLACED = 2_000  # times that one plan places a gang again, over all gangs
+MOST_RULED = 100  # members that rules between pods concern; a gang with more stays
+LOOKS_PER_GANG = 10  # such members count as much work as one gang without rules
 
 Masks = NDArray[np.bool_]  # [group, node]
 
@@ -48,7 +48,10 @@ def improved(
     assigned: Mapping[Uid, Assignment],
     progress: Progress = NO_PROGRESS,
 ) -> Mapping[Uid, Assignment]:
-    """The same members, those of gangs that name levels in no more domains than before."""
+    """The same members, on nodes with fewer domains for gangs that name levels.
+
+    The domains and levels of all gangs of a priority do not grow, compared from the top priority.
+    """
     named = (g for g in gangs if g.gang.same_domain or g.gang.preferred_domains)
     if not any(member.uid in assigned for gang in named for member in gang.waiting):
         return assigned
@@ -80,7 +83,7 @@ class _Packing:
             for (group, node), count in gang.seats.items():
                 self._end.add(gang.rows[group], node, count)
         most = MOST_RULED if self._end.holds() else 0
-        # The top priority first, then the gang with the most members.
+        # The top priority comes first, and in each priority the gang with the most members.
         self._gangs = sorted(
             (gang for gang in placed if gang.uids and self._looks(gang) <= most),
             key=lambda gang: (-gang.members.gang.priority, -int(gang.counts.sum())),
@@ -89,7 +92,7 @@ class _Packing:
         self._left = MOST_PLACED
 
     def improve(self) -> None:
-        """Better nodes for gangs one by one, then for all of them, then for some together."""
+        """Move gangs one by one, then all of them together, then some of them together."""
         named = [gang for gang in self._gangs if gang.rules]
         for _ in range(MOST_SWEEPS):
             if not sum(self._alone(gang) for gang in named):
@@ -102,7 +105,7 @@ class _Packing:
                 self._with_clearing(gang)
 
     def assignments(self, assigned: Mapping[Uid, Assignment]) -> Mapping[Uid, Assignment]:
-        """All members on their nodes; within a group the oldest take the first nodes."""
+        """The assignments with the new nodes; within a group the oldest take the first nodes."""
         answer = dict(assigned)
         for gang in self._gangs:
             if gang.members.gang.uid in self._moved:
@@ -133,7 +136,7 @@ class _Packing:
         return [*sums.values()]
 
     def _alone(self, gang: PlacedGang) -> bool:
-        """Whether the gang has better nodes now, beside all others where they are."""
+        """Move the gang to better nodes beside all other gangs; return whether there are any."""
         if self._is_over():
             return False
         before = gang.seats
@@ -151,7 +154,10 @@ class _Packing:
     def _together(
         self, gangs: Sequence[PlacedGang], first: tuple[PlacedGang, Masks] | None = None
     ) -> bool:
-        """Whether these gangs have better nodes now; one may come first, on some nodes alone."""
+        """Move these gangs to better nodes together; return whether there are any.
+
+        ``first`` is a gang that is placed before the others, and the only nodes that it may use.
+        """
         before, old = [gang.seats for gang in gangs], self._cost()
         for gang in gangs:
             self._take_off(gang)
@@ -174,7 +180,7 @@ class _Packing:
         return False
 
     def _with_clearing(self, gang: PlacedGang) -> None:
-        """Clear a domain for the gang, if all others then have nodes elsewhere."""
+        """Clear a domain for the gang, if the gangs that leave it find nodes elsewhere."""
         rule = next(rule for rule in gang.rules if not rule.is_required)
         for domain in islice(self._worth_clearing(gang, rule), MOST_CLEARED):
             inside = rule.enclosing[0] == domain
@@ -189,7 +195,7 @@ class _Packing:
                 return
 
     def _worth_clearing(self, gang: PlacedGang, rule: LevelRule) -> Iterator[int]:
-        """Domains that hold the gang once others leave them, the fewest members first."""
+        """Domains that hold the gang once other gangs leave them; few other members come first."""
         own = rule.enclosing[0]
         size = int(own.max(initial=-1)) + 1
         free, members = self._room.free.copy(), np.zeros(size, dtype=np.int64)
@@ -206,12 +212,15 @@ class _Packing:
         yield from domains[np.lexsort((domains, members[domains]))].tolist()
 
     def _looks(self, gang: PlacedGang) -> int:
-        """Its members that rules between pods speak of: each looks at all nodes."""
+        """How many members of the gang rules between pods concern; each looks at all nodes."""
         pairs = zip(gang.rows, gang.uids, strict=True)
         return sum(len(uids) for row, uids in pairs if self._end.concerns(row))
 
     def _fits(self, gang: PlacedGang) -> Fits:
-        """[group, node]: where its members have room now; under rules, where the next one has."""
+        """[group, node]: for how many members the node has room now.
+
+        If one member of a group may keep the next one off its node, a node counts for one member.
+        """
         fits = np.array([self._room.fits(row) for row in gang.rows])
         for group, row in enumerate(gang.rows):
             if self._end.concerns(row):
@@ -225,10 +234,10 @@ class _Packing:
         return self._end.open_to(row) & self._end.affinity_now(row)
 
     def _place(self, gang: PlacedGang, fits: Fits) -> bool:
-        """Give the gang the first of its choices that can be carried out, within these nodes.
+        """Give the gang nodes by its first choice that can be carried out; False if there is none.
 
-        Members of several shapes may find no room in domains that hold each shape alone. Then
-        preferences do not matter.
+        Domains that have room for each shape alone may not have room for all shapes together. If no
+        choice can be carried out, preferences are left out and only required levels count.
         """
         self._left -= 1 + self._looks(gang) // LOOKS_PER_GANG
         required = [rule for rule in gang.rules if rule.is_required]
@@ -260,7 +269,7 @@ class _Packing:
     def _spread(
         self, row: int, count: int, within: Mask
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
-        """Nodes with the members that each takes, as in best fit; under rules one by one."""
+        """Nodes, and how many members each takes, by best fit; with rules, one member at a time."""
         if not self._end.concerns(row):
             yield from self._scoring.spread(self._room, row, count, within)
             return
