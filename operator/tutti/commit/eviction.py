@@ -1,8 +1,8 @@
 """Evicts gangs that are given up for now, and victims of claims, after reading their Jobs.
 
-The decision was written down before, as a Reservation with ``evict`` or ``victims``, so that every
-leader carries it out. If a disruption budget refuses, the Reservation is deleted. While it stood,
-the gang would not be repaired, and a budget that requires all members would refuse for ever.
+The decision is written down first, as a Reservation with ``evict`` or ``victims``, so that every
+leader carries it out. If a disruption budget refuses, the Reservation is deleted: as long as it
+stands, the gang is not repaired, and a budget that requires all members would refuse for ever.
 """
 
 import logging
@@ -32,8 +32,8 @@ from .eviction_limits import EvictionLimits
 logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 30.0  # seconds until a Job is read again, or an eviction is tried again
-# Only asking shows how many evictions a budget allows. After a partly refused eviction, the
-# replacements are not evicted for this many seconds: a try would fail again.
+# Only a try shows how many evictions a budget allows. After the eviction of a gang was partly
+# refused, it is not tried for this many seconds, because it would fail again.
 IN_VAIN_SECONDS = 3600.0
 EVENT_SECONDS = 3600.0  # seconds for which API servers keep an Event
 
@@ -44,8 +44,8 @@ JobKey = tuple[str, str]  # namespace and name
 class PendingEviction(NamedTuple):
     """A Reservation that evicts, and the members that are still to go, as the commit saw them.
 
-    The commit saw them before this cycle asked which replica leads. So a member that a later leader
-    has changed since then is not evicted.
+    The commit saw them before this cycle read the Lease. So if a later leader has changed a member
+    since then, the member is not evicted.
     """
 
     reservation: Reservation
@@ -54,14 +54,14 @@ class PendingEviction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _JobRead:
-    """A Job that was read a moment ago; None if it could not be read."""
+    """A Job as it was last read, None if that failed; it is read again after ``until``."""
 
     job: Job | None
     until: float
 
 
 class _Answer(NamedTuple):
-    """Why a member stays; a budget's answer is final, other answers may change."""
+    """Why a member stays; final if the API server would refuse again, as for a budget."""
 
     sentence: str
     is_final: bool
@@ -99,7 +99,7 @@ class Evictor:
         self._jobs: dict[JobKey, _JobRead] = {}
         self._announced: dict[Uid, float] = {}  # when the Event of an eviction was created
         self._refusals: dict[Uid, _EvictionRefusal] = {}  # by gang, until it is whole
-        self._stuck: dict[Uid, _EvictionRefusal] = {}  # by victim, of which some have gone
+        self._stuck: dict[Uid, _EvictionRefusal] = {}  # by victim: its eviction is tried once more
         self._limits = EvictionLimits(limits, clock)
         self._claims: dict[Uid, Claim] = {}  # as this leader has decided them, by claimant
         self._mode = limits.mode
@@ -124,9 +124,9 @@ class Evictor:
         return self._within_limits(plan)
 
     def _within_limits(self, plan: Plan) -> Plan:
-        """The plan without the claims that would exceed a limit; they say so.
+        """The plan without the claims that would exceed a limit; their rejections name the limit.
 
-        While a queue has reached its limit, no plan chooses victims of it.
+        If a queue has reached its limit, no plan chooses victims of this queue for a while.
         """
         claims, obstacle, until = self._limits.within(plan.claims)
         is_active = self._mode is Mode.ACTIVE
@@ -145,7 +145,7 @@ class Evictor:
         return replace(plan, claims=claims, rejections=rejections)
 
     def _of_queue(self, queue: str, claim: Claim) -> Collection[Uid]:
-        """The gangs that are charged to a queue, and those of the claim that are."""
+        """The gangs that are charged to a queue, and the victims of the claim in this queue."""
         snapshot = self._state.snapshot(self._clock())
         queues = {uid: record.queue for uid, record in snapshot.records.items()}
         uids = {gang.uid for gang in snapshot.gangs if queues.get(gang.uid, ROOT) == queue}
@@ -191,15 +191,15 @@ class Evictor:
         return min((max(0.0, at - now) for at in retries), default=None)
 
     def begin(self, claim: Claim) -> None:
-        """Take in that a claim is carried out."""
+        """Count a claim that is carried out towards the limits, and remember its cost."""
         self._limits.count(claim)
         self._claims[claim.uid] = claim
 
     async def evict(self, evictions: Sequence[PendingEviction], snapshot: Snapshot) -> None:
-        """Evict members of given-up gangs; forget what is known of all other gangs.
+        """Evict members of gangs that are given up; forget refusals of all other gangs.
 
-        A Reservation is deleted if a Job would fail by the eviction, or if the eviction is refused.
-        Once some members have gone, the other members are tried once more before that.
+        A Reservation is deleted if its eviction would make a Job fail, or if it is refused.
+        If some members have gone already, the eviction of the others is tried once more first.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -234,7 +234,7 @@ class Evictor:
 
         If a budget refuses the first member of a victim, the claim is given up, and the next plan
         chooses other victims. If a victim has lost members already, or the refusal has another
-        reason, its members are tried once more before that.
+        reason, the eviction of its members is tried once more first.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -287,7 +287,7 @@ class Evictor:
         return False
 
     def _why_not_end(self, members: Sequence[Member], jobs: Mapping[JobKey, Job]) -> str:
-        """Why a Job or a budget would leave half of a victim; empty if none would."""
+        """Why a Job or a budget keeps the victim from ending whole; empty if none does."""
         if (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
             return finding_text.text(obstacle)
         shortage = DisruptionBudgets.of([*self._state.budgets]).shortage(members)
@@ -319,7 +319,10 @@ class Evictor:
         await create_event(self._api, encode.Event(about, "Preempted", sentence, now, warning=True))
 
     def _claimant(self, reservation: Reservation) -> str:
-        """Which gang starts, by which right, and at which cost, as far as this leader knows."""
+        """A sentence: which gang starts, by which right, and at which cost.
+
+        Right and cost are left out if another leader decided on the claim.
+        """
         record, claim = reservation.record, self._claims.get(reservation.uid)
         queue = "" if record is None else f" of queue {record.queue}"
         sentence = f"gang {reservation.gang}{queue} starts"
@@ -363,7 +366,7 @@ class Evictor:
             await self._abandon(reservation, refusal)
 
     async def _abandon(self, reservation: Reservation, refusal: _EvictionRefusal) -> None:
-        """Leave the gang as it is, so that it can be repaired."""
+        """Give up the Reservation and leave the gang as it is, so that it can be repaired."""
         sentence = finding_text.text(refusal.obstacle)
         logger.warning("gang %s: stays as it is: %s", reservation.gang, sentence)
         self._refusals[reservation.uid] = refusal
