@@ -35,9 +35,9 @@ def scraped() -> str:
         rig.nodes(1, cpu=4, memory="16Gi")
         quota = {"name": "cpu", "guaranteed": 1, "limit": 100}
         rig.create(queue({"resources": [quota]}, "team"))
-        rig.create(pod_group("starts", 2), *members("starts", 2, cpu=1))
+        rig.create(pod_group("zebra", 2), *members("zebra", 2, cpu=1))
         rig.create(pod_group("waits", 9), *members("waits", 9, cpu=1))
-        rig.until_bound("starts", 2)
+        rig.until_bound("zebra", 2)
         rig.until_waiting("waits", "NotEnoughRoom")
         # A cycle writes conditions first, and its metrics of queues last.
         waiting = 'tutti_queue_waiting_gangs{queue="root"} 1.0'
@@ -69,7 +69,7 @@ def test_no_name_of_anybody_is_told(scraped: str) -> None:
 
     Queues have a label: administrators choose their names.
     """
-    assert not any(name in scraped for name in ("starts", "node-000", '"ml"'))
+    assert not any(name in scraped for name in ("zebra", "node-000", '"ml"'))
     assert len(scraped.splitlines()) < 500
 
 
