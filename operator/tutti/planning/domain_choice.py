@@ -1,4 +1,4 @@
-"""Which domains a gang is in, and which it should be in: few, close together, with little to spare.
+"""Which domains a gang is in, and which it should be in: few, close, with little spare room.
 
 Domains are chosen by counting the room for each shape alone. ``preferred_domains`` moves the gangs.
 """
@@ -32,7 +32,7 @@ Cost = tuple[int, int]  # domains beyond one, and levels up to one domain that h
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelRule:
-    """Members of one gang that must be in one domain of a level, or should be in few of them."""
+    """A rule: members of one gang must be in one domain of a level, or should be in few."""
 
     enclosing: tuple[Domains, ...]  # [level][node]: domains of the rule, then of wider levels
     parents: tuple[Domains, ...]  # [level][domain of the rule]: the domain around it

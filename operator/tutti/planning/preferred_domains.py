@@ -50,7 +50,7 @@ def improved(
 ) -> Mapping[Uid, Assignment]:
     """The same members, on nodes with fewer domains for gangs that name levels.
 
-    The domains and levels of all gangs of a priority do not grow, compared from the top priority.
+    Compared by priority from the top, the gangs are together in no more domains than before.
     """
     named = (g for g in gangs if g.gang.same_domain or g.gang.preferred_domains)
     if not any(member.uid in assigned for gang in named for member in gang.waiting):

@@ -1,4 +1,4 @@
-"""What queues mean: which gangs they have, what they are charged, what they cover, the turns.
+"""What queues mean: their gangs, their charges, what they cover, and the turns of borrowers.
 
 All modules are functions of values, without input or output. ``docs/queues.md`` states the same.
 """

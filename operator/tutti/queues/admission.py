@@ -73,8 +73,8 @@ def _default(tree: QueueTree, labels: Mapping[str, str]) -> Membership:
     """The default queue of a namespace with these labels.
 
     A queue that is the default of all namespaces counts only if no other queue selects the
-    namespace. A default without children comes before the defaults with children. If all defaults
-    have children, gangs of the namespace do not start.
+    namespace. Defaults with children count only if all have children. Gangs do not start if all
+    defaults have children, or if several have none.
     """
     queues = [
         queue

@@ -13,8 +13,8 @@ from ..model.keys import GangKey
 from ..model.resources import Resources
 from .limits import QueueLimit
 
-MOST_ENDING = 3  # gangs whose end admits the gang, in one sentence
-MOST_BEFORE = 3  # gangs that come first in the queue, in one sentence
+MOST_ENDING = 3  # a sentence names at most so many gangs that have to end
+MOST_BEFORE = 3  # and at most so many gangs that come before in the queue
 
 
 class WaitingGang(NamedTuple):
@@ -26,7 +26,7 @@ class WaitingGang(NamedTuple):
 
 
 class LimitedGangs:
-    """The gangs of all queues: the charges of the gangs that run, and the order of the others."""
+    """The gangs of all queues: the charges of gangs that run, the order of gangs that wait."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ def entitlement(
     start: QueuedGang,
     preemption: Preemption,
 ) -> Entitlement | None:
-    """What may end of the gangs that run so that ``start`` starts; None if it has no claim.
+    """What may end so that ``start`` starts beside the gangs that run; None if it has no claim.
 
     A gang has a claim by guarantee if it would be covered and its start raises what is covered
     (``_raises``). Otherwise it may have a claim by priority, unless it must not borrow.

@@ -142,7 +142,7 @@ class _Scan:
         return scan
 
     def path(self, gang: QueuedGang) -> Sequence[str]:
-        """The queues on the path of the gang whose tier is low enough, its own queue first."""
+        """The gang's own queue and the queues above it, as far as their tier lets them cover it."""
         tiers, path = self.tree.tiers, self.tree.path(gang.queue)
         return [queue for queue in path[:-1] if tiers[queue] <= self.tier]
 

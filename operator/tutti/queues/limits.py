@@ -32,7 +32,7 @@ class QueueLimit:
 
     @property
     def room(self) -> int:
-        """The amount that gangs which start may still use; never negative."""
+        """The amount that starts may still use; never negative."""
         return max(self.limit - self.in_use - self.held, 0)
 
 

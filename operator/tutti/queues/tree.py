@@ -105,10 +105,11 @@ class QueueTree:
         return name == ROOT or not self.children[name]
 
     def stop_of(self, name: str, created: float) -> Stop:
-        """The stop that keeps a gang created at this time from starting in the queue.
+        """The stop that keeps a gang created at this time from starting in the queue, if any.
 
-        A stop also holds for all queues below its queue. A queue that drains still starts gangs
-        that were created before the drain began. A queue that is deleted or broken holds.
+        A stop also applies to all queues below its queue. A queue that drains still starts gangs
+        that were created before the drain began. A queue that is being deleted or is broken counts
+        as a queue with the stop ``HOLD``.
         """
         path = [self.queues[step] for step in self.path(name)]
         if any(

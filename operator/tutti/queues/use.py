@@ -71,7 +71,7 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
 
 
 def _covered(gangs: ChargedGangs, cover: Cover) -> Mapping[str, Resources]:
-    """By queue: what is covered of its own gangs, by whichever queue, on lines."""
+    """By queue: what any queue covers of the gangs that are in it, on lines."""
     covered: dict[str, Resources] = {}
     for gang in gangs.running:
         parts = [gang.minimum] if gang.key in cover.gangs else []

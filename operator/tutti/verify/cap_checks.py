@@ -24,7 +24,7 @@ def faults(
     caps: Iterable[GangCap],
     use_of: UseOf | None = None,
 ) -> Iterator[str]:
-    """A sentence for each cap and resource of which gangs would use too much by the placements."""
+    """A sentence for each cap and resource whose limit the placements would exceed."""
     index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
     reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
     new_placements = {placement.gang: placement for placement in placements}

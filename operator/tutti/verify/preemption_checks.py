@@ -71,7 +71,7 @@ def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ..
 
 
 def _beyond_budgets(snapshot: Snapshot, claims: Sequence[Claim]) -> Iterator[str]:
-    """A sentence for each victim whose pods the eviction API would not evict all."""
+    """A sentence for each victim with pods that the eviction API would refuse to evict."""
     standing = {pod for r in snapshot.reservations for v in r.victims or () for pod in v.pods}
     holders = [pod for gang in snapshot.gangs if standing for pod in _holders(gang)]
     going = _by_budget(snapshot, [pod for pod in holders if pod.uid in standing])

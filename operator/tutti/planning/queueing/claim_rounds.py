@@ -96,7 +96,7 @@ def barred(
 
 
 def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool:
-    """Whether some queue lets its gangs claim by guarantee, or else by priority."""
+    """Whether some queue lets its gangs claim: by guarantee or, without the flag, by priority."""
     if policy.preemption is Preemption.OFF:
         return False
     declared = _modes(snapshot, policy).values()
@@ -142,7 +142,7 @@ def _modes(snapshot: Snapshot, policy: Policy) -> Mapping[str, Preemption]:
 
 
 def _young(charged: ChargedGangs | None, now: float) -> Iterator[tuple[QueuedGang, float]]:
-    """The gangs within the minimum run time of their queue, and its end in epoch seconds."""
+    """The gangs within the minimum run time of their queue, and when it ends, in epoch seconds."""
     if charged is None:
         return
     for gang in charged.running:

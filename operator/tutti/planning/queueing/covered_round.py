@@ -27,7 +27,7 @@ SENTENCE = "other gangs might be covered together"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldCover:
-    """A starved gang whose cover no gang of its queue that comes after it may take."""
+    """A starved gang; gangs of its queue that come after it may not take its cover."""
 
     gang: QueuedGang
 

@@ -65,7 +65,7 @@ class QueueLedger:
 
     @cached_property
     def running(self) -> tuple[QueuedGang, ...]:
-        """The gangs that run, and those that the plan has started."""
+        """The gangs that run, and the gangs that the plan has started."""
         return tuple(self.gangs.values())
 
     @cached_property
@@ -105,7 +105,7 @@ class QueueLedger:
         return self._new(want.gang, self._minimum(want))
 
     def least_start(self, want: PlacementRequest) -> QueuedGang:
-        """The same with a smaller minimum: no choice of members requests less of any resource."""
+        """A gang that waits, as if each member requested the least that any of them does."""
         start = self.started(want)
         if len(want.alike) == 1:
             return start
@@ -114,9 +114,9 @@ class QueueLedger:
         return replace(start, minimum=Resources.of(least).scaled(want.need))
 
     def borrower(self, want: PlacementRequest) -> Borrower:
-        """A gang that waits for the turn of its queue, or a further member that does.
+        """The gang in the order of turns, or its next member if it has begun.
 
-        A further member (beyond those needed) comes after the gangs of its queue and priority.
+        Such a member, beyond those needed, comes after the gangs of its queue and priority.
         """
         gang = want.gang
         queue = self.queued.queue_of(gang)

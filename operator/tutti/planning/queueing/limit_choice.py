@@ -135,7 +135,7 @@ class _Choices:
                 yield from (gang for n, gang in enumerate(some.gangs) if bits >> n & 1)
 
     def without(self, row: int, prices: "_Prices") -> "_Choices":
-        """The choices once this row is eliminated; it counts no gangs of other choices."""
+        """The choices once this row is eliminated; no gang outside the choices is in the row."""
         columns = [n for n, own in enumerate(self.rows) if own != row]
         loss = self.loss + prices.unused(row, self.use[:, self.rows.index(row)])
         kept = np.flatnonzero(loss <= prices.gap)
@@ -294,7 +294,7 @@ class _Prices:
 
 
 def _filled(amounts: Floats, room: Floats, worth: Floats, order: Floats) -> float:
-    """The worth of the gangs that are chosen one by one if they fit, highest ``order`` first."""
+    """The worth of a greedy choice: each gang that still fits, the highest ``order`` first."""
     left, value = room.copy(), 0.0
     for gang in np.argsort(-order, kind="stable").tolist():
         if (amounts[:, gang] <= left).all():

@@ -161,13 +161,13 @@ class _Stage:
             self.held = HeldCover(start)
 
     def start_starved(self, first: StarvedQueueGang) -> None:
-        """Start the starved gang; if it finds no room, hold what it needs."""
+        """Start the starved gang; if that is not possible, hold what it needs."""
         self._start_alone(first)
         if not self.plan.has_placed(first.want):
             self._hold(first, self.ledger.started(first.want))
 
     def start_covered(self, is_meant: Callable[[Gang], bool]) -> None:
-        """Start the gangs that are meant and would be covered, and let gangs grow with them.
+        """Start the gangs that ``is_meant`` accepts and that would be covered; let gangs grow.
 
         The lowest tier comes first. So no gang that a parent covers takes the room of a gang that
         its own leaf covers.

@@ -79,7 +79,10 @@ class _Borrowing:
         return None
 
     def by_search(self, order: Order, limits: SearchLimits) -> PartialPlan | None:
-        """The plan with the best borrowers: by best fit if no other gang has room, or a program."""
+        """The plan with the best borrowers, by best fit or by a program; None without proof.
+
+        Best fit is enough if each gang that has room starts.
+        """
         plan, wants = self.plan, self.wants
         quick = replace(limits, strategy=limits.fallback)
         answer = fixed_round.decide(plan, [wants[gang] for gang in _gangs(order)], quick)
