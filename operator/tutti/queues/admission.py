@@ -72,9 +72,9 @@ def membership(tree: QueueTree, named: str, labels: Mapping[str, str] | None) ->
 def _default(tree: QueueTree, labels: Mapping[str, str]) -> Membership:
     """The default queue of a namespace with these labels.
 
-    A queue that is the default of all namespaces counts only if no other queue selects the
-    namespace. Defaults with children count only if all have children. Gangs do not start if all
-    defaults have children, or if several have none.
+    A queue that is the default of all namespaces counts only if the namespace has no other default.
+    Defaults with children count only if all have children. Gangs do not start if all defaults have
+    children, or if several have none.
     """
     queues = [
         queue

@@ -1,6 +1,6 @@
 """Why a limit keeps a gang waiting: the lowest limit that admits it, and the gangs in its way.
 
-The findings are for users; the planner decides with ``limits`` and does not use this module.
+The findings are for users and decide nothing; ``limits`` has the limits that plans keep.
 """
 
 from bisect import bisect_left

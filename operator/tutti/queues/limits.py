@@ -61,7 +61,7 @@ def limits(
 
 
 def caps(found: Iterable[QueueLimit]) -> Iterator[GangCap]:
-    """The limits that count, in the form that the checks of a plan take: one cap for each queue.
+    """The limits that count, in the form that checks of plans take: one cap for each queue.
 
     Limits of queues in shadow do not count.
     """

@@ -105,7 +105,7 @@ class QueueLedger:
         return self._new(want.gang, self._minimum(want))
 
     def least_start(self, want: PlacementRequest) -> QueuedGang:
-        """A gang that waits, as if each member requested the least that any of them does."""
+        """A gang that waits, as if each member requested the least of any member, by resource."""
         start = self.started(want)
         if len(want.alike) == 1:
             return start
