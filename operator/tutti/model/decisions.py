@@ -281,5 +281,5 @@ class Released(NamedTuple):
     @property
     def ended(self) -> Iterator[PodReservation]:
         """The entries that are given back."""
-        kept = frozenset(() if self.rest is None else self.rest.entries)
-        return (entry for entry in self.reservation.entries if entry not in kept)
+        remaining = frozenset(() if self.rest is None else self.rest.entries)
+        return (entry for entry in self.reservation.entries if entry not in remaining)

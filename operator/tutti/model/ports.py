@@ -71,9 +71,9 @@ def read(resource: str) -> HostPort:
 
 def named(amounts: Mapping[str, int]) -> tuple[HostPort, ...]:
     """The ports that one pod with these amounts requests, sorted."""
-    found = (read(name) for name in amounts if is_port(name))
+    ports = (read(name) for name in amounts if is_port(name))
     return tuple(
-        sorted(port for port in found if port.ip != ANY_IP or amounts[port.resource] >= WHOLE)
+        sorted(port for port in ports if port.ip != ANY_IP or amounts[port.resource] >= WHOLE)
     )
 
 

@@ -133,9 +133,9 @@ def way_order(way: Way) -> tuple[object, ...]:
     return tuple((requirement.key, requirement.operator, requirement.values) for requirement in way)
 
 
-def sorted_reach(found: Iterable[Reach]) -> tuple[Reach, ...]:
+def sorted_reach(reaches: Iterable[Reach]) -> tuple[Reach, ...]:
     """These reaches, sorted and without duplicates."""
-    return tuple(sorted(set(found), key=lambda reach: tuple(map(way_order, reach))))
+    return tuple(sorted(set(reaches), key=lambda reach: tuple(map(way_order, reach))))
 
 
 def attaching(driver: str) -> str:

@@ -230,7 +230,7 @@ class Enqueuer:
         if kind is None:
             return
         try:
-            told = await self._api.write_status(group.key, kind.status_with_room, group.version)
+            written = await self._api.write_status(group.key, kind.status_with_room, group.version)
         except errors.Gone:
             return
         except errors.Conflict:
@@ -243,7 +243,7 @@ class Enqueuer:
             logger.error("gang %s was not told of its room: %s", group.key, problem)  # noqa: TRY400
             return
         logger.info("gang %s: its pods are made now", group.key)
-        self._state.learn_group(told)
+        self._state.learn_group(written)
 
 
 def with_pods(job: WaitingJob, most: int) -> Gang | None:

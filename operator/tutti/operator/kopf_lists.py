@@ -169,7 +169,7 @@ class KopfLists:
 async def persist(attempt: Callable[[], Awaitable[None]]) -> None:
     """Try until ``attempt`` succeeds, and log each new problem."""
     wait = FIRST_WAIT
-    said = ""
+    last_problem = ""
     while True:
         try:
             await attempt()
@@ -177,9 +177,9 @@ async def persist(attempt: Callable[[], Awaitable[None]]) -> None:
             sentence = str(problem)
             if problem.status == NOT_FOUND:
                 sentence = "the CRDs are not installed: run `tutti crds | kubectl apply -f -`."
-            if sentence != said:
+            if sentence != last_problem:
                 logger.warning("%s Will look again", sentence)
-                said = sentence
+                last_problem = sentence
             wait = min(wait * 2, LONGEST_WAIT)
             await asyncio.sleep(wait)
         else:

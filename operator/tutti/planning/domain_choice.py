@@ -83,11 +83,11 @@ class LevelRules:
         """A rule with the domains of the level, of all wider ones, and of the cluster."""
         if labels not in self._levels:
             levels = [labels[:n] for n in range(len(labels), 0, -1)]
-            named = [self._base.domains.domains(level) for level in levels]
+            domains = [self._base.domains.domains(level) for level in levels]
             everywhere = np.zeros(len(self._base.nodes), dtype=np.intp)
-            enclosing = (*map(_own_domains, named), everywhere)
+            enclosing = (*map(_own_domains, domains), everywhere)
             parents = tuple(_parents(enclosing[0], wide) for wide in enclosing)
-            number = int(named[0].max(initial=-1)) + 1
+            number = int(domains[0].max(initial=-1)) + 1
             self._levels[labels] = LevelRule(enclosing, parents, number, is_required=False)
         return self._levels[labels]
 
@@ -261,9 +261,9 @@ def _fewest(rooms: Fits, counts: NDArray[np.int64]) -> list[int]:
     """
     missing, chosen, spare = counts.clip(0), list[int](), rooms.sum(axis=0)
     while missing.any():
-        held = np.minimum(rooms, missing[:, None]).sum(axis=0)
-        held[chosen] = 0
-        best = int(np.lexsort((spare, -held))[0])
+        seats = np.minimum(rooms, missing[:, None]).sum(axis=0)
+        seats[chosen] = 0
+        best = int(np.lexsort((spare, -seats))[0])
         chosen.append(best)
         missing = (missing - rooms[:, best]).clip(0)
     for place, domain in enumerate(chosen):

@@ -93,14 +93,14 @@ class _Packing:
 
     def improve(self) -> None:
         """Move gangs one by one, then all of them together, then some of them together."""
-        named = [gang for gang in self._gangs if gang.rules]
+        with_rules = [gang for gang in self._gangs if gang.rules]
         for _ in range(MOST_SWEEPS):
-            if not sum(self._alone(gang) for gang in named):
+            if not sum(self._alone(gang) for gang in with_rules):
                 break
-        if not self._is_split(named):
+        if not self._is_split(with_rules):
             return
         self._together(self._gangs)
-        for gang in named:
+        for gang in with_rules:
             if gang.cost() > (0, 0):
                 self._with_clearing(gang)
 

@@ -216,8 +216,8 @@ def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
             continue
         started, minimum = charge.started_at(gang), charge.start_charge(gang, own)
         record = QueueRecord(queue, tree.queues[queue].uid, started, minimum)
-        named = (*own, *pods.others.get(gang.key, ()))
-        uids_of_pods = tuple(sorted(member.uid for member in named))
+        charged = (*own, *pods.others.get(gang.key, ()))
+        uids_of_pods = tuple(sorted(member.uid for member in charged))
         unrecorded.append(UnrecordedGang(gang, record, uids_of_pods))
     return unrecorded
 

@@ -107,13 +107,13 @@ def memberships(
     """The queue of each gang if it started now."""
     labels = {namespace.name: dict(namespace.labels) for namespace in namespaces}
     known: dict[tuple[str, str], Membership] = {}
-    found = {}
+    by_gang = {}
     for gang in gangs:
         names = gang.key.namespace, gang.queue
         if names not in known:
             known[names] = membership(tree, gang.queue, labels.get(gang.key.namespace))
-        found[gang.key] = known[names]
-    return found
+        by_gang[gang.key] = known[names]
+    return by_gang
 
 
 def charged_queue(tree: QueueTree, record: QueueRecord | None, now: Membership) -> str:

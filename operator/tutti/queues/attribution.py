@@ -54,9 +54,9 @@ class ChargedPods:
                 others[key].append(pod)
         over = [pod for pod in snapshot.strays if pod.is_over]
         for key, (reservation, record) in gone.items():
-            named = frozenset(reservation.pods)
+            named_uids = frozenset(reservation.pods)
             pods = (*others.pop(key, ()), *(pod for pod in over if pod.gang == key))
-            own = tuple(pod for pod in pods if pod.uid in named or not named)
+            own = tuple(pod for pod in pods if pod.uid in named_uids or not named_uids)
             others[key] = [pod for pod in pods if not (pod.is_over or pod in own)]
             gangs.append(_recorded_gang(reservation, record, own))
         charged = {key: pods for key, pods in others.items() if pods}
@@ -81,7 +81,9 @@ class _RecordedPods:
             starts,
             gangs,
             frozenset(gangs.values()),
-            frozenset(entry.uid for held in snapshot.reservations for entry in held.entries),
+            frozenset(
+                entry.uid for reservation in snapshot.reservations for entry in reservation.entries
+            ),
             min((queue.created for queue in snapshot.queues), default=0.0),
         )
 

@@ -74,21 +74,23 @@ def gang_charge(
         return GangCharge()
     succeeded = _by_role(gang, _succeeded(gang))
     needed = _needed(gang, staying, slotted + succeeded)
-    held = Resources.total(
+    in_use = Resources.total(
         (
             *(requests_of(member) for member in needed),
             *(slot_requests(gang, role).scaled(n) for role, n in slotted.items()),
         )
     )
-    minimum = held.at_least(_recorded(record, succeeded))
+    minimum = in_use.at_least(_recorded(record, succeeded))
     terminating = [member for member in holders if member.terminating]
     leaving = Resources.total(requests_of(member) for member in (*terminating, *others))
-    surplus = held + leaving - minimum
+    surplus = in_use + leaving - minimum
     roles = [*slotted.elements(), *succeeded.elements(), *(member.role for member in needed)]
     uids = {member.uid for member in needed}
     extras = ((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
-    credit = NOTHING if _is_exchange(gang, roles) else (minimum - held - leaving).at_least(NOTHING)
-    return GangCharge(minimum, tuple(extras), surplus.at_least(NOTHING), held, credit)
+    credit = (
+        NOTHING if _is_exchange(gang, roles) else (minimum - in_use - leaving).at_least(NOTHING)
+    )
+    return GangCharge(minimum, tuple(extras), surplus.at_least(NOTHING), in_use, credit)
 
 
 def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ...]:
@@ -212,12 +214,12 @@ def _is_exchange(gang: Gang, roles: Collection[str]) -> bool:
 
 def _recorded(record: QueueRecord | None, succeeded: Mapping[str, int]) -> Resources:
     """What the gang started with, less the part of the members that succeeded; rounded up."""
-    found = []
+    amounts = []
     for start in record.minimum if record is not None else ():
         left = max(start.members - succeeded.get(start.role, 0), 0)
-        found.append(
+        amounts.append(
             Resources.of(
                 {name: -(-n * left // start.members) for name, n in start.requests.amounts}
             )
         )
-    return Resources.total(found)
+    return Resources.total(amounts)

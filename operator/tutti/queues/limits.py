@@ -48,25 +48,25 @@ def limits(
     for gang, own in gangs.items():
         for step in tree.path(own):
             by_queue[step].add(gang)
-    found = []
+    limits = []
     for name in sorted(tree.queues):
         queue, below = tree.queues[name], by_queue[name]
         for resource, limit in queue.limits:
             in_use = sum(charges.get(gang, NOTHING)[resource] for gang in below)
             is_shadow = queue.mode is QueueMode.SHADOW
-            found.append(
+            limits.append(
                 QueueLimit(name, resource, limit, in_use, frozenset(below), is_shadow=is_shadow)
             )
-    return found
+    return limits
 
 
-def caps(found: Iterable[QueueLimit]) -> Iterator[GangCap]:
+def caps(limits: Iterable[QueueLimit]) -> Iterator[GangCap]:
     """The limits that count, in the form that checks of plans take: one cap for each queue.
 
     Limits of queues in shadow do not count.
     """
     by_queue: dict[str, list[QueueLimit]] = {}
-    for limit in found:
+    for limit in limits:
         if not limit.is_shadow:
             by_queue.setdefault(limit.queue, []).append(limit)
     for name, rows in by_queue.items():
@@ -75,9 +75,9 @@ def caps(found: Iterable[QueueLimit]) -> Iterator[GangCap]:
 
 
 def obstacles(
-    found: Iterable[QueueLimit], gang: GangKey, minimum: Resources
+    limits: Iterable[QueueLimit], gang: GangKey, minimum: Resources
 ) -> Iterator[QueueLimit]:
     """The limits that the gang would exceed if it started now, also limits of queues in shadow."""
-    for limit in found:
+    for limit in limits:
         if gang in limit.gangs and minimum[limit.resource] > limit.room:
             yield limit

@@ -133,15 +133,15 @@ class QueueTree:
 def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:
     """All faults of the queues, sorted; ``capacity`` is the total of all nodes, by resource."""
     tree = QueueTree.of(queues)
-    found = [Finding(queue.name, Fault.RESERVED_NAME) for queue in queues if queue.name == ROOT]
+    faults = [Finding(queue.name, Fault.RESERVED_NAME) for queue in queues if queue.name == ROOT]
     cycles = _on_cycles({queue.name: queue.parent for queue in queues})
     for name in tree.broken:
         fault = Fault.CYCLE if name in cycles else Fault.UNKNOWN_PARENT
-        found.append(Finding(name, fault, (tree.queues[name].parent,)))
+        faults.append(Finding(name, fault, (tree.queues[name].parent,)))
     for queue in tree.queues.values():
-        found += _own_findings(tree, queue)
-        found += _findings_of_children(tree, queue, capacity)
-    return sorted(found)
+        faults += _own_findings(tree, queue)
+        faults += _findings_of_children(tree, queue, capacity)
+    return sorted(faults)
 
 
 def _own_findings(tree: QueueTree, queue: Queue) -> Iterator[Finding]:
@@ -177,7 +177,7 @@ def _findings_of_children(
 
 def _on_cycles(parents: Mapping[str, str]) -> frozenset[str]:
     """The queues that are their own ancestors."""
-    found: set[str] = set()
+    on_cycles: set[str] = set()
     for name in parents:
         seen: list[str] = []
         step = name
@@ -185,8 +185,8 @@ def _on_cycles(parents: Mapping[str, str]) -> frozenset[str]:
             seen.append(step)
             step = parents[step]
         if step == name:
-            found.add(name)
-    return frozenset(found)
+            on_cycles.add(name)
+    return frozenset(on_cycles)
 
 
 def _measure(name: str, parents: Mapping[str, str], depths: dict[str, int]) -> int:
@@ -210,14 +210,14 @@ def _guarantees(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
     Where a queue names no amount, it guarantees what its children guarantee together, which is
     nothing for a leaf. The root guarantees nothing.
     """
-    found: dict[str, Mapping[str, int]] = {}
+    guarantees: dict[str, Mapping[str, int]] = {}
     for name in tree.from_the_leaves:
         queue = tree.queues[name]
         declared = dict(queue.guaranteed if queue.mode is QueueMode.ACTIVE else ())
         if name == ROOT:
             declared = dict.fromkeys(tree.lines, 0)
-        found[name] = {
-            line: declared.get(line, sum(found[child][line] for child in tree.children[name]))
+        guarantees[name] = {
+            line: declared.get(line, sum(guarantees[child][line] for child in tree.children[name]))
             for line in tree.lines
         }
-    return found
+    return guarantees

@@ -117,7 +117,7 @@ class QueueReporter:
             if tree.queues.get(queue.name) != queue or queue.name == ROOT:
                 continue  # the Queue has changed since the Snapshot; the next cycle reports on it
             use = uses.get(queue.name, queue_status.NO_USE)
-            said = queue_status.conditions(
+            conditions = queue_status.conditions(
                 tree,
                 queue.name,
                 faults.get(queue.name, ()),
@@ -127,7 +127,7 @@ class QueueReporter:
             status = queue_status.status(
                 queue,
                 use,
-                said,
+                conditions,
                 observed,
                 generation=read.generation,
                 scheduler=self._scheduler,

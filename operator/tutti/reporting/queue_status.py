@@ -67,10 +67,10 @@ def conditions(
     ``faults`` are the faults of this queue. ``beyond`` are the gangs that its limits would have
     stopped; only a queue in shadow reports them.
     """
-    found = [_valid(faults), _accepting(tree, name), _empty(is_empty=is_empty)]
+    statements = [_valid(faults), _accepting(tree, name), _empty(is_empty=is_empty)]
     if tree.queues[name].mode is QueueMode.SHADOW:
-        found.append(_would_stop(beyond))
-    return found
+        statements.append(_would_stop(beyond))
+    return statements
 
 
 def sentence(fault: Finding) -> str:
@@ -225,9 +225,9 @@ def status(
     }
 
 
-def is_news(wanted: Mapping[str, Any], observed: Mapping[str, Any]) -> bool:
+def is_news(status: Mapping[str, Any], observed: Mapping[str, Any]) -> bool:
     """Whether a condition has turned or has another reason; such a change is written at once."""
-    return _turns(wanted) != _turns(observed)
+    return _turns(status) != _turns(observed)
 
 
 def percent(use: QueueUse) -> str:
@@ -247,8 +247,8 @@ def use_text(queue: Queue, use: QueueUse) -> str:
 
 def _resources(queue: Queue, use: QueueUse) -> Iterator[Mapping[str, str]]:
     """The charged, covered and borrowed amount of each resource that the queue names or uses."""
-    named = {name for name, _ in (*queue.guaranteed, *queue.limits)}
-    for name in sorted(named | set(use.charged.names)):
+    declared = {name for name, _ in (*queue.guaranteed, *queue.limits)}
+    for name in sorted(declared | set(use.charged.names)):
         yield {
             "name": name,
             "charged": quantity(name, use.charged[name]),

@@ -147,7 +147,7 @@ def _protected(snapshot: Snapshot) -> AbstractSet[GangKey]:
     While there are Queues, a gang that holds room is as it was when it started.
     """
     records = snapshot.records if snapshot.queues else {}
-    has_room = {held.uid for held in snapshot.reservations if held.entries or held.slots}
+    has_room = {r.uid for r in snapshot.reservations if r.entries or r.slots}
     return {
         gang.key
         for gang in snapshot.gangs
@@ -232,12 +232,12 @@ class _Judge:
             for node, asked in lookup.held_room(reservation, seen):
                 ledger.take(node, asked)
         bound = {reservation.gang for reservation in snapshot.reservations}
-        bound |= {v.gang for held in snapshot.reservations for v in held.victims or ()}
+        bound |= {v.gang for r in snapshot.reservations for v in r.victims or ()}
         judge = cls(
             seen.gangs, queues, modes, protected, {}, ledger, set(), set(), bound, snapshot.taken_at
         )
         records = snapshot.records
-        held = {reservation.uid: reservation for reservation in snapshot.reservations}
+        reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
         for gang in snapshot.gangs:
             now = snapshot.taken_at
             leaving = [
@@ -245,7 +245,7 @@ class _Judge:
             ]
             judge._end(leaving)
             staying = replace(gang, members=tuple(m for m in gang.members if m not in leaving))
-            record, standing = records.get(gang.uid), held.get(gang.uid)
+            record, standing = records.get(gang.uid), reservations.get(gang.uid)
             charge = queue_checks.charge_of(records, staying, seen, standing, None)
             if not charge:
                 continue

@@ -26,10 +26,12 @@ def caps(snapshot: Snapshot) -> Sequence[GangCap]:
     if not snapshot.queues:
         return ()
     tree, records = QueueChains.of(snapshot), snapshot.records
-    held = {reservation.uid: reservation for reservation in snapshot.reservations}
+    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
     gangs = defaultdict[str, set[GangKey]](set)
     for gang in snapshot.gangs:
-        for queue in tree.chain(tree.charged(gang, held.get(gang.uid), records.get(gang.uid))):
+        for queue in tree.chain(
+            tree.charged(gang, reservations.get(gang.uid), records.get(gang.uid))
+        ):
             gangs[queue.name].add(gang.key)
     return [
         GangCap(f"queue {queue.name}", frozenset(gangs[queue.name]), dict(queue.limits))
@@ -46,7 +48,7 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
     if not snapshot.queues:
         return {}
     tree, records, sentences = QueueChains.of(snapshot), snapshot.records, dict[GangKey, str]()
-    held = {reservation.uid: reservation for reservation in snapshot.reservations}
+    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
     starts = {placement.gang: placement for placement in placements}
     for gang in snapshot.gangs:
         placement = starts.get(gang.key)
@@ -55,7 +57,7 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
         if not tree.of_gang(gang):
             sentences[gang.key] = f"gang {gang.key}: it belongs to no queue"
             continue
-        name = tree.charged(gang, held.get(gang.uid), records.get(gang.uid))
+        name = tree.charged(gang, reservations.get(gang.uid), records.get(gang.uid))
         if name != tree.of_gang(gang):
             sentences[gang.key] = f"gang {gang.key}: its pods are charged to queue {name}"
         elif any(tree.is_stopped(queue, gang, placement) for queue in tree.chain(name)):
@@ -94,7 +96,7 @@ def with_charged_pods(snapshot: Snapshot) -> Snapshot:
         if charged_to.has_room(pod) or pod.is_over:
             moved[charged_to.key(pod, pod.gang)].append(pod)
     gangs = [_with_leaving(gang, moved.pop(gang.key, ())) for gang in own]
-    starts = {held.gang: held for held in _by_start(snapshot)}
+    starts = {reservation.gang: reservation for reservation in _by_start(snapshot)}
     for key, pods in moved.items():
         if key.kind != POD and (start := starts.get(key)) is not None:
             gangs.append(_gone_gang(start, pods))
@@ -115,11 +117,13 @@ class _ChargedTo:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_ChargedTo":
-        gangs = {uid: held.gang for held in _by_start(snapshot) for uid in held.pods}
+        gangs = {
+            uid: reservation.gang for reservation in _by_start(snapshot) for uid in reservation.pods
+        }
         return cls(
             gangs,
             frozenset(gangs.values()),
-            {entry.uid for held in snapshot.reservations for entry in held.entries},
+            {entry.uid for reservation in snapshot.reservations for entry in reservation.entries},
             min(queue.created for queue in snapshot.queues),
         )
 
@@ -139,17 +143,19 @@ class _ChargedTo:
 
 def _by_start(snapshot: Snapshot) -> Sequence[Reservation]:
     """The Reservations with a record, the latest start last."""
-    starts = ((record.started, held.uid, held) for held, record in snapshot.recorded)
-    return [held for _, _, held in sorted(starts, key=lambda start: start[:2])]
+    starts = (
+        (record.started, reservation.uid, reservation) for reservation, record in snapshot.recorded
+    )
+    return [reservation for _, _, reservation in sorted(starts, key=lambda start: start[:2])]
 
 
-def _gone_gang(held: Reservation, pods: Sequence[Member]) -> Gang:
-    minimum = () if held.record is None else held.record.minimum
-    named = frozenset(held.pods)
+def _gone_gang(reservation: Reservation, pods: Sequence[Member]) -> Gang:
+    minimum = () if reservation.record is None else reservation.record.minimum
+    named = frozenset(reservation.pods)
     own = [pod for pod in pods if pod.uid in named or not named]
     gang = Gang(
-        held.gang,
-        held.uid,
+        reservation.gang,
+        reservation.uid,
         sum(start.members for start in minimum),
         roles=tuple(Role(start.role, start.members) for start in minimum if start.role),
         members=tuple(own),
@@ -185,7 +191,7 @@ def charge_of(
     records: Mapping[Uid, QueueRecord],
     gang: Gang,
     seen: lookup.SnapshotLookup,
-    held: Reservation | None,
+    reservation: Reservation | None,
     new: Placement | None,
 ) -> Counter[str]:
     """The charge of a gang: what it uses, and what its lost members requested at the start.
@@ -194,11 +200,14 @@ def charge_of(
     """
     record = records.get(gang.uid)
     if record is None:
-        return cap_checks.use(gang, seen, held, new)
-    if not (cap_checks.holders(gang, seen, held, None) or cap_checks.slots_by_role(held, None)):
-        return cap_checks.use(gang, seen, held, new)
-    members = cap_checks.holders(gang, seen, held, new)
-    slots = cap_checks.slots_by_role(held, new)
+        return cap_checks.use(gang, seen, reservation, new)
+    if not (
+        cap_checks.holders(gang, seen, reservation, None)
+        or cap_checks.slots_by_role(reservation, None)
+    ):
+        return cap_checks.use(gang, seen, reservation, new)
+    members = cap_checks.holders(gang, seen, reservation, new)
+    slots = cap_checks.slots_by_role(reservation, new)
     done = done_by_role(gang)
     extras = extras_of(gang, members, slots + done)
     basis, beyond = Counter[str](), Counter[str]()
@@ -308,10 +317,12 @@ class QueueChains:
         ordered = sorted(leaves or defaults, key=lambda queue: (queue.created, queue.name))
         return next((queue.name for queue in ordered), ROOT)
 
-    def charged(self, gang: Gang, held: Reservation | None, record: QueueRecord | None) -> str:
+    def charged(
+        self, gang: Gang, reservation: Reservation | None, record: QueueRecord | None
+    ) -> str:
         """The queue that the gang is charged to: the queue of its record while it holds room."""
         has_node = any(member.node is not None and not member.is_over for member in gang.members)
-        has_room = held is not None and bool(held.entries or held.slots)
+        has_room = reservation is not None and bool(reservation.entries or reservation.slots)
         if not (has_node or has_room):
             return self.of_gang(gang)
         if record is None:

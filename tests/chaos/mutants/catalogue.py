@@ -256,8 +256,8 @@ JOINS_BEFORE_ITS_TIER = Mutant(
     (
         Patch(
             "planning/queueing/stages.py",
-            "{extra for extra, queue in found.items() if tree.tiers[queue] <= tier}",
-            "{*found}",
+            "{extra for extra, queue in queues.items() if tree.tiers[queue] <= tier}",
+            "{*queues}",
         ),
     ),
 )
@@ -267,7 +267,7 @@ COUNTS_ONLY_CHILDREN = Mutant(
 )
 FORGETS_LOST_MEMBERS = Mutant(
     "charges nothing for lost members",
-    (Patch("queues/charge.py", "held.at_least(_recorded(record, succeeded))", "held"),),
+    (Patch("queues/charge.py", "in_use.at_least(_recorded(record, succeeded))", "in_use"),),
 )
 HOLDS_NO_LIMIT = Mutant(
     "holds nothing of limits for a starved gang",

@@ -67,10 +67,10 @@ def covered_round(
     ledger, sets = context.ledger, _Covered(context)
     starts = [ledger.least_start(want) for want in wants]
     running, together = sets.running(starts), {gang.key for gang in context.started}
-    found = cover_rows.cover_rows(ledger.tree, running, starts, context.tier, together)
-    candidates = {start.key for start in found.starts}
+    cover = cover_rows.cover_rows(ledger.tree, running, starts, context.tier, together)
+    candidates = {start.key for start in cover.starts}
     left = [want for want in wants if want.gang.key in candidates]
-    rows = [QueueLimit(row.queue, row.line, row.room, 0, row.gangs) for row in found.rows]
+    rows = [QueueLimit(row.queue, row.line, row.room, 0, row.gangs) for row in cover.rows]
     answer = fixed_round.decide(plan, left, context.limits, rows, context.later)
     if sets.allows(_starts(answer, left, ledger)):
         return CoveredRound(answer, wants)

@@ -138,11 +138,11 @@ class _Choices:
         """The choices once this row is eliminated; no gang outside the choices is in the row."""
         columns = [n for n, own in enumerate(self.rows) if own != row]
         loss = self.loss + prices.unused(row, self.use[:, self.rows.index(row)])
-        kept = np.flatnonzero(loss <= prices.gap)
-        kept = kept[_undominated(self.use[kept][:, columns], self.value[kept])]
+        in_gap = np.flatnonzero(loss <= prices.gap)
+        in_gap = in_gap[_undominated(self.use[in_gap][:, columns], self.value[in_gap])]
         rows = tuple(self.rows[n] for n in columns)
-        use = self.use[kept][:, columns]
-        return _Choices(rows, use, self.value[kept], loss[kept], (kept,), (self,))
+        use = self.use[in_gap][:, columns]
+        return _Choices(rows, use, self.value[in_gap], loss[in_gap], (in_gap,), (self,))
 
 
 class _TooMuchWorkError(Exception):
@@ -195,9 +195,9 @@ class _Elimination:
         use, value = members @ amounts, members @ prices.values[places]
         loss = prices.loss(members, places)
         is_within = (use <= [self._rows[row].room for row in rows]).all(axis=1)
-        kept = np.flatnonzero(is_within & (loss <= prices.gap))
-        kept = kept[_undominated(use[kept], value[kept])]
-        return _Choices(rows, use[kept], value[kept], loss[kept], (bits[kept],), gangs=own)
+        in_gap = np.flatnonzero(is_within & (loss <= prices.gap))
+        in_gap = in_gap[_undominated(use[in_gap], value[in_gap])]
+        return _Choices(rows, use[in_gap], value[in_gap], loss[in_gap], (bits[in_gap],), gangs=own)
 
     def _joined(self, some: Sequence[_Choices], prices: "_Prices") -> _Choices:
         """All of these joined into one; the shortest are joined first."""
@@ -222,18 +222,18 @@ class _Elimination:
         if pairs > MOST_PAIRS or self._work < 0:
             raise _TooMuchWorkError
         loss = np.add.outer(first.loss, second.loss).ravel()
-        kept = np.flatnonzero(loss <= prices.gap)
-        one, other = kept // len(second.value), kept % len(second.value)
+        in_gap = np.flatnonzero(loss <= prices.gap)
+        firsts, seconds = in_gap // len(second.value), in_gap % len(second.value)
         rows = tuple(sorted({*first.rows, *second.rows}))
-        use = np.zeros((len(kept), len(rows)), dtype=np.int64)
-        for choices, places in ((first, one), (second, other)):
+        use = np.zeros((len(in_gap), len(rows)), dtype=np.int64)
+        for choices, places in ((first, firsts), (second, seconds)):
             use[:, [rows.index(row) for row in choices.rows]] += choices.use[places]
         is_within = (use <= [self._rows[row].room for row in rows]).all(axis=1)
-        use, one, other = use[is_within], one[is_within], other[is_within]
-        value = first.value[one] + second.value[other]
+        use, firsts, seconds = use[is_within], firsts[is_within], seconds[is_within]
+        value = first.value[firsts] + second.value[seconds]
         best = _undominated(use, value)
-        loss = loss[kept][is_within][best]
-        parts = one[best], other[best]
+        loss = loss[in_gap][is_within][best]
+        parts = firsts[best], seconds[best]
         return _Choices(rows, use[best], value[best], loss, parts, (first, second))
 
 

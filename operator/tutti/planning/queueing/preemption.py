@@ -70,7 +70,9 @@ class ClaimedPlan:
         """
         pool = VictimPool.of(compiled.snapshot, compiled.grid, plan, rules)
         room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
-        starting = ledger.begun | {held.gang for held in compiled.snapshot.reservations}
+        starting = ledger.begun | {
+            reservation.gang for reservation in compiled.snapshot.reservations
+        }
         ended = {
             gang.key
             for gang in compiled.snapshot.gangs

@@ -151,12 +151,12 @@ def _placed_together(plan: PartialPlan, wants: Wants, limits: SearchLimits) -> S
         Demand(counts[row], (Part(row, 0, counts[row]),), (0,), level, 1) for row in order
     )
     problem = Problem(free, base.requests, base.allowed, demands)
-    found = limits.fallback.solve(problem, limits.budget)
-    if not all(found.shares):
+    solution = limits.fallback.solve(problem, limits.budget)
+    if not all(solution.shares):
         return None
     seats = {
         row: iter([share.node for share in shares for _ in range(share.count)])
-        for row, shares in zip(order, found.shares, strict=True)
+        for row, shares in zip(order, solution.shares, strict=True)
     }
     shares = []
     for want in wants:

@@ -334,8 +334,8 @@ class _Stage:
         """Let members join that a queue up to this tier would cover."""
         if extras := self._extras(growing):
             tree = self.ledger.tree
-            found = cover.walk(tree, self._running_with(extras)).extras
-            covered = {extra for extra, queue in found.items() if tree.tiers[queue] <= tier}
+            queues = cover.walk(tree, self._running_with(extras)).extras
+            covered = {extra for extra, queue in queues.items() if tree.tiers[queue] <= tier}
             self._extend([w for w in extras if (w.gang.key, extra_of(w)[0]) in covered])
 
     def _extend(self, wants: Wants) -> None:

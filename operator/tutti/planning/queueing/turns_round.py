@@ -93,12 +93,12 @@ class _Borrowing:
         some = self._without_excluded()
         for _ in range(MOST_ORDERS):
             order = in_fact.all
-            found = _by_order(plan, some, order, limits)
-            if found is None:
+            in_order = _by_order(plan, some, order, limits)
+            if in_order is None:
                 return None
-            in_fact = self._in_fact(found.assigned)
-            if _is_as_good(order, in_fact.open, self._started(found.assigned)):
-                return found
+            in_fact = self._in_fact(in_order.assigned)
+            if _is_as_good(order, in_fact.open, self._started(in_order.assigned)):
+                return in_order
         return None
 
     def _without_excluded(self) -> Wants:
@@ -212,9 +212,9 @@ def _by_order(
     solution = limits.ask(problem)
     if not (bounds.is_settled(solution) and all(solution.shares[: joint.staying])):
         return None
-    found = round_answer.with_joint(before, joint.wants, solution)
+    round_plan = round_answer.with_joint(before, joint.wants, solution)
     tally = _tally(joint, problem, solution)
-    return fixed_round.fixed(plan, replace(found, tally=tally), requests)
+    return fixed_round.fixed(plan, replace(round_plan, tally=tally), requests)
 
 
 def _in_turns(joint: Joint, levels: Sequence[DemandLevel]) -> Problem:
@@ -232,9 +232,9 @@ def _tally(joint: Joint, problem: Problem, solution: Solution) -> Tally:
             joint.staying :
         ]
     }
-    found: dict[DemandLevel, tuple[int, int | None]] = {}
+    tally: dict[DemandLevel, tuple[int, int | None]] = {}
     for turn, worth in admitted_value(problem, solution):
         if turn in priorities:
-            before, _ = found.get(priorities[turn], (0, 0))
-            found[priorities[turn]] = before + worth, before + worth
-    return found
+            before, _ = tally.get(priorities[turn], (0, 0))
+            tally[priorities[turn]] = before + worth, before + worth
+    return tally

@@ -60,7 +60,10 @@ class VictimPool:
     def of(cls, snapshot: Snapshot, grid: Grid, plan: PartialPlan, rules: PreemptionRules) -> Self:
         """The pool before the first claim of a plan."""
         victims = {
-            pod for held in snapshot.reservations for v in held.victims or () for pod in v.pods
+            pod
+            for reservation in snapshot.reservations
+            for v in reservation.victims or ()
+            for pod in v.pods
         }
         ending = tuple(
             m for gang in snapshot.gangs if victims for m in holders(gang) if m.uid in victims
@@ -86,17 +89,17 @@ class VictimPool:
         placed = {reservation.gang for reservation in self.snapshot.reservations} | self.claimants
         placed |= self.spared | self.snapshot.being_ended
         allowed, limited = self._allowed_nodes(want), self._limited_gangs(want.gang.key)
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for key in sorted(entitlement.gangs | {gang for gang, _ in entitlement.extras}):
             gang = gangs.get(key)
             if gang is None or key in placed or self._is_given_a_node(gang):
                 continue
-            found += [
+            candidates += [
                 candidate
                 for candidate in self._candidates_of(gang, ledger, entitlement)
                 if key in limited or any(member.node in allowed for member in candidate.members)
             ]
-        return found
+        return candidates
 
     def within_budgets(
         self, candidates: Sequence[Candidate]

@@ -131,13 +131,13 @@ def _few(
         block = blocks.pop()
         left_out = {id(one) for one in block}
         others = [one for one in chosen if id(one) not in left_out]
-        if (kept := suffice(_without_parts(others))) is not None:
-            chosen, answer = others, kept
+        if (remaining := suffice(_without_parts(others))) is not None:
+            chosen, answer = others, remaining
         elif len(block) > 1:
             half = len(block) // 2
             blocks += [block[half:], block[:half]]
-    found = _without_parts(chosen)
-    return Victims(tuple(found), answer, min(bound, _total(found)))
+    chosen_victims = _without_parts(chosen)
+    return Victims(tuple(chosen_victims), answer, min(bound, _total(chosen_victims)))
 
 
 def _has_parts(some: Sequence[Candidate]) -> bool:
