@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tutti.kube import errors
+from tutti.model.applications import ApplicationPod, ConfigMapKey
 from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, NodeName, PodKey
-from tutti.model.spark import ConfigMapKey, SparkPod
 from tutti.spark.pod_group_creator import FIRST_SECONDS, LONGEST_SECONDS, PodGroupCreator
 
 from ..harness.builders import NAMESPACE, member, node, shape
@@ -25,15 +25,15 @@ ALONE = {"spark.executor.instances": "2", "spark.kubernetes.scheduler.name": "tu
 
 
 def driver(name: str = "drv", app: str = APP, **changes: Any) -> Member:
-    spark = SparkPod(app, "driver", ConfigMapKey(CONF, "spark.properties"))
+    spark = ApplicationPod(app, "driver", ConfigMapKey(CONF, "spark.properties"))
     made = member(name, shape(cpu=1), role="driver")
-    return replace(made, spark=spark, is_driver=True, **changes)
+    return replace(made, application=spark, is_driver=True, **changes)
 
 
 def executor(number: int, **marks: str) -> Member:
     said = tuple(sorted((f"tutti.dev/{name}", value) for name, value in marks.items()))
     made = member(f"exec-{number}", shape(cpu=1), role="executor")
-    return replace(made, spark=SparkPod(APP, "executor", annotations=said))
+    return replace(made, application=ApplicationPod(APP, "executor", annotations=said))
 
 
 class Played:
@@ -173,7 +173,7 @@ async def test_a_configmap_that_cannot_be_used_is_said(kept: dict[str, str], sai
 
 async def test_a_driver_that_mounts_nothing_is_told_to_name_a_podgroup() -> None:
     played = Played()
-    await played.submit(replace(driver(), spark=SparkPod(APP, "driver")))
+    await played.submit(replace(driver(), application=ApplicationPod(APP, "driver")))
     await played.pass_by(5.0)
     assert played.pod().scheduled_condition.message.endswith("name a PodGroup for its pods")
 
@@ -182,8 +182,8 @@ async def test_a_pod_template_is_read_from_its_own_configmap() -> None:
     played = Played()
     file = {"spark.kubernetes.executor.podTemplateFile": "/opt/spark/pod-template/x.yml"}
     played.keep({**ALONE, **file})
-    spark = replace(driver().spark, template=ConfigMapKey(TEMPLATE, "podspec-configmap-key"))  # type: ignore[type-var]
-    await played.submit(replace(driver(), spark=spark))
+    spark = replace(driver().application, template=ConfigMapKey(TEMPLATE, "podspec-configmap-key"))  # type: ignore[type-var]
+    await played.submit(replace(driver(), application=spark))
     await played.pass_by(5.0)
     assert played.pod().scheduled_condition.message == f"ConfigMap {TEMPLATE} does not exist yet"
     text = "kind: Pod\nspec: {tolerations: [{key: spot, operator: Exists}]}"
@@ -334,7 +334,9 @@ async def test_a_pod_that_names_two_gangs_is_told_in_which_it_is() -> None:
         group = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"minMember": 1}}
         await played.cluster.declare(NAMESPACE, group)
     played.life.watch.catch_up()
-    both = replace(executor(1), spark=None, group="mine", other_gangs=(GangKey(NAMESPACE, APP),))
+    both = replace(
+        executor(1), application=None, group="mine", other_gangs=(GangKey(NAMESPACE, APP),)
+    )
     await played.submit(both)
     await played.life.settle()
     (told,) = [
@@ -486,10 +488,10 @@ async def test_rules_of_a_pod_template_hold_for_the_room_of_executors_to_come(ru
     more = {f"spark.kubernetes.executor.{name}": value for name, value in own.items()}
     played.keep({**ALONE, **more})
     played.cluster.config_maps[NAMESPACE, TEMPLATE] = {"x.yml": f"kind: Pod\nspec:{rule}"}
-    spark = replace(driver().spark, template=ConfigMapKey(TEMPLATE, "x.yml"))  # type: ignore[type-var]
+    spark = replace(driver().application, template=ConfigMapKey(TEMPLATE, "x.yml"))  # type: ignore[type-var]
     for name in ("n2", "n3"):
         played.cluster.add(node(name, cpu=8, memory=64).labelled(rack="a", pool="x"))
-    await played.submit(replace(driver(), spark=spark))
+    await played.submit(replace(driver(), application=spark))
     await played.life.settle()
     assert played.pod().node is None
     played.cluster.add(node("n4", cpu=8, memory=64).labelled(rack="b", pool="x"))

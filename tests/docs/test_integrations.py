@@ -11,9 +11,11 @@ import yaml
 
 from tutti import dump
 from tutti.dump.load import snapshot_of
-from tutti.kube import wire
-from tutti.kube.gang_sources import jobset, ray
+from tutti.kube import gang_sources, wire
+from tutti.kube.codec.decode import decode_member
+from tutti.kube.gang_sources import jobset, ray, yunikorn
 from tutti.planning import plan as planning
+from tutti.spark import task_groups
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
@@ -155,3 +157,24 @@ def test_the_jobset_is_a_gang_of_two_stages() -> None:
         [("load", 1)],
         [("node", 4)],
     ]
+
+
+def of_yunikorn(job: Json) -> Iterable[Json]:
+    """The pods of the Job, and the PodGroup that Tutti makes of the first of them."""
+    spec, template = job["spec"], job["spec"]["template"]
+    pods = [pod(f"sum-{i}", template["spec"]) for i in range(spec["parallelism"])]
+    for made in pods:
+        made["metadata"] |= template["metadata"] | {"namespace": "ml"}
+    read = wire.parse_one(identified(pods[0]), wire.Pod)
+    first = decode_member(read, gang_sources.chosen([yunikorn.TASK_GROUPS]))
+    assert first.application is not None
+    yield task_groups.group(first, first.application)
+    for made in pods:
+        labels = {"tutti.dev/pod-group": first.application.app, "tutti.dev/role": first.role}
+        yield made | {"metadata": made["metadata"] | {"labels": labels}}
+
+
+def test_the_job_with_task_groups_is_a_gang_of_four() -> None:
+    (job,) = manifests("yunikorn")["Job"]
+    assert len(placements(of_yunikorn(job), 8)["sum"].assignments) == 4
+    assert "sum" not in placements(of_yunikorn(job), 7)

@@ -20,6 +20,7 @@ from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_statu
 from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
+from tutti.model.applications import ConfigMapKey
 from tutti.model.cluster import (
     DisruptionBudget,
     ForeignPod,
@@ -38,7 +39,6 @@ from tutti.model.keys import GangKey, LeaderTerm, Lease, NodeName, PodKey, Uid
 from tutti.model.owners import Job
 from tutti.model.queues import Preemption, Queue
 from tutti.model.resources import Resources
-from tutti.model.spark import ConfigMapKey
 from tutti.operator.cycle import Cycle
 from tutti.reporting.metrics import Metrics
 from tutti.state.cluster_state import ClusterState
@@ -768,7 +768,9 @@ class Life:
         self.term = cluster.take_lease(identity)
         self.follows_resignation = False  # until a test says so
         self._begun = False
-        self.state = ClusterState(self._wake, is_declaring=is_declaring)
+        self.state = ClusterState(
+            self._wake, is_declaring=is_declaring, reads_task_groups=is_declaring
+        )
         self.watch = Watch(cluster, self.state)
         self.cycle = Cycle(
             self.state,

@@ -59,7 +59,10 @@ a Role in each of these. A test compares it with the calls that the code makes.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get]
-# The gang of such an application. It belongs to the driver's pod, and goes with it.
+{{- end }}
+{{- if or .Values.spark.enabled (has "yunikorn.apache.org/task-groups" .Values.settings.gangSources) }}
+# The gang of an application of Spark or YuniKorn. It belongs to a pod, or to the controller of pods,
+# and goes with it.
 - apiGroups: [tutti.dev]
   resources: [podgroups]
   verbs: [create]

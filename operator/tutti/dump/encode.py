@@ -229,7 +229,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     for field in value.unsupported_fields:
         _use(spec, field)
     add_claims(spec, value.claims)
-    membership.mount(spec, value.spark)
+    membership.mount(spec, value.application)
     return spec
 
 

@@ -18,9 +18,9 @@ from ..kube.gang_sources.spark import (
     TUTTI_ROLE_LABEL,
     role_of,
 )
+from ..model.applications import DRIVER, ApplicationPod, ConfigMapKey
 from ..model.cluster import Gang, Member
 from ..model.keys import POD_GROUP, ApiKind, GangKey
-from ..model.spark import DRIVER, ConfigMapKey, SparkPod
 
 Raw = dict[str, Any]
 
@@ -85,8 +85,8 @@ def labels(value: Member) -> Raw:
     pod_labels = dict(value.labels)
     if value.is_driver:
         pod_labels[SPARK_LABEL] = DRIVER
-    if value.spark is not None:
-        pod_labels |= {SPARK_LABEL: value.spark.role, APP_LABEL: value.spark.app}
+    if value.application is not None and value.application.is_spark:
+        pod_labels |= {SPARK_LABEL: value.application.role, APP_LABEL: value.application.app}
     elif value.group and value.group_kind == POD_GROUP:
         pod_labels[TUTTI_GROUP_LABEL] = value.group
     if value.role != role_of(pod_labels):
@@ -96,7 +96,7 @@ def labels(value: Member) -> Raw:
 
 def marks(value: Member) -> Raw:
     """The annotations of a pod: its gangs, their size or why that is unknown, and its run."""
-    annotations = {} if value.spark is None else dict(value.spark.annotations)
+    annotations = {} if value.application is None else dict(value.application.annotations)
     if value.size_unknown_because:
         annotations[UNCONFIGURED] = value.size_unknown_because
     if value.group and value.group_kind != POD_GROUP:
@@ -140,7 +140,7 @@ def _key(namespace: str, text: str) -> GangKey:
     return GangKey(namespace, name, kind_of(kind))
 
 
-def mount(spec: Raw, spark: SparkPod | None) -> None:
+def mount(spec: Raw, spark: ApplicationPod | None) -> None:
     """Add the ConfigMaps that a driver mounts to its spec."""
     if spark is not None:
         _mount(spec, PROPERTIES_VOLUME, PROPERTIES, spark.properties)

@@ -13,11 +13,11 @@ from typing import Any, Protocol, Self, TypeVar
 
 import aiohttp
 
+from ..model.applications import ConfigMapKey
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaderTerm, Lease, LeaseKey, PodKey
 from ..model.owners import Job
-from ..model.spark import ConfigMapKey
 from . import connection_errors, errors, kinds, wire
 from .access import Access
 from .calls import Call, Right, Stream

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Self
 
 from . import ports
+from .applications import ApplicationPod
 from .inter_pod import (
     AffinityTerm,
     DomainRule,
@@ -22,7 +23,6 @@ from .owners import Owner
 from .queues import Queue, QueueRecord
 from .resources import NOTHING, Resources
 from .shapes import Shape, Taint, Template
-from .spark import SparkPod
 from .volumes import NO_STORAGE, Storage
 
 # The pod of an executor usually exists within seconds; ten minutes allow for a slow image pull.
@@ -71,7 +71,7 @@ class Member:
     is_driver: bool = False  # a Spark driver: no controller creates it again
     failure: str = ""  # why it failed, in one word; empty if its own containers failed
     labels: Labels = ()  # for the selectors of rules between pods
-    spark: SparkPod | None = None  # for pods of Spark that name no PodGroup
+    application: ApplicationPod | None = None  # for pods of Spark that name no PodGroup
     # Why the size of its gang is not known yet, in words; it waits until the size is known.
     size_unknown_because: str = ""
     claims: tuple[str, ...] = ()  # names of the claims of its volumes, in its namespace; sorted

@@ -24,6 +24,7 @@ from ..kube import errors, gang_sources, list_watch
 from ..kube.access import Access
 from ..kube.client import Client
 from ..kube.clock import ServerClock
+from ..kube.gang_sources import yunikorn
 from ..kube.leader_election import Deposed, Election, assert_name_is_free
 from ..model.decisions import Mode
 from ..model.keys import LeaseKey
@@ -68,17 +69,22 @@ async def serve(
     strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
     access = await Access.load(kubeconfig)
     wake_signal = WakeSignal()
-    is_declaring = settings.spark_enabled and settings.mode is not Mode.SHADOW
+    sources = gang_sources.chosen(settings.gang_sources)
+    makes_groups = settings.mode is not Mode.SHADOW
     metrics = Metrics(settings.mode)
     clock = ServerClock(time.time, time.monotonic)
 
     def shown(confirmed: float | None) -> None:
         metrics.watch_delay(0.0 if confirmed is None else clock() - confirmed)
 
-    state = ClusterState(wake_signal.wake, is_declaring=is_declaring, shown=shown)
+    state = ClusterState(
+        wake_signal.wake,
+        is_declaring=makes_groups and settings.spark_enabled,
+        reads_task_groups=makes_groups and yunikorn.SOURCE in sources,
+        shown=shown,
+    )
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
-    sources = gang_sources.chosen(settings.gang_sources)
     feeds = reflectors_into(
         state,
         name,

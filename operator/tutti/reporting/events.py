@@ -12,7 +12,7 @@ from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import is_away
-from ..kube.gang_sources import crd_of
+from ..kube.gang_sources import source_name
 from ..model.cluster import Gang, Member, Phase
 from ..model.keys import GangKey, Uid
 
@@ -62,7 +62,7 @@ def notices_of(gang: Gang, is_declared: Callable[[GangKey], bool]) -> Iterable[P
 
 def _starts_alone(member: Member) -> bool:
     """Whether a pod is a driver that gets no PodGroup. A driver that waits for one is not."""
-    is_driver = member.spark is not None and member.spark.is_driver
+    is_driver = member.application is not None and member.application.is_driver
     return is_driver and not member.size_unknown_because
 
 
@@ -70,7 +70,7 @@ def _unread(key: GangKey) -> str:
     """The sentence for a pod whose gang is of a kind that Tutti does not read."""
     return (
         f"Tutti starts this pod alone, although it names {_name(key)} of {key.kind.group}, because "
-        f"gangs of this kind are turned off. Turn them on (add {crd_of(key.kind)} to "
+        f"gangs of this kind are turned off. Turn them on (add {source_name(key.kind)} to "
         "settings.gangSources in the chart, to TUTTI_GANG_SOURCES elsewhere)."
     )
 

@@ -14,8 +14,8 @@ from ..kube.codec.encode import API_VERSION
 from ..kube.codec.inter_pod import is_label
 from ..kube.gang_sources import spark as marks
 from ..model import ports
+from ..model.applications import DRIVER, EXECUTOR, ApplicationPod
 from ..model.cluster import Member
-from ..model.spark import DRIVER, EXECUTOR, SparkPod
 from . import pod_templates, properties
 from .application_size import ApplicationSize
 from .conf import BadProperty, Conf, whole
@@ -43,7 +43,7 @@ NOT_HELD = "tutti.dev/not-held"  # annotation of a PodGroup: what its template c
 Raw = dict[str, Any]
 
 
-def declared_size(member: Member, spark: SparkPod, scheduler: str) -> ApplicationSize | None:
+def declared_size(member: Member, spark: ApplicationPod, scheduler: str) -> ApplicationSize | None:
     """The size that a pod declares by annotations or labels; None if only its properties have it.
 
     Raises:
@@ -99,7 +99,7 @@ def by_properties(
     return ApplicationSize(application.executors, _most(application), raw, tuple(sorted(claims)))
 
 
-def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> ApplicationSize:
+def by_annotation(executor: Member, spark: ApplicationPod, scheduler: str) -> ApplicationSize:
     """The size by the annotations of an executor in client mode; all executors are like this one.
 
     Raises:
@@ -117,7 +117,7 @@ def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> Applicat
     if unsupported := _unsupported(executor):
         why = f"the executor uses {', '.join(unsupported)}, {pod_templates.UNHELD}"
         raise BadProperty(marks.EXECUTORS, annotations[marks.EXECUTORS], why)
-    spec = encode.member(replace(executor, spark=None), scheduler, 0.0)["spec"]
+    spec = encode.member(replace(executor, application=None), scheduler, 0.0)["spec"]
     template: Raw = {"resources": spec["containers"][0]["resources"]["requests"]}
     fields_of_spec = ("nodeSelector", *pod_templates.PARTS)
     template |= {name: spec[name] for name in fields_of_spec if name in spec}
@@ -138,7 +138,7 @@ def _unsupported(executor: Member) -> tuple[str, ...]:
     )
 
 
-def group(member: Member, spark: SparkPod, size: ApplicationSize) -> Raw:
+def group(member: Member, spark: ApplicationPod, size: ApplicationSize) -> Raw:
     """The PodGroup of an application, owned by the pod that declares it.
 
     Raises:

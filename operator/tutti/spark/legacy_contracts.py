@@ -9,8 +9,8 @@ from typing import Any
 from ..dump.inter_pod import PREFERRED
 from ..kube.codec.quantity import QuantityError, nanos
 from ..kube.gang_sources import spark as marks
+from ..model.applications import ApplicationPod
 from ..model.cluster import Member
-from ..model.spark import SparkPod
 from .application_size import ApplicationSize
 from .conf import BadProperty, whole
 
@@ -21,7 +21,7 @@ _TRUE, _FALSE = ("1", "t", "true"), ("0", "f", "false")
 Raw = dict[str, Any]
 
 
-def by_palantir(spark: SparkPod) -> ApplicationSize | None:
+def by_palantir(spark: ApplicationPod) -> ApplicationSize | None:
     """The size by the annotations of Palantir's k8s-spark-scheduler; None if there are none.
 
     Raises:

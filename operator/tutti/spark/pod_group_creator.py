@@ -1,4 +1,4 @@
-"""Creates the PodGroups of Spark applications from the fields of their waiting drivers.
+"""Creates the PodGroups of applications from the fields of their waiting pods.
 
 This takes no room in the cluster, so it is not part of the commit. It runs before each plan, so
 that a new application is planned at once. Any replica that leads may create a missing PodGroup.
@@ -9,15 +9,16 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import spark
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
+from ..model.applications import ApplicationPod, ConfigMapKey
 from ..model.cluster import Member
-from ..model.spark import ConfigMapKey, SparkPod
 from ..state.cluster_state import ClusterState
+from . import task_groups
 
 if TYPE_CHECKING:
     from ..model.keys import Uid
@@ -99,9 +100,9 @@ class PodGroupCreator:
             m for m in waiting if m.uid not in self._waits or self._waits[m.uid].until <= now
         ]
         return [
-            partial(self._try, member, member.spark)
+            partial(self._try, member, member.application)
             for member in members[:MOST_AT_ONCE]
-            if member.spark is not None
+            if member.application is not None
         ]
 
     def next_retry(self) -> float | None:
@@ -110,11 +111,11 @@ class PodGroupCreator:
         waits = [self._waits.get(member.uid) for member in self._state.undeclared()]
         return min((0.0 if w is None else max(0.0, w.until - now) for w in waits), default=None)
 
-    async def _try(self, member: Member, app: SparkPod) -> None:
+    async def _try(self, member: Member, app: ApplicationPod) -> None:
         try:
-            group = spark.group(member, app, await self._size_of(member, app))
+            group = await self._group_of(member, app)
             created = await self._api.declare(member.key.namespace, group)
-        except (spark.BadProperty, spark.BadProperties) as problem:
+        except (spark.BadProperty, spark.BadProperties, task_groups.BadTaskGroups) as problem:
             self._put_off(member, str(problem))
         except errors.Conflict:
             # It was created in a cycle before, which a watch will show; or for another pod.
@@ -130,7 +131,12 @@ class PodGroupCreator:
             name = created.key.name
             logger.info("pod %s: made PodGroup %s for its application", member.key, name)
 
-    async def _size_of(self, member: Member, app: SparkPod) -> spark.ApplicationSize:
+    async def _group_of(self, member: Member, app: ApplicationPod) -> dict[str, Any]:
+        if not app.is_spark:
+            return task_groups.group(member, app)
+        return spark.group(member, app, await self._size_of(member, app))
+
+    async def _size_of(self, member: Member, app: ApplicationPod) -> spark.ApplicationSize:
         if (size := spark.declared_size(member, app, self._scheduler)) is not None:
             return size
         if app.properties is None:

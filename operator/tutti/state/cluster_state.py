@@ -63,14 +63,16 @@ class ClusterState:
         wake: Callable[[], None],
         *,
         is_declaring: bool = False,
+        reads_task_groups: bool = False,
         shown: Callable[[float | None], None] = _ignore_lag,
     ) -> None:
         """``wake`` is called at every change that may matter to a decision.
 
         If ``is_declaring``, this operator makes the PodGroups of Spark applications, and their
-        drivers wait for it. ``shown`` is called for each binding of ours that the watch of bound
-        pods shows. Its argument is when the API server confirmed the binding, in seconds since the
-        epoch; None if the watch was faster than the answer.
+        drivers wait for it; if it ``reads_task_groups``, the same holds for applications of
+        YuniKorn. ``shown`` is called for each binding of ours that the watch of bound pods shows.
+        Its argument is when the API server confirmed the binding, in seconds since the epoch; None
+        if the watch was faster than the answer.
         """
         self._wake = wake
         self._observe_lag = shown
@@ -104,7 +106,12 @@ class ClusterState:
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
         self._placed_pods = PlacedPods(self._resolved_pod)
-        self._gangs = GangIndex(self._value_of, self._holding, is_declaring=is_declaring)
+        self._gangs = GangIndex(
+            self._value_of,
+            self._holding,
+            is_declaring=is_declaring,
+            reads_task_groups=reads_task_groups,
+        )
         self._lost_reservations = LostReservations(self.group)
         self.refusals = ApiBackoffs(wake)
         self._sorted_reservations: tuple[Reservation, ...] | None = None  # None: outdated

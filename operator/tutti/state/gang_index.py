@@ -10,7 +10,7 @@ from ..gang import demand, finished_members
 from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.keys import POD, POD_GROUP, GangKey, Uid
-from .spark_apps import SparkApps
+from .applications import Applications
 
 
 class GangIndex:
@@ -22,15 +22,22 @@ class GangIndex:
         holding: Callable[[GangKey], Iterable[Reservation]],
         *,
         is_declaring: bool,
+        reads_task_groups: bool = False,
     ) -> None:
         """``value_of`` gives the value of a PriorityClass, or None if there is no such class.
 
         ``holding`` gives the Reservations that name a gang. If ``is_declaring``, this operator
         makes the PodGroups of Spark applications, and Spark pods without a PodGroup wait for it.
+        If it ``reads_task_groups``, the same holds for applications of YuniKorn.
         """
         self._value_of = value_of
         self._holding = holding
-        self._apps = SparkApps(self.group, lambda key: any(holding(key)), is_declaring=is_declaring)
+        self._apps = Applications(
+            self.group,
+            lambda key: any(holding(key)),
+            is_declaring=is_declaring,
+            reads_task_groups=reads_task_groups,
+        )
         self._members: dict[Uid, Member] = {}
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, GangObject] = {}
@@ -163,7 +170,7 @@ class GangIndex:
             return member
         self._apart.setdefault(group.key, {})[member.uid] = member
         self._group_of[member.uid] = group.key
-        gangs = [] if member.spark is not None else member.other_gangs
+        gangs = [] if member.application is not None else member.other_gangs
         if not gangs:
             return replace(member, group="", group_kind=POD_GROUP, other_gangs=())
         next_gang, *remaining_gangs = gangs

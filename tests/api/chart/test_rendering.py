@@ -403,6 +403,19 @@ def test_volcanos_source_also_grants_the_patch_of_its_groups_and_the_jobs() -> N
     assert granted(render(option, shadow)) - granted(render(shadow)) == streams
 
 
+def test_task_groups_grant_the_creation_of_podgroups_and_nothing_else() -> None:
+    """No object declares them; in shadow mode nothing is made."""
+    off = "--set=spark.enabled=false"
+    option = (
+        "--set=settings.gangSources={podgroups.scheduling.k8s.io,yunikorn.apache.org/task-groups}"
+    )
+    assert granted(render(off, option)) - granted(render(off)) == {
+        ("tutti.dev", "podgroups", "create")
+    }
+    shadow = "--set=settings.mode=shadow"
+    assert granted(render(off, option, shadow)) == granted(render(off, shadow))
+
+
 def test_gang_sources_grant_list_and_watch_of_the_crds_that_they_name() -> None:
     """The name of a CRD is its resource and its group."""
     none = granted(render("--set-json=settings.gangSources=[]"))

@@ -18,10 +18,10 @@ from .asked import NAMESPACE, Pods, submitted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tutti.model.applications import ConfigMapKey
     from tutti.model.cluster import Member
     from tutti.model.inter_pod import Labels
     from tutti.model.shapes import Shape
-    from tutti.model.spark import ConfigMapKey
 
     from .asked import Door, Driver
     from .pins import Pin
@@ -90,11 +90,11 @@ def declared(pin: Pin, driver: Driver, door: Door, folder: Path, given: str) -> 
     submitted(pin, "local:///opt/app.jar", file, folder / f"submit-template-{pin.name}.log")
     (pod,) = door.awaited("spark-role=driver", 1)
     member = decode.decode_member(wire.parse_one(pod, wire.Pod))
-    assert member.spark is not None
-    properties = _text(door, member.spark.properties)
-    template = _text(door, member.spark.template)
+    assert member.application is not None
+    properties = _text(door, member.application.properties)
+    template = _text(door, member.application.template)
     application_size = spark.by_properties(properties, template, member, SCHEDULER)
-    role = _role(spark.group(member, member.spark, application_size))
+    role = _role(spark.group(member, member.application, application_size))
     local = folder / "mounted-template.yml"
     local.write_text(template)
     mine = {

@@ -16,7 +16,7 @@ ALLOWED = frozenset(
         ("", "pods/status", "patch"),
         ("", "events", "create"),
         ("events.k8s.io", "events", "create"),
-        (TUTTI, "podgroups", "create"),  # of Spark applications, where that is granted
+        (TUTTI, "podgroups", "create"),  # of applications, where that is granted
         (TUTTI, "podgroups/status", "patch"),
         ("scheduling.k8s.io", "podgroups/status", "patch"),  # Kubernetes' own, where it is read
         ("scheduling.volcano.sh", "podgroups", "patch"),  # its status alone: see ``_fault``

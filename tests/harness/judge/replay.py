@@ -56,7 +56,7 @@ def _groups(history: History) -> Collection[Key]:
 def _joined(view: View, groups: Collection[Key]) -> View:
     """A pod that names no PodGroup of Tutti's joins the first other gang that it names, if any.
 
-    It does so from its first revision on: nobody may bind it before. A pod of a Spark application
+    It does so from its first revision on: nobody may bind it before. A pod of an application
     joins the PodGroup of its application's name or none.
     """
     if not isinstance(view, Pod) or view.group:

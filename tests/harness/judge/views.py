@@ -18,6 +18,7 @@ PLUGINS_LABEL = "scheduling.x-k8s.io/pod-group"
 RAY_LABEL, RAY_TYPE, RAY_GROUP = "ray.io/cluster", "ray.io/node-type", "ray.io/group"
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
+TASK_GROUP, APP_LABEL = "yunikorn.apache.org/task-group-name", "applicationId"
 ROLE_LABEL = "tutti.dev/role"
 ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
 
@@ -47,7 +48,7 @@ class Pod:
     terminating: bool
     requests: Amounts
     created: str = ""  # by the API server, in whole seconds
-    app: str = ""  # of Spark, where it names no group
+    app: str = ""  # of Spark or YuniKorn, where it names no group
     # The groups of other projects that it names, where it names none of Tutti's: by ``foreign``.
     of_kubernetes: str = ""
     of_plugins: str = ""
@@ -161,19 +162,22 @@ def _pod(body: Body) -> Pod:
     ray = labels.get(RAY_LABEL, "") if labels.get(RAY_TYPE) in ("head", "worker") else ""
     ray_role = labels.get(RAY_GROUP, "") if ray else ""
     task = annotations.get(TASK_ANNOTATION, "")
+    task_group = annotations.get(TASK_GROUP, "")
+    spark_app = labels.get(SPARK_APP, "") if spark_role else ""
+    app = labels.get(APP_LABEL, spark_app) if task_group else spark_app
     native = "" if is_tuttis else (spec.get("schedulingGroup") or {}).get("podGroupName", "")
     return Pod(
         key=_key(body),
         uid=metadata["uid"],
         scheduler=spec.get("schedulerName") or "default-scheduler",
         group=labels.get(GROUP_LABEL, ""),
-        role=labels.get(ROLE_LABEL, "") or spark_role or ray_role or task,
+        role=labels.get(ROLE_LABEL, "") or task_group or spark_role or ray_role or task,
         node=spec.get("nodeName") or "",
         phase=(body.get("status") or {}).get("phase") or "Pending",
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=effective_requests(spec),
         created=metadata.get("creationTimestamp") or "",
-        app="" if is_tuttis or not spark_role else labels.get(SPARK_APP, ""),
+        app="" if is_tuttis else app,
         of_kubernetes=foreign(Kind.KUBERNETES_GROUPS, native),
         of_volcano=foreign(Kind.VOLCANO_GROUPS, volcano),
         of_ray="" if is_tuttis else foreign(Kind.RAY_CLUSTERS, ray),

@@ -14,6 +14,7 @@ from tutti.dump import load
 from tutti.gang import finished_members
 from tutti.kube.gang_sources.spark import role_of
 from tutti.model import ports, shapes
+from tutti.model.applications import ApplicationPod, ConfigMapKey
 from tutti.model.cluster import (
     ApiRefusal,
     Gang,
@@ -48,7 +49,6 @@ from tutti.model.ports import HostPort
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
 from tutti.model.shapes import NO_PREFERENCES, Effect, NodeTerm, Preferences, Taint, Toleration
-from tutti.model.spark import ConfigMapKey, SparkPod
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -87,8 +87,11 @@ def as_kept(of: Snapshot) -> Snapshot:
         group = member.group if member.group_kind == POD_GROUP else ""
         own = {"tutti.dev/pod-group": group, "tutti.dev/role": member.role}
         own["spark-role"] = "driver" if member.is_driver else ""
-        if member.spark is not None:
-            own |= {"spark-role": member.spark.role, "spark-app-selector": member.spark.app}
+        if member.application is not None:
+            own |= {
+                "spark-role": member.application.role,
+                "spark-app-selector": member.application.app,
+            }
             own["tutti.dev/pod-group"] = ""
         all_of_them = {k: v for k, v in {**dict(member.labels), **own}.items() if v or k not in own}
         known = tuple(sorted(all_of_them.items()))
@@ -190,7 +193,7 @@ MEMBER: dict[str, Any] = {
     "owner": Owner("Job", "train", "batch", Uid("job-1")),
     "scheduled_condition": ScheduledCondition("Unschedulable", "no room"),
     "is_driver": True,
-    "spark": SparkPod(
+    "application": ApplicationPod(
         "a",
         "executor",
         annotations=(("tutti.dev/executors", "2"), ("tutti.dev/max-executors", "3")),
@@ -382,9 +385,9 @@ def test_a_spark_driver_is_kept_with_what_it_mounts_and_why_it_waits() -> None:
         ConfigMapKey("conf", "spark.properties"),
         ConfigMapKey("podspec", "podspec-configmap-key"),
     )
-    spark = SparkPod("spark-1", "driver", *mounted, (("spark-executor-count", "2"),))
+    spark = ApplicationPod("spark-1", "driver", *mounted, (("spark-executor-count", "2"),))
     waits = {
-        "spark": spark,
+        "application": spark,
         "is_driver": True,
         "size_unknown_because": "ConfigMap conf does not exist yet",
     }

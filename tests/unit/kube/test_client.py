@@ -16,8 +16,8 @@ from tutti.kube.calls import Call, Right
 from tutti.kube.codec import encode
 from tutti.kube.concurrency import is_away
 from tutti.kube.gang_sources import GangObject, pod_group, volcano
+from tutti.model.applications import ConfigMapKey
 from tutti.model.keys import GangKey, Lease, Uid
-from tutti.model.spark import ConfigMapKey
 
 MEMBER = builders.member("a-0", builders.shape(cpu=1))
 HELD = replace(builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1")), uid=Uid("u-1"))

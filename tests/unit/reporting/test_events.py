@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tutti.model.applications import ApplicationPod
 from tutti.model.cluster import Phase
 from tutti.model.keys import ApiKind, GangKey
-from tutti.model.spark import SparkPod
 from tutti.reporting.events import SEVERAL_GANGS, STARTS_ALONE, notices_of
 
 from ...harness.builders import gang, single
@@ -17,7 +17,7 @@ from ...harness.builders import gang, single
 if TYPE_CHECKING:
     from ...harness.builders import GangBuilder
 
-DRIVER, EXECUTOR = SparkPod("spark-1", "driver"), SparkPod("spark-1", "executor")
+DRIVER, EXECUTOR = ApplicationPod("spark-1", "driver"), ApplicationPod("spark-1", "executor")
 OTHER = GangKey("ml", "b")
 
 
@@ -28,11 +28,11 @@ def reasons(of: GangBuilder, *declared: GangKey) -> list[str]:
 @pytest.mark.parametrize(
     ("of", "said"),
     [
-        (single("d", cpu=1).each(spark=DRIVER), [STARTS_ALONE]),
-        (single("d", cpu=1).each(spark=DRIVER, phase=Phase.RUNNING), []),
-        (single("d", cpu=1).each(spark=DRIVER, size_unknown_because="not read yet"), []),
-        (single("e", cpu=1).each(spark=EXECUTOR), []),
-        (gang("a").of(1, cpu=1).each(spark=DRIVER), []),
+        (single("d", cpu=1).each(application=DRIVER), [STARTS_ALONE]),
+        (single("d", cpu=1).each(application=DRIVER, phase=Phase.RUNNING), []),
+        (single("d", cpu=1).each(application=DRIVER, size_unknown_because="not read yet"), []),
+        (single("e", cpu=1).each(application=EXECUTOR), []),
+        (gang("a").of(1, cpu=1).each(application=DRIVER), []),
         (single("p", cpu=1), []),
     ],
     ids=["driver", "it runs", "it waits", "executor", "with a PodGroup", "any pod"],

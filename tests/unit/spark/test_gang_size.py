@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tutti.filters.node_index import NodeIndex
 from tutti.kube import wire
 from tutti.kube.gang_sources.pod_group import PodGroup, decode_group
+from tutti.model.applications import ApplicationPod
 from tutti.model.cluster import Member
 from tutti.model.inter_pod import (
     AffinityTerm,
@@ -23,7 +24,6 @@ from tutti.model.inter_pod import (
 from tutti.model.ports import HostPort, requested_amounts
 from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Toleration
-from tutti.model.spark import SparkPod
 from tutti.spark import (
     ApplicationSize,
     BadProperties,
@@ -42,7 +42,7 @@ PROPERTIES = {
     "spark.executor.memory": "4g",
     "spark.kubernetes.scheduler.name": "tutti",
 }
-DRIVER = SparkPod("spark-1", "driver")
+DRIVER = ApplicationPod("spark-1", "driver")
 OWN = {"spark-role": "executor", "spark-exec-id": "0", "spark-exec-resourceprofile-id": "0"}
 TEMPLATE = {"resources": {"cpu": "2", "memory": "4505Mi"}, "labels": OWN}
 
@@ -54,7 +54,7 @@ def text(**changes: str) -> str:
 
 
 def pod(name: str = "drv", **changes: Any) -> Member:
-    return replace(member(name, shape(cpu=1)), spark=DRIVER, **changes)
+    return replace(member(name, shape(cpu=1)), application=DRIVER, **changes)
 
 
 def computed(given: str, template: str | None = None, **changes: Any) -> ApplicationSize:
@@ -287,7 +287,7 @@ def test_whatever_a_configmap_holds_it_is_read_or_refused(junk: str) -> None:
 
 
 def client(marks: dict[str, str], **changes: Any) -> ApplicationSize | None:
-    spark = SparkPod("app-1", "executor", annotations=tuple(sorted(marks.items())))
+    spark = ApplicationPod("app-1", "executor", annotations=tuple(sorted(marks.items())))
     return declared_size(pod("exec-1", **changes), spark, "tutti")
 
 
@@ -508,5 +508,5 @@ def test_limits_of_the_api_are_kept() -> None:
 
 
 def test_a_gang_of_client_mode_has_no_driver() -> None:
-    found = group(pod(), SparkPod("app-1", "executor"), ApplicationSize(5000, None, TEMPLATE))
+    found = group(pod(), ApplicationPod("app-1", "executor"), ApplicationSize(5000, None, TEMPLATE))
     assert [role["name"] for role in found["spec"]["roles"]] == ["executor"]

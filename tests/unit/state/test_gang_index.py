@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tutti.kube.codec.queues import QueueObject
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
+from tutti.model.applications import ApplicationPod
 from tutti.model.cluster import Phase, Role
 from tutti.model.keys import POD, ApiKind, GangKey, NodeName, Uid
 from tutti.model.queues import Queue
-from tutti.model.spark import SparkPod
 from tutti.state.cluster_state import ClusterState
 
 from ...harness.builders import NAMESPACE, member, shape
@@ -99,7 +99,7 @@ def test_a_pod_of_spark_with_such_a_group_is_sparks() -> None:
     world = Observed()
     world.group()
     app = GangKey(NAMESPACE, "spark-1")
-    world.pod("a", spark=SparkPod("spark-1", "executor"), other_gangs=(app,))
+    world.pod("a", application=ApplicationPod("spark-1", "executor"), other_gangs=(app,))
     assert world.gangs() == alone("a")
     world.group(key=app, uid="app", basic=False)
     assert world.gangs() == {app: ["a"]}

@@ -9,6 +9,7 @@ from functools import lru_cache
 from sys import intern
 
 from ...model import ports
+from ...model.applications import DRIVER
 from ...model.cluster import (
     ForeignPod,
     Member,
@@ -25,11 +26,17 @@ from ...model.owners import Owner
 from ...model.queues import QueueRecord, RoleAtStart
 from ...model.resources import Resources
 from ...model.shapes import NO_PREFERENCES, Taint
-from ...model.spark import DRIVER
 from .. import wire
 from ..errors import BadObject
-from ..gang_sources import ALWAYS, FIELDS, GangSource, membership_of, unread_gang_of
-from ..gang_sources.spark import SPARK_LABEL, decode_spark, role_of
+from ..gang_sources import (
+    ALWAYS,
+    FIELDS,
+    GangSource,
+    application_of,
+    membership_of,
+    unread_gang_of,
+)
+from ..gang_sources.spark import SPARK_LABEL, role_of
 from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
 from .preferences import decode_likings, decode_wishes
@@ -95,7 +102,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         is_driver=labels.get(SPARK_LABEL) == DRIVER,
         failure=pod.status.reason if phase is Phase.FAILED else "",
         labels=decode_labels(labels),
-        spark=decode_spark(pod) if SPARK_LABEL in labels else None,
+        application=application_of(pod, sources),
         claims=claims(spec),
         ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
         may_preempt=spec.preemption_policy != "Never",

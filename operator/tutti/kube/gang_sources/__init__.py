@@ -5,6 +5,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import NamedTuple
 
+from ...model.applications import ApplicationPod
 from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
 from ..calls import CORE_VERSION, api_version
@@ -26,10 +27,11 @@ __all__ = [
     "StatusWriter",
     "UnknownSourceError",
     "api_version_of",
+    "application_of",
     "chosen",
-    "crd_of",
     "job_kind",
     "membership_of",
+    "source_name",
     "status_writer",
     "unread_gang_of",
 ]
@@ -50,6 +52,12 @@ FIELDS = {source.pod_field: source.name for source in SOURCES if source.pod_fiel
 
 _NAMING = tuple(source for source in SOURCES if source.names_group)
 _KINDS = {kind.api: kind for source in SOURCES for kind in source.kinds}
+_NAMES = {
+    kind: source.name
+    for source in SOURCES
+    for kind in (source.named_kind, *(kind.api for kind in source.kinds))
+    if kind is not None
+}
 _JOB_KINDS = {kind.api: source.job_kind for source in SOURCES for kind in source.kinds}
 _WRITERS = {kind.api: source.status for source in SOURCES for kind in source.kinds}
 
@@ -98,7 +106,8 @@ def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
     same = {first} if source.same_gangs is None else {first, *source.same_gangs(pod)}
     other_gangs = tuple(dict.fromkeys(key for _, key in rest if key not in same))
     if not source.is_awaited:
-        return Membership(other_gangs=other_gangs)
+        role = None if source.role_of is None else source.role_of(pod)
+        return Membership(other_gangs=other_gangs, role=role)
     sources = [source for source, _ in candidates]
     run = max((source.run_of(pod) for source in sources if source.run_of is not None), default=0)
     return Membership(first.name, first.kind, other_gangs, _role(pod, *sources), run)
@@ -120,6 +129,12 @@ def _is_automatic(source: GangSource, pod: wire.Pod) -> bool:
     return source.is_automatic is not None and source.is_automatic(pod)
 
 
+def application_of(pod: wire.Pod, sources: Iterable[GangSource]) -> ApplicationPod | None:
+    """The application of a pod by the first of these sources that finds one."""
+    readers = (source.application_of for source in sources if source.application_of is not None)
+    return next((found for read in readers if (found := read(pod)) is not None), None)
+
+
 def unread_gang_of(pod: wire.Pod, sources: Collection[GangSource]) -> GangKey | None:
     """The group that a pod names by a source that is not one of these; None if there is none."""
     unread = (source for source in _NAMING if source not in sources)
@@ -127,9 +142,9 @@ def unread_gang_of(pod: wire.Pod, sources: Collection[GangSource]) -> GangKey | 
     return next((key for key in named if key is not None), None)
 
 
-def crd_of(kind: ApiKind) -> str:
-    """The name of the source whose objects of this kind declare gangs."""
-    return _KINDS[kind].crd
+def source_name(kind: ApiKind) -> str:
+    """The name of the source of gangs of this kind."""
+    return _NAMES[kind]
 
 
 def job_kind(kind: ApiKind) -> JobKind | None:

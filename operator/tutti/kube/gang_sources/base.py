@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from ...model.applications import ApplicationPod
 from ...model.cluster import GangDeclaration, Role
-from ...model.keys import GangKey, Uid
+from ...model.keys import ApiKind, GangKey, Uid
 from ...model.resources import NOTHING, Resources
 from .. import wire
 from ..calls import Kind, Right
@@ -123,8 +124,13 @@ class GangSource(NamedTuple):
     # The field of pods that names the gang, as users write it. A pod with this field is placed only
     # if the source is read.
     pod_field: str = ""
+    # The application that a pod names, if the gang is that of an application: its PodGroup is made
+    # from the pod.
+    application_of: Callable[[wire.Pod], ApplicationPod | None] | None = None
+    # The kind of the gangs that pods name, if no object of it exists.
+    named_kind: ApiKind | None = None
     # Whether Tutti reads the source only if the setting TUTTI_GANG_SOURCES has its name, which is
-    # the name of its CRD. The cluster need not have that CRD.
+    # the name of its CRD, or of the annotation that it reads. The cluster need not have that CRD.
     is_optional: bool = False
     # For an optional source: whether the setting has its name by default.
     is_default: bool = False

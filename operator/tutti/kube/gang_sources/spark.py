@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...model.applications import DRIVER, EXECUTOR, ApplicationPod, ConfigMapKey
 from ...model.keys import GangKey
-from ...model.spark import DRIVER, EXECUTOR, ConfigMapKey, SparkPod
 from .. import wire
 from ..calls import Call
 from .base import GangSource
@@ -76,7 +76,7 @@ def joining(labels: Mapping[str, str], group: str, role: str) -> Mapping[str, st
     return full
 
 
-def decode_spark(pod: wire.Pod) -> SparkPod | None:
+def decode_spark(pod: wire.Pod) -> ApplicationPod | None:
     """The application of a pod; None if it is not a pod of Spark, or names a PodGroup."""
     labels = pod.metadata.labels
     if not (app := app_of(labels)):
@@ -85,8 +85,8 @@ def decode_spark(pod: wire.Pod) -> SparkPod | None:
     annotations = pod.metadata.annotations.items()
     marks = tuple(sorted((name, value) for name, value in annotations if name in MARKS[role]))
     if role == EXECUTOR:
-        return SparkPod(app, role, annotations=marks)
-    return SparkPod(
+        return ApplicationPod(app, role, annotations=marks)
+    return ApplicationPod(
         app,
         role,
         _config_map_key(pod.spec.volumes, PROPERTIES_VOLUME, PROPERTIES),
@@ -127,4 +127,5 @@ SOURCE = GangSource(
     _gang_of,
     rights=frozenset({Call.GET_CONFIG_MAP, Call.CREATE_POD_GROUP}),
     is_awaited=False,
+    application_of=decode_spark,
 )

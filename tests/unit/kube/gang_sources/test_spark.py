@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tutti.kube import errors, wire
 from tutti.kube.codec.decode import decode_member
 from tutti.kube.gang_sources.spark import decode_spark, joining
-from tutti.model.spark import ConfigMapKey, SparkPod
+from tutti.model.applications import ApplicationPod, ConfigMapKey
 
 LABELS = {"spark-role": "driver", "spark-app-selector": "spark-1"}
 
@@ -55,7 +55,7 @@ def test_application_and_role_follow_from_labels(
 ) -> None:
     """A pod that names a PodGroup joins that one, and no other by itself."""
     member = decode_member(pod(labels))
-    assert (member.role, member.spark and member.spark.app) == (role, app)
+    assert (member.role, member.application and member.application.app) == (role, app)
     assert member.group == labels.get("tutti.dev/pod-group", "")
 
 
@@ -69,14 +69,14 @@ def test_a_driver_says_where_its_properties_are() -> None:
         ),
         config("drv-podspec", "pod-template-volume", item),
     ]
-    assert decode_spark(pod(LABELS, *volumes)) == SparkPod(
+    assert decode_spark(pod(LABELS, *volumes)) == ApplicationPod(
         "spark-1",
         "driver",
         ConfigMapKey("drv-conf-map", "spark.properties"),
         ConfigMapKey("drv-podspec", "podspec-configmap-key"),
     )
     before = decode_spark(pod(LABELS, config("old", "spark-conf-volume")))
-    assert before == SparkPod("spark-1", "driver", ConfigMapKey("old", "spark.properties"))
+    assert before == ApplicationPod("spark-1", "driver", ConfigMapKey("old", "spark.properties"))
 
 
 @pytest.mark.parametrize(
@@ -94,25 +94,29 @@ def test_a_driver_says_where_its_properties_are() -> None:
     ],
 )
 def test_what_is_no_configmap_of_sparks_is_none(volume: dict[str, Any]) -> None:
-    assert decode_spark(pod(LABELS, volume)) == SparkPod("spark-1", "driver")
+    assert decode_spark(pod(LABELS, volume)) == ApplicationPod("spark-1", "driver")
 
 
 @pytest.mark.parametrize("items", ["text", 3, ["text"], [{"path": "spark.properties"}], None])
 def test_items_that_are_none_leave_the_files_own_name(items: object) -> None:
     source = {"name": "c", "items": items}
     found = decode_spark(pod(LABELS, {"name": "spark-conf-volume-driver", "configMap": source}))
-    assert found == SparkPod("spark-1", "driver", ConfigMapKey("c", "spark.properties"))
+    assert found == ApplicationPod("spark-1", "driver", ConfigMapKey("c", "spark.properties"))
 
 
 def test_only_the_annotations_that_count_are_kept() -> None:
     said = {"tutti.dev/executors": "8", "spark-executor-count": "4", "note": "x"}
     driver = decode_spark(pod(LABELS, annotations=said))
     executor = decode_spark(pod({**LABELS, "spark-role": "executor"}, annotations=said))
-    assert driver == SparkPod("spark-1", "driver", annotations=(("spark-executor-count", "4"),))
-    assert executor == SparkPod("spark-1", "executor", annotations=(("tutti.dev/executors", "8"),))
+    assert driver == ApplicationPod(
+        "spark-1", "driver", annotations=(("spark-executor-count", "4"),)
+    )
+    assert executor == ApplicationPod(
+        "spark-1", "executor", annotations=(("tutti.dev/executors", "8"),)
+    )
     assert driver.is_declaring
     assert executor.is_declaring
-    assert not SparkPod("spark-1", "executor").is_declaring
+    assert not ApplicationPod("spark-1", "executor").is_declaring
 
 
 @given(
@@ -162,4 +166,4 @@ def test_labels_by_which_a_pod_joins_are_added_where_it_has_none(
     assert joining(full, "spark-1", "executor") == full
     member = decode_member(pod(dict(full)))
     assert member.role == "executor"
-    assert "spark-1" in (member.group, member.spark and member.spark.app)
+    assert "spark-1" in (member.group, member.application and member.application.app)

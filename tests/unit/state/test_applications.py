@@ -5,11 +5,11 @@ from typing import Any
 
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
+from tutti.model.applications import ApplicationPod
 from tutti.model.cluster import Member
 from tutti.model.keys import POD, GangKey, NodeName, Uid
-from tutti.model.spark import SparkPod
+from tutti.state.applications import UNREAD, UNSEEN
 from tutti.state.cluster_state import ClusterState
-from tutti.state.spark_apps import UNREAD, UNSEEN
 
 from ...harness.builders import NAMESPACE, gang, member, reservation, shape
 
@@ -28,8 +28,8 @@ class Observed:
         """Show a pod of the application."""
         self.version += 1
         marks = changes.pop("marks", ())
-        spark = SparkPod(APP, role, annotations=marks)  # type: ignore[arg-type]
-        made = replace(member(name, shape(cpu=1), role=role), spark=spark)
+        spark = ApplicationPod(APP, role, annotations=marks)  # type: ignore[arg-type]
+        made = replace(member(name, shape(cpu=1), role=role), application=spark)
         made = replace(made, version=str(self.version), **changes)  # type: ignore[arg-type]
         store: Any = self.state.pending if made.node is None else self.state.bound
         store.put(Item(made.uid, self.version, made))
