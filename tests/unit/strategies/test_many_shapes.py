@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -79,6 +80,57 @@ def test_plain_pods_of_all_sizes_come_close_to_the_bound(pods: int, nodes: int) 
     assert value <= bound <= 1.01 * value
     assert solution.detail.startswith(TOO_RICH)
     assert engine.runs <= 2  # nothing is searched that can prove nothing
+
+
+class FruitlessCbc(Cbc):
+    """An engine that solves relaxations and finds no answer in whole numbers."""
+
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
+        """Run relaxations alone."""
+        if relaxed:
+            return super().run(program, effort, relaxed=True)
+        return Answer(Outcome.BUDGET_EXHAUSTED, {})
+
+
+def gangs_on_nodes_short_of_cpu(gangs: int, nodes: int, seed: int = 1) -> Problem:
+    """Gangs of many shapes, a quarter of them with GPUs; CPU is scarce, and GPUs are worth most."""
+    chance = Random(seed)
+    free = [[chance.randint(20_000, 90_000), 8, 110] for _ in range(nodes)]
+    asks = [[chance.randint(500, 20_000), 2 ** chance.randint(0, 3), 1] for _ in range(gangs // 4)]
+    asks += [[chance.randint(500, 20_000), 0, 1] for _ in range(gangs - len(asks))]
+    cpu = sum(room for room, _, _ in free)
+    demands = []
+    for shape, (milli, gpus, _) in enumerate(asks):
+        need = 2 ** chance.randint(1, 5)
+        share = max(milli / cpu, gpus / (8 * nodes))
+        demands.append(gang(need, shape, value=round(1e6 * need * share)))
+    return problem_of(free, asks, *demands)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_gangs_come_close_to_the_bound_without_an_answer_of_the_engine(seed: int) -> None:
+    problem = gangs_on_nodes_short_of_cpu(400, 200, seed)
+    solution = IlpStrategy(FruitlessCbc()).solve(problem, BUDGET)
+    assert is_sound(problem, solution.shares)
+    ((_, value),), ((_, bound),) = admitted_value(problem, solution), solution.bounds
+    assert value <= bound <= 1.05 * value
+    ((_, greedy),) = worth(problem, best_fit(problem))
+    assert bound > 1.1 * greedy
+
+
+def test_gangs_of_higher_levels_stay_where_gangs_are_placed_by_price() -> None:
+    problem = gangs_on_nodes_short_of_cpu(120, 40)
+    demands = tuple(
+        replace(demand, level=DemandLevel(index % 3))
+        for index, demand in enumerate(problem.demands)
+    )
+    problem = replace(problem, demands=demands)
+    solution = IlpStrategy(FruitlessCbc()).solve(problem, BUDGET)
+    assert is_sound(problem, solution.shares)
+    bounds = dict(solution.bounds)
+    for level, value in admitted_value(problem, solution):
+        assert value <= bounds[level]
+    assert admitted_value(problem, solution) >= worth(problem, best_fit(problem))
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,12 @@ EPSILON = 1e-7  # relative error of an engine's prices
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LpRelaxation:
-    """The bound of the relaxation, and the reduced cost of each pattern."""
+    """The bound of the relaxation, what demands are worth at its prices, and costs of patterns."""
 
     bound: float  # no answer has a higher value
     prices: NDArray[np.float64]  # by row: the price of a member of the shape
     costs: NDArray[np.float64]  # reduced cost by pattern; at least zero, within tolerance
+    ratios: Mapping[int, float]  # by demand of the level: its value over its price
 
 
 class ColumnPool:
@@ -89,7 +90,8 @@ class ColumnPool:
         per_node = dict(zip(self._places, best.tolist(), strict=True))
         # Bound and costs are valid for any prices, even for none; good prices make them tight.
         bound = self._program.bound(prices, per_node)
-        return LpRelaxation(bound, of_shapes, best[self._owner] - worths)
+        ratios = self._program.value_per_price(prices)
+        return LpRelaxation(bound, of_shapes, best[self._owner] - worths, ratios)
 
     def cheapest(self, relaxed: LpRelaxation) -> NDArray[np.intp]:
         """The patterns with the least reduced cost: they lead to a good answer soonest."""

@@ -119,8 +119,10 @@ class LevelSearch:
         if isinstance(relaxed, Answer):
             return LevelResult(level, relaxed.outcome, 0, relaxed.detail)
         bound = self._largest_sum(relaxed.bound)
-        if self._program.is_counted and self._is_close(level, relaxed, bound * unit):
-            return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
+        if self._program.is_counted:
+            self._place_by_price(level, relaxed.ratios)
+            if self._is_close(level, relaxed, bound * unit):
+                return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
         new_columns = self._columns.cheapest(relaxed)
         while bound * unit > self._value(level):
             self._columns.add(new_columns)
@@ -139,6 +141,18 @@ class LevelSearch:
                 why = self._why(answer, is_complete=not len(new_columns))
                 return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
         return LevelResult(level, Outcome.PROVED, self._value(level))
+
+    def _place_by_price(self, level: DemandLevel, ratios: Mapping[int, float]) -> None:
+        """Place the gangs of the level anew by best fit, the most value for its price first.
+
+        Gangs of levels above stay where they are. Source of the order: the greedy heuristic for
+        knapsacks with several constraints, by dual prices (Pirkul, Naval Research Logistics 34,
+        1987).
+        """
+        demands = self._problem.demands
+        above = tuple(own if demands[i].level > level else () for i, own in enumerate(self.best))
+        order = sorted(ratios.keys() & self._candidates, key=lambda i: (-ratios[i], i))
+        self._fill_up(best_fit(self._problem, order, above), level)
 
     def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
         """Exchange single members; return whether the result is too close for a program to help."""

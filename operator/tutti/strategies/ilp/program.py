@@ -6,9 +6,9 @@ loss. A class with too many patterns to list is counted as a whole. That is exac
 For several nodes it is an upper bound, and an answer holds only if it can be carried out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import gcd
+from math import gcd, inf
 
 import numpy as np
 from pulp import LpAffineExpression, LpProblem, LpVariable
@@ -27,6 +27,7 @@ from ..shape_demand import Array, ShapeDemand
 from .patterns import NodeClass
 
 MOST_EXACT = 2_000  # members counted node by node; with more, engines prove little
+TINY = 1e-9  # relative to a value: a lower price counts as none
 DIGIT = 2**15  # weights below this are far from an engine's tolerance of 1e-6
 
 Term = tuple[LpVariable, int]
@@ -125,22 +126,47 @@ class Program:
         the index of its filling. Source: Neumaier and Shcherbina, Mathematical Programming 99
         (2004).
         """
-        gains = dict(LpAffineExpression(self.lp.objective).items())
         total = sum((price * len(self.fillings[i].nodes) for i, price in per_node.items()), 0.0)
-        of_classes = {str(filling.row.name) for filling in self.fillings if filling.row is not None}
-        for row in self._rows:
-            if row.name in of_classes:
-                continue
-            price = prices.get(str(row.name), 0.0)
-            if price * row.sense > 0:  # a price with the wrong sign for its row is no valid dual
-                price = 0.0
+        for row, price in self._priced(prices):
             total -= price * float(row.constant)
-            for variable, count in row.expr.items():
-                gains[variable] = gains.get(variable, 0.0) - price * count
-        for variable, gain in gains.items():
+        for variable, gain in self._gains(prices).items():
             if variable.upBound is not None:
                 total += max(gain * (variable.lowBound or 0.0), gain * variable.upBound)
         return total
+
+    def value_per_price(self, prices: Mapping[str, float]) -> Mapping[int, float]:
+        """By demand of the level: its value over the price of the room and the caps that it uses.
+
+        In an optimum of the relaxation, demands above 1 start, and demands below 1 do not.
+        """
+        weights = dict(LpAffineExpression(self.lp.objective).items())
+        gains = self._gains(prices)
+        ratios = {}
+        for gang_type in self.types:
+            weight = weights.get(gang_type.starts, 0)
+            price = weight - gains.get(gang_type.starts, 0.0)
+            ratio = weight / price if price > TINY * weight else inf
+            ratios.update(dict.fromkeys(gang_type.indices, ratio) if weight else {})
+        return ratios
+
+    def _gains(self, prices: Mapping[str, float]) -> Mapping[LpVariable, float]:
+        """The objective of each variable, less what its rows cost at these prices."""
+        gains = dict(LpAffineExpression(self.lp.objective).items())
+        for row, price in self._priced(prices):
+            for variable, count in row.expr.items():
+                gains[variable] = gains.get(variable, 0.0) - price * count
+        return gains
+
+    def _priced(self, prices: Mapping[str, float]) -> Iterator[tuple[LpConstraint, float]]:
+        """The rows with their prices, but for those of classes.
+
+        A price with the wrong sign for its row is no valid dual and counts as 0.
+        """
+        of_classes = {str(filling.row.name) for filling in self.fillings if filling.row is not None}
+        for row in self._rows:
+            if row.name not in of_classes:
+                price = prices.get(str(row.name), 0.0)
+                yield row, 0.0 if price * row.sense > 0 else price
 
     def everything(self, level: DemandLevel) -> int:
         """The value of the level if all its gangs started."""
