@@ -130,7 +130,7 @@ def test_gangs_of_higher_levels_stay_where_gangs_are_placed_by_price() -> None:
     bounds = dict(solution.bounds)
     for level, value in admitted_value(problem, solution):
         assert value <= bounds[level]
-    assert admitted_value(problem, solution) >= worth(problem, best_fit(problem))
+    assert list(admitted_value(problem, solution)) >= list(worth(problem, best_fit(problem)))
 
 
 @pytest.mark.parametrize(
