@@ -75,7 +75,13 @@ ONLY: Mapping[str, frozenset[str]] = {
     ),
     "aiohttp": frozenset(
         {
-            *("console.server", "kube.access", "kube.client", "kube.connection_errors"),
+            *(
+                "console.responses",
+                "console.server",
+                "kube.access",
+                "kube.client",
+                "kube.connection_errors",
+            ),
             *("reporting.probes", "operator.kopf_lists"),
         }
     ),

@@ -23,6 +23,7 @@ from ..harness.browser.driver import Page, chromium
 from ..harness.builders import Part, gang, node, single, snapshot_of
 from ..harness.console_process import tutti_ui
 from ..unit.cli.test_plan import SETUP
+from ..unit.console.test_cluster_map import claimed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,7 +35,9 @@ LONG = "l" * 253
 VIEWS = (
     "map",
     "map?as=table",
+    "map?find=n",
     "waiting",
+    "gangs?sort=-Gangs%3AGang",
     "queues",
     "would-be-ended",
     "planner",
@@ -205,7 +208,7 @@ async def test_queues_are_a_tree_with_bars_and_their_quotas_can_be_tried(
         assert "vision/train" not in legend, "colours are those of queues"
         told = await _shown(page, "would-be-ended")
         assert "No queue is in shadow, so there is nothing to show." in told
-        assert "no gang ends so that another starts" in told
+        assert "no gang would end so that another starts" in told
         told = await _shown(page, "what-if?queue=vision.limit.nvidia.com%2Fgpu%3D12")
         assert "starts now" in told
         assert page.complaints == []
@@ -227,4 +230,45 @@ async def test_claims_of_the_plan_are_listed(page: Page, tmp_path: Path) -> None
         assert "ml/high" in told
         assert "its priority is higher" in told
         assert "4 pods of ml/low" in told
+        assert page.complaints == []
+
+
+async def test_who_ends_now_so_that_others_start_is_told_by_both_gangs(
+    page: Page, tmp_path: Path
+) -> None:
+    path = tmp_path / "now.json"
+    path.write_text(dump.write(claimed(), SETUP))
+    with tutti_ui(tmp_path, "-f", str(path)) as (link, _):
+        await page.go(link)
+        await page.until("document.querySelector('cluster-map canvas') !== null")
+        await _shown(page, "would-be-ended")
+        told = await page.until("document.querySelector('#ending')?.innerText")
+        assert "ml/old: 2 pods: 1 terminating" in told
+        await _shown(page, "gang/ml%2Fold")
+        await page.until("document.querySelector('#end')?.innerText.includes('ml/new')")
+        await _shown(page, "gang/ml%2Fnew")
+        await page.until("document.querySelector('#claim')?.innerText.includes('ml/old')")
+        assert page.complaints == []
+
+
+async def test_tables_sort_and_the_address_keeps_the_order(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "now.json"
+    names = ("job-10", "job-9", "Job-1")
+    gangs = [gang(name).of(n, cpu=9) for n, name in enumerate(names, 1)]
+    path.write_text(dump.write(snapshot_of(node("n1", cpu=4), *gangs), SETUP))
+    order = "[...document.querySelectorAll('td .name')].map((e) => e.innerText).join(' ')"
+    with tutti_ui(tmp_path, "-f", str(path)) as (link, _):
+        await page.go(link)
+        await page.until("document.querySelector('cluster-map canvas') !== null")
+        await _shown(page, "gangs")
+        await page.until(f"{order} === 'ml/Job-1 ml/job-9 ml/job-10'")
+        await page.click("th:first-child button")
+        assert await page.evaluate("location.hash") == "#/gangs?sort=Gangs%3AGang"
+        await page.click("th:first-child button")
+        await page.until(f"{order} === 'ml/job-10 ml/job-9 ml/Job-1'")
+        await page.evaluate("location.reload()")
+        await page.until(f"{order} === 'ml/job-10 ml/job-9 ml/Job-1'")
+        await page.click("#find")
+        await page.write("JOB-9")
+        await page.until(f"{order} === 'ml/job-9'")
         assert page.complaints == []

@@ -104,6 +104,17 @@ def _room(view: View) -> list[list[str]]:
 
 def data(view: View) -> Mapping[str, Any]:
     """The status as data for programs: docs/plugin.md has the fields."""
+    figures = room(view)
+    return {
+        "nodes": figures["nodes"],
+        "states": states(view),
+        "resources": figures["resources"],
+        "gangs": gangs(view),
+    }
+
+
+def room(view: View) -> Mapping[str, Any]:
+    """The number of nodes, and the room of the whole cluster by resource."""
     from dataclasses import asdict
 
     from ..gang.quantities import quantity
@@ -112,12 +123,10 @@ def data(view: View) -> Mapping[str, Any]:
     rooms = utilisation.rooms(view.snapshot)
     return {
         "nodes": len(view.snapshot.nodes),
-        "states": states(view),
         "resources": {
             name: {part: quantity(name, n) for part, n in asdict(room).items()}
             for name, room in rooms.items()
         },
-        "gangs": gangs(view),
     }
 
 

@@ -139,7 +139,6 @@ async def _following(
     from ..kube.access import Access, namespace_of
     from ..kube.client import Client
     from ..kube.gang_sources import chosen
-    from ..model.queues import Preemption
     from .output import live_cluster
 
     # The page shows what is missing: without a handler, Python would print it here, too.
@@ -156,7 +155,6 @@ async def _following(
             settings.scheduler_name,
             settings.namespaces,
             sources=chosen(settings.gang_sources),
-            preempts=settings.preemption is not Preemption.OFF,
             namespace=namespace_of(kubeconfig, context),
             now=time.time,
         )

@@ -12,8 +12,8 @@ from ..gang import slots
 from ..gang.quantities import listed, quantity
 from ..model import ports, volumes
 from ..model.cluster import Gang, Node, Reservation, SlotReservation, Snapshot
-from ..model.decisions import Placement, Plan
-from ..model.keys import GangKey, NodeName
+from ..model.decisions import Claim, Placement, Plan
+from ..model.keys import GangKey, NodeName, Uid
 from ..model.resources import Resources
 from .latest import RowHistory
 
@@ -22,10 +22,13 @@ KIND = "node.kubernetes.io/instance-type"
 TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 WORDS_OF_LEVELS = ("topology", "zone", "rack", "block", "switch", "pool")
 BOUND, RESERVED, PLANNED = "bound", "reserved", "planned"
+ENDING = "ending"  # bound, and evicted so that another gang starts
+CLAIMED = "claimed"  # promised once the pods that end for the gang have gone
+NO_UIDS: frozenset[Uid] = frozenset()
 
 Row = tuple[Any, ...]
-Promise = Reservation | Placement
-Hold = tuple[str, str, int, int]  # gang, bound or reserved or planned, amount, members
+Promise = tuple[str, Reservation | Placement | Claim]  # the status of members with this promise
+Hold = tuple[str, str, int, int]  # gang, one of the statuses above, amount, members
 
 
 def unit_of(node: Node, demand: Mapping[str, int]) -> str:
@@ -67,10 +70,11 @@ class Place(NamedTuple):
 
 
 class _Gang(NamedTuple):
-    """A gang, the promises of room to it, and the places of its members."""
+    """A gang, the promises of room to it, its pods that end, and the places of its members."""
 
     gang: Gang
     promises: tuple[Promise, ...]
+    ending: frozenset[Uid]
     places: Sequence[Place]
     demand: Counter[str]  # how many members request each device
 
@@ -90,15 +94,15 @@ class Holdings:
 
     def take(self, snapshot: Snapshot, plan: Plan | None = None) -> set[NodeName]:
         """Take a newer Snapshot and a plan's placements; return the nodes whose rows changed."""
-        promises = _promises(snapshot, plan)
+        promises, ending = _promises(snapshot, plan), ending_pods(snapshot, plan)
         gangs = {gang.key: gang for gang in snapshot.gangs}
         changed = {node.name for node in snapshot.nodes if self._nodes.get(node.name) is not node}
         for key in self._gangs.keys() - gangs.keys():
             changed |= self._remove(key)
         for key, gang in gangs.items():
-            old, own = self._gangs.get(key), promises.get(key, ())
-            if old is None or old.gang is not gang or old.promises != own:
-                changed |= self._remove(key) | self._add(gang, own)
+            old, own, ends = self._gangs.get(key), promises.get(key, ()), ending.get(key, NO_UIDS)
+            if old is None or old.gang is not gang or old[1:3] != (own, ends):
+                changed |= self._remove(key) | self._add(gang, own, ends)
         self._nodes = {node.name: node for node in snapshot.nodes}
         devices = sorted(self._demand, key=lambda name: (-self._demand[name], name))
         if devices != self._devices:
@@ -116,12 +120,14 @@ class Holdings:
             self._places[node].pop(key, None)
         return nodes
 
-    def _add(self, gang: Gang, promises: tuple[Promise, ...]) -> set[NodeName]:
-        places = [*_places(gang, promises)]
+    def _add(
+        self, gang: Gang, promises: tuple[Promise, ...], ending: frozenset[Uid]
+    ) -> set[NodeName]:
+        places = [*_places(gang, promises, ending)]
         demand = Counter(
             name for member in gang.members for name in member.shape.requests.names if "/" in name
         )
-        self._gangs[gang.key] = _Gang(gang, promises, places, demand)
+        self._gangs[gang.key] = _Gang(gang, promises, ending, places, demand)
         self._demand += demand
         for place in places:
             self._places[place.node].setdefault(gang.key, []).append(place)
@@ -140,7 +146,7 @@ class Holdings:
             gang = gang_name(key)
             holds += [(gang, status, sum(own), len(own)) for status, own in amounts.items()]
         holds.sort()
-        ours = sum(amount for _, status, amount, _ in holds if status == BOUND)
+        ours = sum(amount for _, status, amount, _ in holds if status in (BOUND, ENDING))
         flags = "notready" * (not node.ready) or "cordoned" * node.unschedulable
         return (
             node.name,
@@ -162,32 +168,58 @@ def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]
 
 
 def _promises(snapshot: Snapshot, plan: Plan | None) -> Mapping[GangKey, tuple[Promise, ...]]:
+    being_ended = snapshot.being_ended
+    found: list[Promise] = [
+        (
+            CLAIMED if any(v.gang in being_ended for v in reservation.victims or ()) else RESERVED,
+            reservation,
+        )
+        for reservation in snapshot.reservations
+    ]
+    if plan is not None:
+        found += [(PLANNED, placement) for placement in plan.placements]
+        found += [(CLAIMED, claim) for claim in plan.claims]
     promises: dict[GangKey, tuple[Promise, ...]] = {}
-    placements: Sequence[Promise] = () if plan is None else plan.placements
-    for promise in (*snapshot.reservations, *placements):
-        promises[promise.gang] = (*promises.get(promise.gang, ()), promise)
+    for promise in found:
+        gang = promise[1].gang
+        promises[gang] = (*promises.get(gang, ()), promise)
     return promises
 
 
-def _places(gang: Gang, promises: Iterable[Promise]) -> Iterator[Place]:
+def ending_pods(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[GangKey, frozenset[Uid]]:
+    """The pods of each gang that end so that others start, by standing claims and by a plan."""
+    pods: dict[GangKey, set[Uid]] = defaultdict(set)
+    for reservation in snapshot.reservations:
+        for reserved_victim in reservation.victims or ():
+            pods[reserved_victim.gang].update(reserved_victim.pods)
+    for claim in () if plan is None else plan.claims:
+        for victim in claim.victims:
+            pods[victim.gang].update(member.uid for member in victim.members)
+    return {gang: frozenset(uids) for gang, uids in pods.items()}
+
+
+def _places(
+    gang: Gang, promises: Iterable[Promise], ending: frozenset[Uid] = NO_UIDS
+) -> Iterator[Place]:
     """The places of a gang's members, bound or promised, including absent members."""
     nodes: dict[str, tuple[NodeName, str]] = {}
     absent: Sequence[SlotReservation] = ()
     absent_status = RESERVED
-    for promise in promises:
-        is_reserved = isinstance(promise, Reservation)
+    for status, promise in promises:
         entries = promise.entries if isinstance(promise, Reservation) else promise.assignments
-        status = RESERVED if is_reserved else PLANNED
         for entry in entries:
             nodes.setdefault(entry.uid, (entry.node, status))
-        absent, absent_status = promise.slots, status  # a plan's slots include the Reservation's
+        if not isinstance(promise, Claim):
+            # The slots of a plan include those of the Reservation.
+            absent, absent_status = promise.slots, status
     for stand_in, node in slots.placeholders_of_slots(gang, absent):
         yield Place(node, absent_status, stand_in.shape.requests)
     for member in gang.members:
         if member.is_over:
             continue
         if member.node is not None:
-            yield Place(member.node, BOUND, member.shape.requests)
+            status = ENDING if member.uid in ending else BOUND
+            yield Place(member.node, status, member.shape.requests)
         elif member.uid in nodes:
             yield Place(*nodes[member.uid], member.shape.requests)
 
@@ -229,11 +261,11 @@ def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:
     if node is None:
         return None
     members: Counter[tuple[str, str]] = Counter()
-    promises = _promises(snapshot, None)
+    promises, ending = _promises(snapshot, None), ending_pods(snapshot)
     for gang in snapshot.gangs:
-        own = promises.get(gang.key, ())
+        own, ends = promises.get(gang.key, ()), ending.get(gang.key, NO_UIDS)
         if own or any(member.node == name for member in gang.members):
-            places = [place for place in _places(gang, own) if place.node == name]
+            places = [place for place in _places(gang, own, ends) if place.node == name]
             members.update((gang_name(gang.key), place.status) for place in places)
     free = node.allocatable - node.used
     return {

@@ -43,19 +43,18 @@ class LiveCluster:
         served: Sequence[str] = (),
         *,
         sources: Sequence[GangSource] = ALWAYS,
-        preempts: bool = False,
         namespace: str = "default",
         now: Callable[[], float],
     ) -> None:
         """``namespace`` is read where the cluster may not be; ``now`` is the time since 1970.
 
-        Unless Tutti ``preempts``, no PodDisruptionBudgets are read.
+        PodDisruptionBudgets are read even if preemption is off: what-if questions may turn it on.
         """
         self.title = title
         self._now = now
         self._namespace = namespace
         self._state = ClusterState(self._wake)
-        feeds = reflectors_into(self._state, scheduler, served, sources=sources, preempts=preempts)
+        feeds = reflectors_into(self._state, scheduler, served, sources=sources, preempts=True)
         self._feeds = list(feeds)
         optional = frozenset(feed.stream.name for feed in self._feeds if feed.is_optional)
         self._api = _Noting(api, self._wake, optional)

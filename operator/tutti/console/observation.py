@@ -44,6 +44,8 @@ class WhatIf:
     priorities: Sequence[tuple[str, int]] = ()  # of gangs, by name
     manifest: str = ""  # objects to add, in YAML or JSON
     queues: Sequence[str] = ()  # in the format of ``tutti plan --set-queue``
+    objective: str = ""  # as ``tutti plan --objective``; empty: as it is
+    preemption: str = ""  # as ``tutti plan --preemption``; empty: as it is
 
 
 class PlanAnswer(NamedTuple):
@@ -58,6 +60,12 @@ class Answers(Protocol):
 
     def gangs(self, observation: Observation) -> tuple[Record, Mapping[GangKey, Record]]:
         """The ``states`` and the ``gangs`` that ``tutti status -A -o json`` prints."""
+
+    def room(self, observation: Observation) -> Record:
+        """The ``nodes`` and the ``resources`` that ``tutti status -o json`` prints."""
+
+    def settings(self) -> Record:
+        """The settings of the planner: ``strategy``, ``objective`` and ``preemption``."""
 
     def queues(self, observation: Observation) -> Record:
         """What ``tutti queue -o json`` prints."""

@@ -1,10 +1,13 @@
 """Converts observations and plans to data for the page, and what-if questions from the page."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 from ..gang.quantities import quantity
 from ..model.cluster import Snapshot
+from ..model.decisions import Objective
+from ..model.queues import Preemption
 from ..model.resources import Resources
 from . import cluster_map
 from .observation import Observation, PlanAnswer, Record, WhatIf, WrongQuestion
@@ -38,9 +41,16 @@ def what_if(body: Mapping[str, Any]) -> WhatIf:
             [(str(entry["gang"]), int(entry["priority"])) for entry in body.get("priorities", ())],
             str(body.get("manifest", "")),
             [str(words) for words in body.get("queues", ())],
+            _choice(Objective, body.get("objective")),
+            _choice(Preemption, body.get("preemption")),
         )
     except (TypeError, ValueError, KeyError, AttributeError) as problem:
         raise WrongQuestion("these changes cannot be read") from problem
+
+
+def _choice(choices: type[StrEnum], value: Any) -> str:
+    """The value, if it is one of the choices; empty if there is none."""
+    return choices(value).value if value else ""
 
 
 def maps(answer: PlanAnswer) -> Sequence[Record]:

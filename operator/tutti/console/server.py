@@ -1,10 +1,8 @@
 """The console's web server: its page, its data as JSON, and a stream of changes."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from importlib import resources
 from typing import Any
 
 from aiohttp import web
@@ -14,27 +12,14 @@ from . import cluster_map, gang_views, page_data, security
 from .latest import Latest, RowHistory
 from .observation import Answers, Cluster, Observation, Record, WrongQuestion
 from .planning_jobs import PlanningJobs
+from .responses import TYPES, compact, harden, json_body, line_of, open_stream, page_files
 
 LOOPBACK = "127.0.0.1"
-TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 LARGEST_BODY = 4 << 20  # bytes; enough for a manifest with many pods
 SHORTEST_TURN = 1.0  # seconds between two messages to a page
 SILENCE = 10.0  # seconds without a change, after which a page gets a sign of life
-REQUESTED_WITH = "application/json"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def page_files() -> Mapping[str, bytes]:
-    """The files of the page, by path below ``static``."""
-    root = resources.files(__package__) / "static"
-    folders = [("", root), ("vendor/", root / "vendor")]
-    return {
-        prefix + item.name: item.read_bytes()
-        for prefix, folder in folders
-        for item in folder.iterdir()
-        if item.name.rpartition(".")[2] in TYPES
-    }
 
 
 class Console:
@@ -55,14 +40,16 @@ class Console:
         self._files = page_files()
         self._map = cluster_map.MapHistory()
         self._map_turn = asyncio.Lock()
-        self._waiting = RowHistory()
-        self._gangs = Latest(lambda observation: _waiting(observation, answers))
+        self._rows = {"waiting": RowHistory(), "gangs": RowHistory()}
+        self._answers = answers
+        self._gangs = Latest(lambda observation: _gangs(observation, answers))
+        self._room = Latest(answers.room)
         self._queues = Latest(lambda observation: _queues(observation, answers))
 
     def application(self) -> web.Application:
         """The aiohttp application of the console."""
         app = web.Application(middlewares=[self._guard], client_max_size=LARGEST_BODY)
-        app.on_response_prepare.append(_harden)
+        app.on_response_prepare.append(harden)
         app.add_routes(
             [
                 web.get("/", self._page),
@@ -71,7 +58,10 @@ class Console:
                 web.get("/api/about", self._data(self._about)),
                 web.get("/api/map", self._data(self._tell_map)),
                 web.get("/api/node", self._data(self._tell_node)),
+                web.get("/api/room", self._data(self._tell_room)),
                 web.get("/api/waiting", self._data(self._tell_waiting)),
+                web.get("/api/gangs", self._data(self._tell_gangs)),
+                web.get("/api/claims", self._data(self._tell_claims)),
                 web.get("/api/queues", self._data(self._tell_queues)),
                 web.get("/api/gang", self._data(self._tell_gang)),
                 web.get("/api/events", self._data(self._tell_events)),
@@ -113,7 +103,7 @@ class Console:
 
     async def _open(self, request: web.Request) -> web.Response:
         """Exchange the token, once, for a cookie and a key."""
-        body = await _json_body(request)
+        body = await json_body(request)
         secrets = self._session.open(str(body.get("token", "")))
         if secrets is None:
             return web.Response(status=403, text="this token is not valid, or was used before")
@@ -126,7 +116,7 @@ class Console:
     def _data(self, answer: Callable[[web.Request], Awaitable[Mapping[str, Any]]]) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
-                return web.json_response(await answer(request), dumps=_compact)
+                return web.json_response(await answer(request), dumps=compact)
             except WrongQuestion as problem:
                 return web.json_response({"problem": str(problem)}, status=422)
 
@@ -137,6 +127,7 @@ class Console:
         return {
             "title": self._cluster.title,
             "live": self._cluster.is_live,
+            "settings": self._answers.settings(),
             **page_data.news(observation),
         }
 
@@ -157,12 +148,27 @@ class Console:
             raise WrongQuestion(f"there is no node {name}")
         return record
 
+    async def _tell_room(self, _request: web.Request) -> Mapping[str, Any]:
+        return await self._room.of(self._cluster.observe())
+
     async def _tell_waiting(self, request: web.Request) -> Mapping[str, Any]:
+        return await self._news_of_gangs("waiting", request)
+
+    async def _tell_gangs(self, request: web.Request) -> Mapping[str, Any]:
+        return await self._news_of_gangs("gangs", request)
+
+    async def _news_of_gangs(self, which: str, request: web.Request) -> Mapping[str, Any]:
+        """The rows of a list of gangs that changed, and the number of gangs in each state."""
         observation = self._cluster.observe()
-        states, rows = await self._gangs.of(observation)
-        self._waiting.take(observation.version, rows, rows)
-        news = self._waiting.since(_version_seen(request))
+        states, lists = await self._gangs.of(observation)
+        history, rows = self._rows[which], lists[which]
+        history.take(observation.version, rows, rows)
+        news = history.since(_version_seen(request))
         return {**news, "takenAt": observation.snapshot.taken_at, "states": states}
+
+    async def _tell_claims(self, _request: web.Request) -> Mapping[str, Any]:
+        snapshot = self._cluster.observe().snapshot
+        return {"claims": gang_views.claims(snapshot), "takenAt": snapshot.taken_at}
 
     async def _tell_queues(self, _request: web.Request) -> Mapping[str, Any]:
         return await self._queues.of(self._cluster.observe())
@@ -193,7 +199,7 @@ class Console:
         return {"replicas": await self._cluster.operators()}
 
     async def _tell_what_if(self, request: web.Request) -> Mapping[str, Any]:
-        changes = page_data.what_if(await _json_body(request))
+        changes = page_data.what_if(await json_body(request))
         answer = await self._jobs.what_if(self._cluster.observe(), changes)
         return {"plan": answer.record, "maps": page_data.maps(answer)}
 
@@ -204,7 +210,7 @@ class Console:
             gang = _gang(observation, request.query.get("gang"))
         except WrongQuestion as problem:
             return web.json_response({"problem": str(problem)}, status=422)
-        response = await _stream(request)
+        response = await open_stream(request)
         lines: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         job = asyncio.create_task(
             self._jobs.explain(
@@ -215,7 +221,7 @@ class Console:
         try:
             while True:
                 line = await lines.get()
-                await response.write(_line(line))
+                await response.write(line_of(line))
                 if "plans" not in line:
                     return response
         except ConnectionError:  # the reader has left
@@ -225,12 +231,12 @@ class Console:
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
         """Send server-sent events: the version and the missing kinds, whenever either changes."""
-        response = await _stream(request, "text/event-stream")
+        response = await open_stream(request, "text/event-stream")
         version = -1
         try:
             while True:
                 observation = self._cluster.observe()
-                news = _compact(page_data.news(observation))
+                news = compact(page_data.news(observation))
                 event = "changed" if observation.version != version else "still"
                 await response.write(f"event: {event}\ndata: {news}\n\n".encode())
                 version = observation.version
@@ -246,10 +252,13 @@ class Console:
             return response
 
 
-def _waiting(observation: Observation, answers: Answers) -> tuple[Record, Mapping[str, Record]]:
-    """The number of gangs in each state, and the waiting gangs by name."""
+def _gangs(
+    observation: Observation, answers: Answers
+) -> tuple[Record, Mapping[str, Mapping[str, Record]]]:
+    """The number of gangs in each state; all gangs by name, and those that need attention."""
     states, status_rows = answers.gangs(observation)
-    return states, gang_views.waiting(observation, status_rows)
+    records = gang_views.gangs(observation, status_rows)
+    return states, {"gangs": records, "waiting": gang_views.needing_attention(records)}
 
 
 def _queues(observation: Observation, answers: Answers) -> Record:
@@ -279,38 +288,6 @@ def _outcome(done: "asyncio.Task[Mapping[str, Any]]") -> Mapping[str, Any]:
     if problem is not None:
         return {"problem": str(problem) or type(problem).__name__}
     return {"answer": done.result()}
-
-
-async def _json_body(request: web.Request) -> Mapping[str, Any]:
-    if request.content_type != REQUESTED_WITH:
-        raise web.HTTPUnsupportedMediaType(text=f"send {REQUESTED_WITH}")
-    try:
-        body = await request.json()
-    except (ValueError, RecursionError) as problem:
-        raise web.HTTPBadRequest(text="this is not JSON") from problem
-    if not isinstance(body, dict):
-        raise web.HTTPBadRequest(text="this is not a JSON object")
-    return body
-
-
-async def _stream(request: web.Request, kind: str = "application/x-ndjson") -> web.StreamResponse:
-    response = web.StreamResponse()
-    response.content_type = kind
-    await response.prepare(request)
-    return response
-
-
-async def _harden(_request: web.Request, response: web.StreamResponse) -> None:
-    response.headers.update(security.HEADERS)
-    response.headers["Server"] = "tutti"
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    return _compact(value).encode() + b"\n"
 
 
 @asynccontextmanager

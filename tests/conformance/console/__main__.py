@@ -27,7 +27,7 @@ from tests.harness.rig import Rig, members, pod, pod_group
 from tutti import dump
 from tutti.model.decisions import Policy
 
-from . import same_answers, speed, walk
+from . import claim, same_answers, speed, walk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -42,6 +42,7 @@ LONG = "l" * 253
 QUOTA = {"name": "cpu", "guaranteed": 6, "limit": 10}
 OURS = {"matchLabels": {"kubernetes.io/metadata.name": "ml"}}
 QUEUE_CHANGE = "team.limit.cpu=64"
+PREEMPTION = {"TUTTI_PREEMPTION": "Reclaim"}
 PERSON = {"kind": "ServiceAccount", "name": "person", "namespace": "ml"}
 RBAC = "rbac.authorization.k8s.io"
 RIGHTS = (
@@ -110,9 +111,12 @@ def hostile() -> str:
 
 
 @asynccontextmanager
-async def opened(*words: str) -> AsyncIterator[Page]:
+async def opened(*words: str, **environment: str) -> AsyncIterator[Page]:
     """A page that shows the map of a console."""
-    with tempfile.TemporaryDirectory() as place, tutti_ui(Path(place), *words) as (link, _):
+    with (
+        tempfile.TemporaryDirectory() as place,
+        tutti_ui(Path(place), *words, **environment) as (link, _),
+    ):
         async with chromium() as page:
             await page.resize(1280, 800)
             await page.go(link)
@@ -128,7 +132,7 @@ async def on_a_cluster(rig: Rig, pictures: Path | None) -> Sequence[str]:
         token = rig.plane.kubeconfig_for_service_account
         account = await asyncio.to_thread(token, "ml", "person")
         config = await asyncio.to_thread(proxy.kubeconfig, account)
-        async with opened("--kubeconfig", str(config)) as page:
+        async with opened("--kubeconfig", str(config), **PREEMPTION) as page:
 
             async def lives() -> None:
                 await walk.show(page, "waiting")
@@ -153,6 +157,10 @@ async def on_a_cluster(rig: Rig, pictures: Path | None) -> Sequence[str]:
             faults += await walk.checked(page, "live", lives)
             addresses = walk.views("ml/waits", "node-a-000", QUEUE_CHANGE)
             faults += await walk.look(page, addresses, pictures)
+            await asyncio.to_thread(claim.begin, rig)
+            faults += await walk.checked(page, "claim", lambda: claim.seen(page))
+            faults += await walk.look(page, claim.VIEWS, pictures)
+            faults += await walk.checked(page, "its end", lambda: claim.over(page, rig))
             faults += await unchanged(page)
     return faults
 
@@ -198,7 +206,7 @@ async def main() -> int:
             (folder / name).mkdir(parents=True, exist_ok=True)
     faults = [*await on_files(places[1])]
     print(f"on files: {len(faults)} faults", flush=True)
-    with await asyncio.to_thread(Rig.start) as rig:
+    with await asyncio.to_thread(Rig.start, environment=PREEMPTION) as rig:
         rig.ends_at_rest = False
         faults += await on_a_cluster(rig, places[0])
     print(f"on a cluster too: {len(faults)} faults", flush=True)

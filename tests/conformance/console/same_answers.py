@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from click.testing import CliRunner
 
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 NUMBER = 50
 STEP = 97  # so that all strategies and themes are among them
 MOST_ROWS = 100  # of a table at once
+MOST_NODES = 12  # of a gang that are listed at once
 NONE = "\N{EN DASH}"
-WAITING, WHY = "Gangs that wait or lack members", "[, gang, , why]"
+WAITING = "Gangs that wait or lack members"
+CLAIMS = "Gangs that would end so that others start"
 CELLS = """
 [...document.querySelectorAll('[aria-label="%s"] tbody tr')]
   .map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, ' ').trim()))
@@ -51,9 +55,9 @@ def texts() -> Sequence[bytes]:
     return [*generated, *queued]
 
 
-def tutti(command: str, text: bytes) -> Any:
+def tutti(command: str, text: bytes, *words: str) -> Any:
     """What a command prints as JSON of a dump."""
-    done = CliRunner().invoke(cli.main, [command, "-o", "json", "-f", "-"], input=text)
+    done = CliRunner().invoke(cli.main, [command, "-o", "json", "-f", "-", *words], input=text)
     return json.loads(done.stdout)
 
 
@@ -78,7 +82,10 @@ async def compare(page: Page, text: bytes) -> None:
         await _plan(page, plan)
         await _waiting(page, status.gangs(View(snapshot, rows(snapshot, {}, None), None)), plan)
         await _queues(page, tutti("queue", text))
+        await _claims(page, text)
+        await _explanation(page, plan, text)
         await page.go("about:blank")  # nobody follows a console that ends
+        await page.until("location.href === 'about:blank'")
 
 
 async def _shown(page: Page, view: str, title: str, number: int) -> list[list[str]]:
@@ -112,16 +119,76 @@ async def _plan(page: Page, plan: Any) -> None:
             _name(row),
             str(row["priority"]),
             row["answer"],
-            _words(
-                row["sentence"] or " ".join(f"{node} ({n})" for node, n in row["nodes"].items())
-            ),
+            _words(row["sentence"]) if row["sentence"] else "",
         ]
         for row in plan["gangs"]
     ]
-    _expect("plan", found, expected)
+    sentences = [row["sentence"] for row in plan["gangs"]]
+    read = [
+        [*cells[:3], cells[3] if sentence else ""]
+        for cells, sentence in zip(found, sentences, strict=False)
+    ]
+    _expect("plan", read, expected)
+    for cells, row in zip(found, plan["gangs"], strict=False):
+        if not row["sentence"]:
+            _expect_places(cells[3], row["nodes"])
     badge = await page.text("main .badge")
     if badge != ("proved" if plan["proved"] else "not proved"):
         raise PageError(f"the page says {badge}")
+
+
+def _expect_places(cell: str, nodes: Any) -> None:
+    """The first nodes of a gang are in the cell, and the number of the others."""
+    left = len(nodes) - MOST_NODES
+    some = cell.partition(" and ")[0] if left > 0 else cell
+    shown = re.findall(r"(\S+) \((\d+)\)", some)
+    if len(shown) != min(len(nodes), MOST_NODES) or {*shown} - {
+        (node, str(n)) for node, n in nodes.items()
+    }:
+        raise PageError(f"the page says {cell}, the command {nodes}")
+    if left > 0 and f"and {left} more node" not in cell:
+        raise PageError(f"the page says {cell} of {len(nodes)} nodes")
+
+
+async def _claims(page: Page, text: bytes) -> None:
+    """Who would end with preemption is what ``tutti plan --preemption Full`` says."""
+    claims = tutti("plan", text, "--preemption", "Full")["after"].get("claims", [])
+    found = await _shown(page, "what-if?preemption=Full", CLAIMS, len(claims))
+    expected = [
+        [
+            claim["gang"].replace(" (Pod)", "/Pod"),
+            {"guarantee": "a guarantee covers it", "priority": "its priority is higher"}[
+                claim["by"]
+            ],
+            _words(*map(_victim, claim["victims"])) or "pods that terminate already",
+        ]
+        for claim in claims
+    ]
+    _expect("claims", [cells[:3] for cells in found], expected)
+
+
+def _victim(victim: Any) -> str:
+    noun = "pod" if victim["whole"] else "extra pod"
+    number = len(victim["pods"])
+    return f"{number} {noun}{'s' * (number != 1)} of {victim['gang'].replace(' (Pod)', '/Pod')}"
+
+
+async def _explanation(page: Page, plan: Any, text: bytes) -> None:
+    """Why the first gang waits is what ``tutti explain`` prints."""
+    for row in [row for row in plan["gangs"] if row["answer"] == "waits"][:1]:
+        if row["kind"] != "PodGroup":
+            continue
+        done = CliRunner().invoke(cli.main, ["explain", "-f", "-", row["gang"]], input=text)
+        expected = [line.strip().removeprefix("- ") for line in done.stdout.splitlines()]
+        await page.evaluate(f"location.hash = '#/waiting?explain={quote(row['gang'], safe='')}'")
+        await page.until("document.querySelector('#explanation button')?.innerText", 60)
+        await page.until(
+            "document.querySelector('#explanation').innerText.includes('Explain again')", 60
+        )
+        found = await page.evaluate(
+            "[...document.querySelectorAll('#explanation .message')].map((e) => e.innerText)"
+        )
+        _expect("explanation", list(map(_words, found)), list(map(_words, expected)))
 
 
 async def _waiting(page: Page, gangs: Any, plan: Any) -> None:
@@ -134,17 +201,18 @@ async def _waiting(page: Page, gangs: Any, plan: Any) -> None:
         status_rows.setdefault(name, []).append(
             [row["state"], f"{row['bound']}/{row['needed']}", str(row["priority"])]
         )
-    for _, gang, state, _, _, bound, priority, _ in found:
+    # With queues, there is a column more.
+    for _, gang, state, *_, bound, priority, _ in found:
         name = "/".join(gang.split("/")[:2])
         if [state, bound, priority] not in status_rows.get(name, []):
             raise PageError(f"waiting: the page says {gang} {state} {bound} {priority}")
         row = planned.get((name, gang.endswith("/Pod")))
         if row is not None and row["answer"] == "waits":  # its reason comes after the list
-            await page.until(f"{CELLS % WAITING}.some(({WHY}) => {_matches(gang, row['reason'])})")
+            await page.until(f"{CELLS % WAITING}.some((cells) => {_matches(gang, row['reason'])})")
 
 
 def _matches(gang: str, reason: str) -> str:
-    return f"gang === {json.dumps(gang)} && why.includes({json.dumps(reason)})"
+    return f"cells[1] === {json.dumps(gang)} && cells.join(' ').includes({json.dumps(reason)})"
 
 
 async def _queues(page: Page, answer: Any) -> None:

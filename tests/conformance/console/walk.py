@@ -31,6 +31,8 @@ def views(gang: str, node: str, queue_change: str) -> dict[str, str]:
         "map-use": "map?colour=use&by=topology.kubernetes.io%2Fzone",
         "map-queues": "map?colour=queue&by=queue",
         "map-table": "map?as=table",
+        "map-found": f"map?find={there}",
+        "gangs": "gangs?state=started&sort=-Gangs%3ANodes",
         "node": f"map?node={there}",
         "waiting": "waiting",
         "explained": f"waiting?explain={waits}",
@@ -39,6 +41,7 @@ def views(gang: str, node: str, queue_change: str) -> dict[str, str]:
         "gang": f"gang/{waits}?explain=1",
         "planner": "planner",
         "what-if": "what-if",
+        "what-if-preemption": "what-if?preemption=Off",
         "before-after": f"what-if?add=2%3A{there}&queue={quote(queue_change)}",
     }
 
@@ -88,6 +91,18 @@ async def clicks(page: Page) -> None:
         ("as", "table"),
     ):
         await choose(page, key, value)
+    await press_button(page, "th", "Free")
+    await page.until(f"{there}('th[aria-sort=descending] button').innerText === 'Free'")
+    frees = (
+        "[...document.querySelectorAll('td[data-title=Free]')].map((e) => parseFloat(e.innerText))"
+    )
+    await page.until(f"(({frees}).every((n, i, all) => !i || all[i - 1] >= n))")
+    await press_button(page, "th", "Free")
+    await page.until(f"(({frees}).every((n, i, all) => !i || all[i - 1] <= n))")
+    await page.click("#find")
+    await page.write("no node has these letters")
+    await press_button(page, "main", "Show all")
+    await page.until(f"{there}('td a') !== null")
     await page.click("td a")  # the first node of the table
     await page.until("location.hash.startsWith('#/map?node=')")
     await page.until(f"{there}('#node h2') !== null")
@@ -104,6 +119,24 @@ async def clicks(page: Page) -> None:
     await page.until(f"document.querySelectorAll('cluster-map').length === 2 && {READY}", 60)
     await press_button(page, "main", "Take back")
     await page.until("document.body.innerText.includes('Choose a change')")
+    await _lists(page)
+
+
+async def _lists(page: Page) -> None:
+    """The same for the views of gangs, queues and plans, and the help."""
+    there = "document.querySelector"
+    await page.click("button.help")
+    await page.until(f"{there}('#help').open")
+    await press_button(page, "#help", "Close")
+    await page.until(f"!{there}('#help').open")
+    await page.click("nav a[href='#/waiting']")
+    await page.until(f"{READY} && {there}('td button') !== null")
+    await page.click("a.fact[href*=started]")
+    await page.until(f"location.hash === '#/gangs?state=started' && {READY}")
+    states = "[...document.querySelectorAll('td[data-title=State]')].map((e) => e.innerText)"
+    await page.until(f"(({states}).length > 0 && ({states}).every((word) => word === 'started'))")
+    await press_button(page, "main", "Show all states")
+    await page.until(f"({states}).some((word) => word !== 'started')")
     await page.click("nav a[href='#/waiting']")
     await page.until(f"{READY} && {there}('td button') !== null")
     await page.click("td button")
@@ -113,10 +146,12 @@ async def clicks(page: Page) -> None:
     await press_button(page, "#explanation", "Close")
     await page.click("input[type=search]")
     await page.write("no gang has these letters")
-    await page.until("document.body.innerText.includes('No gang waits whose name')")
+    await page.until("document.body.innerText.includes('No gang that waits has the letters')")
     await show(page, "waiting")
     await page.click("td a")
     await page.until(f"location.hash.startsWith('#/gang/') && {READY}")
+    await page.click("h1 .copy")
+    await page.until(f"{there}('h1 .copy').innerText === 'Copied'")
     await press_button(page, "main", "Explain why it waits")
     await page.until(f"{READY} && {there}('#explanation').innerText.includes('proved')", 60)
     await press_link(page, "main", "What if its priority were 1000?")
@@ -146,20 +181,33 @@ async def forms(page: Page, node: str, gang: str, queue_change: str, manifest: s
         ({"like": node}, "more like"),
         ({"node": node}, "without node"),
         ({"gang": gang, "priority": "7"}, "with priority 7"),
-        ({"queue": queue_change}, "queue "),
+        (_quota(queue_change), "queue "),
+        ({"preemption": "R"}, "with preemption Reclaim"),
+        ({"objective": "g"}, "with objective gangs"),
         ({"manifest": manifest}, "of manifest"),
     )
     for fields, sentence in wanted:
         await show(page, "what-if")
         await page.evaluate("document.querySelector('.what-if details').open = true")
         for name, value in fields.items():
-            await page.click(f"[name={name}]")
-            await page.write(value)
+            if await page.evaluate(f"document.querySelector('[name={name}]').tagName === 'SELECT'"):
+                await page.evaluate(f"document.querySelector('[name={name}]').focus()")
+                await page.press(value)  # the letter that the choice begins with
+            else:
+                await page.click(f"[name={name}]")
+                await page.write(value)
         await page.click(f"form:has([name={next(iter(fields))}]) button.main")
         await page.until(f"{READY} && document.querySelectorAll('cluster-map').length === 2", 60)
         text = await page.text("main")
         if sentence not in text or "Before" not in text or "After" not in text:
             raise PageError(f"after the form with {fields}, the page says: {text}")
+
+
+def _quota(queue_change: str) -> dict[str, str]:
+    """The fields of the form for QUEUE.limit.RESOURCE=QUANTITY."""
+    where, _, quantity = queue_change.partition("=")
+    queue, _, resource = where.partition(".limit.")
+    return {"queue": queue, "resource": resource, "quantity": quantity}
 
 
 async def choose(page: Page, key: str, value: str) -> None:
@@ -209,6 +257,17 @@ async def keys(page: Page) -> None:
     await page.press("Escape")
     await page.until("!document.querySelector('#node')")
     await page.until("document.activeElement.matches('.marks')")
+    await page.press("?")
+    await page.until("document.querySelector('#help').open")
+    await page.press("Escape")
+    await page.until("!document.querySelector('#help').open")
+    await page.press("3")
+    await page.until(f"location.hash === '#/gangs' && {READY}")
+    await page.press("/")
+    await page.until("document.activeElement.id === 'find'")
+    await page.press("1")  # in a field, a key is a letter
+    await page.until("location.hash.startsWith('#/gangs?find=1')")
+    await page.evaluate("document.activeElement.blur()")
     await tab_to(page, "e.matches('nav a[href=\"#/waiting\"]')")
     await page.press("Enter")
     await page.until(f"location.hash === '#/waiting' && {READY}")

@@ -1,11 +1,15 @@
 """The map's rows: who has how much of what is counted on a node, and what changed since."""
 
+from dataclasses import replace
 from typing import Any, cast
 
+from tutti.cli.output.offline import planner_of
 from tutti.console.cluster_map import KIND, MapHistory, group_labels, node_record, rows
-from tutti.model.cluster import Phase, SlotReservation
-from tutti.model.decisions import Assignment, Placement, Plan
+from tutti.dump import PlannerConfig
+from tutti.model.cluster import Phase, ReservedVictim, SlotReservation, Snapshot
+from tutti.model.decisions import Assignment, Placement, Plan, Policy
 from tutti.model.keys import NodeName
+from tutti.model.queues import Preemption
 
 from ...harness.builders import gang, node, reservation, single, snapshot_of
 
@@ -61,6 +65,47 @@ def test_with_a_plan_what_it_would_start_is_there_too() -> None:
     plan = Plan((Placement(made.key, made.uid, 1, (where,)),))
     (row,) = rows(picture, plan).values()
     assert row[7] == [("ml/a", "planned", 1000, 1)]
+
+
+def claimed() -> Snapshot:
+    """A claim of which one victim still has its node, and a member that terminates."""
+    old = gang("old").of(2, cpu=2).bound_on("n1", "n1").last(1, terminating=True)
+    new = gang("new").of(3, cpu=1)
+    victim = ReservedVictim(
+        old.made.key, old.made.uid, tuple(member.uid for member in old.made.members), is_whole=True
+    )
+    places = [(f"new-{n}", "n1") for n in range(3)]
+    claim = replace(reservation(new, *places), victims=(victim,))
+    return snapshot_of(node("n1", cpu=9), old, new, claim)
+
+
+def test_room_that_a_claim_waits_for_is_told_apart_until_its_victims_have_gone() -> None:
+    (row,) = rows(claimed()).values()
+    assert row[6:] == (0, [("ml/new", "claimed", 3000, 3), ("ml/old", "ending", 4000, 2)])
+    record = node_record(claimed(), "n1")
+    assert record is not None
+    assert [(one["gang"], one["status"]) for one in record["gangs"]] == [
+        ("ml/new", "claimed"),
+        ("ml/old", "ending"),
+    ]
+    left = replace(claimed(), gangs=claimed().gangs[:1])  # without ml/old
+    (row,) = rows(left).values()
+    assert row[7] == [("ml/new", "reserved", 3000, 3)]
+
+
+def test_the_claims_of_a_plan_are_on_its_map() -> None:
+    picture = snapshot_of(
+        node("n1", cpu=4),
+        gang("low").of(4, cpu=1).bound_on(*["n1"] * 4),
+        gang("high").of(2, cpu=2).priority(9),
+    )
+    plan = planner_of(PlannerConfig("tutti", "ilp", Policy(preemption=Preemption.FULL), {})).plan(
+        picture
+    )
+    (row,) = rows(picture, plan).values()
+    assert row[7] == [("ml/high", "claimed", 4000, 2), ("ml/low", "ending", 4000, 4)]
+    (row,) = rows(picture).values()
+    assert row[7] == [("ml/low", "bound", 4000, 4)]
 
 
 def test_what_is_wrong_with_a_node_and_its_kind_are_said() -> None:
@@ -123,6 +168,8 @@ def test_a_history_has_the_rows_that_a_new_reading_of_the_snapshot_has() -> None
         snapshot_of(*gpus, held),
         snapshot_of(*gpus, held, reservation(held, ("held-0", "n1"), ("held-1", "n2"))),
         snapshot_of(*gpus, held.bound_on("n1", "n2")),
+        claimed(),
+        replace(claimed(), reservations=()),
         snapshot_of(*gpus[:2], held.bound_on("n1", "n2"), node("n9", cpu=1)),
         snapshot_of(*gpus, gang("amd").of(9, **device).bound_on("n0"), held),
         snapshot_of(*gpus),

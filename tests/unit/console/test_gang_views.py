@@ -1,5 +1,6 @@
 """Who waits, in which place and since when; everything about one gang."""
 
+from dataclasses import replace
 from typing import Any
 
 from tutti import dump
@@ -8,9 +9,12 @@ from tutti.console import gang_views
 from tutti.console.observation import Observation
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Policy
+from tutti.model.keys import Uid
+from tutti.model.queues import Queue
 
-from ...harness.builders import gang, node, reservation, single, snapshot_of
+from ...harness.builders import gang, node, reservation, single, snapshot_of, space
 from ..cli.test_status import GROUPS, cluster
+from .test_cluster_map import claimed
 
 
 def observed() -> Observation:
@@ -21,8 +25,8 @@ def told(observation: Observation) -> list[dict[str, Any]]:
     """The gangs that wait, in line."""
     setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
     _, status_rows = CommandAnswers(setup).gangs(observation)
-    records = gang_views.waiting(observation, status_rows).values()
-    return sorted((dict(row) for row in records), key=lambda row: row["place"] or len(records) + 1)
+    records = gang_views.needing_attention(gang_views.gangs(observation, status_rows)).values()
+    return sorted((dict(row) for row in records), key=lambda row: row["rank"] or len(records) + 1)
 
 
 def test_the_line_is_that_of_the_planner_and_degraded_gangs_stand_in_none() -> None:
@@ -57,6 +61,40 @@ def test_a_pod_and_a_pod_group_of_the_same_name_are_two_gangs() -> None:
         ("ml/a/Pod", 7, 1),
         ("ml/a", 0, 3),
     ]
+
+
+def test_each_queue_has_a_line_of_its_own_and_the_rank_is_among_all() -> None:
+    picture = snapshot_of(
+        Queue("a", Uid("a")),
+        Queue("b", Uid("b")),
+        space("ml"),
+        *(
+            gang(name).of(1, cpu=1).but(created=created, queue=queue)
+            for name, created, queue in (("x", 1.0, "a"), ("y", 2.0, "b"), ("z", 3.0, "a"))
+        ),
+        at=20.0,
+    )
+    rows = told(Observation(1, picture))
+    assert [(row["gang"], row["rank"], row["place"], row["queue"]) for row in rows] == [
+        ("ml/x", 1, 1, "a"),
+        ("ml/y", 2, 1, "b"),
+        ("ml/z", 3, 2, "a"),
+    ]
+
+
+def test_a_claim_says_whom_it_ends_and_how_far_that_has_come() -> None:
+    picture = claimed()
+    (claim,) = gang_views.claims(picture)
+    victim = {"gang": "ml/old", "whole": True, "pods": 2, "gone": 0, "terminating": 1}
+    assert claim == {"gang": "ml/new", "reservedAt": 0.0, "victims": [victim]}
+    new, old = (gang_views.gang_record(Observation(1, picture), found) for found in picture.gangs)
+    assert (new["claim"], new["endsFor"]) == (claim, [])
+    assert [member["reserved"] for member in new["members"]] == ["n1"] * 3
+    assert (old["claim"], old["endsFor"]) == (None, [{**victim, "gang": "ml/new"}])
+    assert [member["ends"] for member in old["members"]] == [True, True]
+    assert gang_views.claims(snapshot_of(gang("a").of(1, cpu=1))) == []
+    (left,) = gang_views.claims(replace(picture, gangs=picture.gangs[:1]))
+    assert left["victims"][0]["gone"] == 2
 
 
 def test_why_a_gang_waits_is_what_the_operator_wrote() -> None:

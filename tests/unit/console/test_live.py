@@ -159,7 +159,8 @@ async def test_a_cluster_that_nobody_can_reach_is_trouble() -> None:
         source.problems[f"/api/v1/{path}"] = AWAY
     for path in ("podgroups", "queues", "reservations", "topologies"):
         source.problems[f"/apis/tutti.dev/v1alpha1/{path}"] = AWAY
-    source.problems["/apis/scheduling.k8s.io/v1/priorityclasses"] = AWAY
+    for path in ("scheduling.k8s.io/v1/priorityclasses", "policy/v1/poddisruptionbudgets"):
+        source.problems[f"/apis/{path}"] = AWAY
     async with followed(source) as cluster:
         assert cluster.trouble is AWAY
 

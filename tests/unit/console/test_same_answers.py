@@ -69,6 +69,7 @@ async def test_the_page_says_what_the_commands_say(
         assert plan == tutti("plan", "-f", "-", text=text)
         assert (await client.get("/api/queues"))["answer"] == tutti("queue")
         await _gangs(client, snapshot, tutti("status", "-A"))
+        await _claims(client, text)
         await _explained(client, plan, text)
         if snapshot.nodes and number % 5 == 0:
             await _what_if(client, snapshot, text, tmp_path)
@@ -81,6 +82,8 @@ def _written(path: Path, text: str) -> Path:
 
 async def _gangs(client: Client, snapshot: Snapshot, status: Any) -> None:
     """The list of those that wait, and each gang's own page, have what the status has."""
+    room = await client.get("/api/room")
+    assert room == {key: status[key] for key in ("nodes", "resources")}
     answer = await client.get("/api/waiting")
     waiting = answer["rows"]
     assert answer["states"] == status["states"]
@@ -92,6 +95,7 @@ async def _gangs(client: Client, snapshot: Snapshot, status: Any) -> None:
         return sorted([row[key] for key in keys] for row in rows)
 
     assert compared(waiting) == compared(told)
+    assert compared((await client.get("/api/gangs"))["rows"]) == compared(status["gangs"])
     status_rows = {(row["namespace"], row["name"]): row for row in status["gangs"]}
     for gang in snapshot.gangs:
         record = await client.get("/api/gang", name=gang_name(gang.key))
@@ -101,6 +105,13 @@ async def _gangs(client: Client, snapshot: Snapshot, status: Any) -> None:
             continue
         for key in ("state", "bound", "needed", "priority"):
             assert record[key] == row[key]
+
+
+async def _claims(client: Client, text: bytes) -> None:
+    """With preemption, who would end is what ``tutti plan`` says; so is another objective."""
+    for option, value in (("preemption", "Full"), ("objective", "members")):
+        told = (await client.post("/api/what-if", {option: value}))["plan"]
+        assert told == tutti("plan", "-f", "-", f"--{option}", value, text=text)
 
 
 async def _explained(client: Client, plan: Any, text: bytes) -> None:
@@ -140,6 +151,7 @@ async def test_the_page_says_of_generated_queues_what_the_commands_say(seed: int
         assert told == tutti("queue", "-f", "-", text=text)
         assert len(told["queues"]) == len(picture.queues) + 1, "and the root"
         assert (await client.get("/api/plan"))["plan"] == tutti("plan", "-f", "-", text=text)
+        await _claims(client, text)
 
 
 async def _what_if(client: Client, snapshot: Any, text: bytes, folder: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from tutti import dump
 from tutti.console import security
 from tutti.console.redirect_file import address_of, redirect_file
+from tutti.console.responses import page_files
 from tutti.console.security import KEY_HEADER, Session, refusal, refusal_of_data
-from tutti.console.server import page_files
 
 from ...harness.builders import gang, node, snapshot_of
 from ...harness.console import Client, console_of
@@ -24,6 +24,9 @@ PATHS = [
     *(
         "/api/about",
         "/api/queues",
+        "/api/room",
+        "/api/gangs",
+        "/api/claims",
         "/api/events?gang=ml/a",
         "/api/map",
         "/api/node?name=n1",

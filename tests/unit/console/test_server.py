@@ -49,6 +49,8 @@ async def test_what_is_not_there_is_said(path: str, sentence: str) -> None:
         ({"addNodes": 7}, "cannot be read"),
         ({"priorities": [{"gang": "ml/none", "priority": 1}]}, "there is no such gang"),
         ({"priorities": [{}]}, "cannot be read"),
+        ({"preemption": "Sometimes"}, "cannot be read"),
+        ({"objective": ["gangs"]}, "cannot be read"),
         ({"manifest": "a: [b"}, "the manifest"),
         ({"manifest": "kind: Pod"}, "the manifest"),
     ],
@@ -95,6 +97,14 @@ class Slow:
     def gangs(self, observation: Observation) -> tuple[dict[str, Any], dict[GangKey, Any]]:
         """See ``Answers.gangs``."""
         raise NotImplementedError(observation)
+
+    def room(self, observation: Observation) -> dict[str, Any]:
+        """See ``Answers.room``."""
+        raise NotImplementedError(observation)
+
+    def settings(self) -> dict[str, Any]:
+        """See ``Answers.settings``."""
+        return {}
 
     def queues(self, observation: Observation) -> dict[str, Any]:
         """See ``Answers.queues``."""

@@ -58,6 +58,19 @@ class CommandAnswers:
         keys = [row.gang.key for row in view.rows]
         return status.states(view), dict(zip(keys, status.gangs(view), strict=True))
 
+    def room(self, observation: Observation) -> Record:
+        """See ``Answers.room``."""
+        return status.room(View(observation.snapshot, (), None))
+
+    def settings(self) -> Record:
+        """See ``Answers.settings``."""
+        policy = self._setup.policy
+        return {
+            "strategy": self._setup.strategy,
+            "objective": policy.objective.value,
+            "preemption": policy.preemption.value,
+        }
+
     def queues(self, observation: Observation) -> Record:
         """See ``Answers.queues``."""
         return queue.data(queue.view_of(observation.snapshot, None))
@@ -74,8 +87,13 @@ class CommandAnswers:
             changes.add_nodes, changes.remove_nodes, changes.priorities, changes.queues
         )
         try:
+            setup = offline.changed(
+                self._setup, None, changes.objective or None, changes.preemption or None
+            )
             snapshot = self._with(before.snapshot, changes.manifest)
-            after = self._planned(change(snapshot, wanted_changes))
+            after = offline.checked(
+                change(snapshot, wanted_changes), setup, offline.load_planner(setup)
+            )
         except (dump.BadFile, edits.WrongChange) as problem:
             raise WrongQuestion(str(problem)) from problem
         plans = [(planned.snapshot, planned.plan) for planned in (before, after)]

@@ -2,8 +2,9 @@
 
 import { html, nothing, render } from './vendor/lit-html.js';
 import { follow, get, open } from './server.js';
-import { problem, visible } from './text.js';
+import { moment, visible } from './text.js';
 import * as gangs from './gang_views.js';
+import { help, listen, openHelp } from './keys.js';
 import { map } from './map_view.js';
 import * as plans from './plan_views.js';
 import { queues, wouldBeEnded } from './queue_views.js';
@@ -11,6 +12,7 @@ import { queues, wouldBeEnded } from './queue_views.js';
 const VIEWS = {
   map: ['Map', map],
   waiting: ['Waiting', gangs.waiting],
+  gangs: ['Gangs', gangs.list],
   queues: ['Queues', queues],
   'would-be-ended': ['Would be ended', wouldBeEnded],
   gang: ['', gangs.gang],
@@ -19,6 +21,9 @@ const VIEWS = {
 };
 
 const FILL_AFTER = 100; // milliseconds after the picture of a view, when its long tables are filled
+
+// The views of the navigation, in order.
+export const titledViews = () => Object.entries(VIEWS).filter(([, [title]]) => title);
 
 export const state = {
   view: 'map',
@@ -124,20 +129,20 @@ function page() {
       <span class="brand">Tutti</span>
       <nav aria-label="Views">
         <ul>
-          ${Object.entries(VIEWS)
-            .filter(([, [title]]) => title)
-            .map(
+          ${titledViews().map(
               ([view, [title]]) =>
                 html`<li>
                   <a href=${`#/${view}`} aria-current=${view === state.view ? 'page' : nothing}
                     >${title}</a
                   >
                 </li>`,
-            )}
+          )}
         </ul>
       </nav>
       <span class="source">${source()}</span>
+      <button class="help" aria-label="Help and keys" title="Help and keys (?)" @click=${openHelp}>?</button>
     </header>
+    ${help()}
     ${banner()}
     <main id="content" tabindex="-1">
       ${state.about ? VIEWS[state.view][1](state) : state.lost ? nothing : 'Loading …'}
@@ -147,8 +152,13 @@ function page() {
 
 function source() {
   if (!state.about) return nothing;
-  const title = visible(state.about.title);
-  return state.about.live ? `${state.lost ? 'last seen' : 'live'}: ${title}` : `file: ${title}`;
+  const { title, live, takenAt } = state.about;
+  if (!live) {
+    const names = title.split(', ').map((path) => path.split('/').pop());
+    return html`<span title=${visible(title)}>file: ${visible(names.join(', '))}</span>, of ${moment(takenAt)}`;
+  }
+  const words = state.lost ? 'last seen' : 'live';
+  return html`<span class=${`dot ${state.lost ? 'away' : 'near'}`}></span>${words}: ${visible(title)}`;
 }
 
 function banner() {
@@ -205,6 +215,7 @@ async function begin() {
   }
   addEventListener('hashchange', read);
   addEventListener('popstate', read);
+  listen();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
   read();
   if (state.lost?.status === 401) return;
@@ -228,5 +239,4 @@ async function begin() {
   });
 }
 
-export { problem };
 begin();

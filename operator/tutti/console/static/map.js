@@ -1,7 +1,7 @@
 // The map of the cluster: a tile for each node, in groups, drawn on one canvas.
 // A row is [name, kind, labels, flag, unit, capacity, others, [[gang, status, amount, members]…]].
 
-import { amount, colour, colourOfQueue, count, isDark, visible } from './text.js';
+import { amount, colour, colourOfQueue, compareNames, count, isDark, visible } from './text.js';
 
 const HEAD = 26;
 const GAP = 2;
@@ -11,12 +11,24 @@ const TALLEST = 58; // pixels of a tile, where few nodes are shown
 const FEW = 480; // pixels that few nodes may take together
 const LARGEST = 12_000; // pixels of a canvas in one direction that every browser can draw
 const MOST_TILES = 1500; // drawn in one frame, where nobody looks
-const WORDS = { bound: 'bound', reserved: 'reserved', planned: 'would start here' };
+export const STATUS_WORDS = {
+  bound: 'bound',
+  reserved: 'reserved',
+  planned: 'would start here',
+  ending: 'ends so that another gang starts',
+  claimed: 'starts here once others have ended',
+};
 const FLAGS = { notready: 'not ready', cordoned: 'cordoned' };
 
 export const rowName = (row) => row[0];
-export const freeOf = ([, , , , , capacity, others, holds]) =>
-  Math.max(0, capacity - others - holds.reduce((sum, hold) => sum + hold[2], 0));
+const isShared = ([, status]) => status === 'ending' || status === 'claimed';
+
+// A gang that starts once others have ended takes their room.
+export function freeOf([, , , , , capacity, others, holds]) {
+  const sums = { ending: 0, claimed: 0, own: 0 };
+  for (const hold of holds) sums[isShared(hold) ? hold[1] : 'own'] += hold[2];
+  return Math.max(0, capacity - others - sums.own - Math.max(sums.ending, sums.claimed));
+}
 
 // A node in words, for tooltips and screen readers.
 export function sentences(row) {
@@ -24,7 +36,7 @@ export function sentences(row) {
   const head = [visible(node), kind && visible(kind), FLAGS[flag]].filter(Boolean).join(', ');
   const lines = holds.map(
     ([gang, status, n, members]) =>
-      `${visible(gang)}: ${count(members, 'member')}, ${amount(unit, n)}, ${WORDS[status]}`,
+      `${visible(gang)}: ${count(members, 'member')}, ${amount(unit, n)}, ${STATUS_WORDS[status]}`,
   );
   if (others) lines.push(`other pods: ${amount(unit, others)}`);
   return [head, ...lines, `free: ${amount(unit, freeOf(row))} of ${amount(unit, capacity)}`];
@@ -47,8 +59,6 @@ export function groupOf(row, by, labels, queues) {
   return at < 0 ? row[1] || row[4] : row[2][at] || 'none';
 }
 
-const collator = new Intl.Collator('en', { numeric: true });
-
 // Rows in groups, and how to put a newer row in the place of the one before.
 export function grouped(rows, by, labels, queues) {
   const groups = new Map();
@@ -59,10 +69,10 @@ export function grouped(rows, by, labels, queues) {
     else groups.set(value, [row]);
   }
   const sorted = [...groups]
-    .sort(([a], [b]) => collator.compare(a, b))
+    .sort(([a], [b]) => compareNames(a, b))
     .map(([title, found]) => ({
       title,
-      rows: found.sort((a, b) => collator.compare(a[0], b[0])),
+      rows: found.sort((a, b) => compareNames(a[0], b[0])),
     }));
   let places;
   const place = (row) => {
@@ -281,6 +291,11 @@ class ClusterMap extends HTMLElement {
     const part = (size, fill, status) => {
       const wide = Math.min(Math.max(size * scale, 1), x + w - at);
       if (wide <= 0) return;
+      if (status === 'ending' || status === 'claimed') {
+        this.#shared(pen, [at, y + label, wide, body], fill, status);
+        at += wide;
+        return;
+      }
       pen.fillStyle = fill;
       if (status === 'bound' || status === 'others') pen.fillRect(at, y + label, wide, body);
       else {
@@ -293,10 +308,16 @@ class ClusterMap extends HTMLElement {
       at += wide;
     };
     if (others > 0) part(others, tones.others, 'others');
-    for (const [gang, status, size] of holds) {
+    const held = ([gang, status, size]) => {
       const isFaint = this.#scene.gang && this.#scene.gang !== gang;
       const own = this.#fill(gang, status, tones);
       part(size, isFaint ? tones.faint : own, status);
+    };
+    for (const hold of holds) if (!isShared(hold)) held(hold);
+    const begin = at; // those that end, and below them those that take their room
+    for (const which of ['ending', 'claimed']) {
+      at = begin;
+      for (const hold of holds) if (hold[1] === which) held(hold);
     }
     if (flag) {
       pen.strokeStyle = tones.bad;
@@ -314,9 +335,35 @@ class ClusterMap extends HTMLElement {
     }
   }
 
+  // A gang that ends has the upper half, with lines across; the gang that starts has the lower.
+  #shared(pen, [x, y, w, h], fill, status) {
+    const half = Math.floor(h / 2);
+    const [top, high] = status === 'ending' ? [y, half] : [y + half, h - half];
+    pen.save();
+    pen.beginPath();
+    pen.rect(x, top, w, high);
+    pen.clip();
+    pen.fillStyle = fill;
+    if (status === 'claimed') pen.globalAlpha = 0.45;
+    pen.fillRect(x, top, w, high);
+    pen.globalAlpha = 1;
+    if (status === 'claimed') pen.fillRect(x, top + high - 3, w, 3);
+    else {
+      pen.strokeStyle = this.#tones.page;
+      pen.lineWidth = 2;
+      pen.beginPath();
+      for (let at = -high; at < w; at += 8) {
+        pen.moveTo(x + at, top + high);
+        pen.lineTo(x + at + high, top);
+      }
+      pen.stroke();
+    }
+    pen.restore();
+  }
+
   #fill(gang, status, tones) {
     const { colour: by, queues } = this.#scene;
-    if (by === 'use') return tones[status];
+    if (by === 'use') return tones[{ ending: 'bad', claimed: 'planned' }[status] ?? status];
     if (by !== 'queue') return colour(gang, tones.dark);
     const queue = queues.get(gang);
     return queue ? colourOfQueue(queue, tones.dark) : tones.others;

@@ -2,15 +2,19 @@
 
 import { html, nothing } from './vendor/lit-html.js';
 import { go, need, state } from './app.js';
-import { freeOf, grouped, groupOf, mapOf, rowName } from './map.js';
+import { freeOf, grouped, groupOf, mapOf, rowName, STATUS_WORDS } from './map.js';
 import { Newest } from './newest.js';
-import { loading, table } from './tables.js';
+import { find, finder, loading, noneFound, table } from './tables.js';
 import {
-  amount, colour, colourOfQueue, count, gangLink, isDark, name, nameOf, nodeLink, visible,
+  amount, colour, colourOfQueue, copy, count, gangLink, isDark, name, nameOf, nodeLink,
+  number, numberOf, rounded, sorterByName, visible,
 } from './text.js';
 
 const MOST_IN_LEGEND = 12;
 const REST_OF_QUEUES = 10_000; // milliseconds: gangs change their queues seldom
+const MANY_NODES = 2000; // whose room is summed up at most once in REST_OF_ROOM
+const REST_OF_ROOM = 5000; // milliseconds
+const BASIC = ['cpu', 'memory']; // resources that every cluster shows; devices come before them
 
 // Groups stay the same arrays while no node comes, goes or moves to another group: then the map
 // draws the tiles alone whose rows are new.
@@ -31,7 +35,7 @@ export const nodes = new Newest('/api/map', rowName, (answer, rows) => {
 
 // The queue of each gang: the same Map until a gang has another.
 let queues = new Map();
-function queuesOfGangs() {
+export function queuesOfGangs() {
   const answer = need('/api/queues', {}, Math.floor(Date.now() / REST_OF_QUEUES)).value?.answer;
   const rows = answer?.queues.length ? answer.gangs : [];
   const isKnown = rows.every((row) => queues.get(nameOf(row)) === row.queue);
@@ -67,14 +71,67 @@ export function map() {
   const { labels } = answer;
   const query = state.query;
   const chosen = query.get('node');
+  const rows = foundNodes(all);
   return html`
     <h1>Cluster map</h1>
-    ${tools(labels, query)} ${legend(all, query)}
+    ${room(all.length)} ${tools(labels, query)}
+    ${rows === all ? nothing : html`<p role="status">${number(rows.length)} of ${count(all.length, 'node')}</p>`}
+    ${legend(rows, query)}
     <div>
-      ${query.get('as') === 'table' ? nodeTable(all) : drawing('map', all, labels, query, openNode)}
+      ${all.length && !rows.length
+        ? noneFound('node and no gang on a node')
+        : query.get('as') === 'table'
+          ? nodeTable(rows)
+          : drawing('map', rows, labels, query, openNode)}
       ${chosen ? nodePanel(chosen) : nothing}
     </div>
   `;
+}
+
+// The nodes whose name, or a gang on them, has the letters of Find: the same array while neither
+// nodes nor letters change.
+const search = { of: null, letters: null, rows: [] };
+function foundNodes(all) {
+  const has = finder();
+  if (!has) return all;
+  const letters = state.query.get('find');
+  if (search.of !== all || search.letters !== letters) {
+    const rows = all.filter((row) => has(rowName(row), ...row[7].map(([gang]) => gang)));
+    Object.assign(search, { of: all, letters, rows });
+  }
+  return search.rows;
+}
+
+// The room of the whole cluster, as `tutti status` prints it.
+function room(nodeCount) {
+  const bucket = Math.floor(Date.now() / REST_OF_ROOM);
+  const isLarge = nodeCount > MANY_NODES;
+  const { value } = isLarge ? need('/api/room', {}, bucket) : need('/api/room');
+  if (!value) return html`<ul class="room" aria-label="Room"></ul>`;
+  const all = Object.keys(value.resources).filter((key) => numberOf(value.resources[key].allocatable));
+  const devices = all.filter((key) => key.includes('/'));
+  const shown = [...devices, ...BASIC.filter((key) => all.includes(key))];
+  return html`<ul class="room" aria-label="Room">
+    <li><b>${number(value.nodes)}</b> ${value.nodes === 1 ? 'node' : 'nodes'}</li>
+    ${shown.map((key) => meter(key, value.resources[key]))}
+  </ul>`;
+}
+
+function meter(key, { allocatable, allocated, reserved, free, stranded }) {
+  const part = (amountOf) => ({ width: (100 * numberOf(amountOf)) / numberOf(allocatable) });
+  const parts = [['bound', part(allocated)], ['reserved', part(reserved)]];
+  const words = [
+    `${rounded(allocatable)} in all`, `${rounded(allocated)} allocated`, `${rounded(reserved)} reserved`,
+    `${rounded(free)} free`, `${rounded(stranded)} of it stranded: no pod can use it`,
+  ].join(', ');
+  return html`<li title=${words}>
+    <span class="resource">${name(key)}</span>
+    <span class="track" aria-hidden="true">
+      ${parts.map(([kind, { width }]) => html`<span class=${kind} .style=${`width: ${Math.min(100, width).toFixed(1)}%`}></span>`)}
+    </span>
+    <span><b>${rounded(free)}</b> of ${rounded(allocatable)} free</span>
+    ${numberOf(stranded) ? html`<span class="quiet">${rounded(stranded)} stranded</span>` : nothing}
+  </li>`;
 }
 
 // The map of some rows; ``which`` tells maps apart that are shown beside each other.
@@ -115,7 +172,7 @@ function tools(labels, query) {
       ...labels.map((label) => [label, visible(label)]),
     ])}
     ${select('Colour by', 'colour', [['gang', 'gang'], ['queue', 'queue'], ['use', 'use']])}
-    ${select('Show as', 'as', [['map', 'map'], ['table', 'table']])}
+    ${select('Show as', 'as', [['map', 'map'], ['table', 'table']])} ${find('Find', 'node or gang')}
   </div>`;
 }
 
@@ -125,6 +182,14 @@ const CHIPS = [
   ['bound', 'bound'],
   ['reserved', 'reserved'],
 ];
+
+const shares = new WeakMap(); // by rows: whether gangs on them end so that others start
+function hasEnds(all) {
+  if (!shares.has(all)) {
+    shares.set(all, all.some((row) => row[7].some(([, status]) => status === 'ending' || status === 'claimed')));
+  }
+  return shares.get(all);
+}
 
 const largestOf = new WeakMap(); // by rows: the gangs on them, the largest first
 function largestGangs(all) {
@@ -148,6 +213,9 @@ export function legend(all, query, more = []) {
     )}
     ${all.some((row) => row[3])
       ? html`<li><span class="chip flagged"></span>cordoned or not ready</li>`
+      : nothing}
+    ${hasEnds(all)
+      ? html`<li><span class="chip ends"></span>the upper half ends, then the lower half starts</li>`
       : nothing}
     ${by === 'gang' ? gangLegend(all, query) : by === 'queue' ? queueLegend(all) : nothing}
   </ul>`;
@@ -193,20 +261,30 @@ function queueLegend(all) {
 }
 
 function nodeTable(all) {
-  const rows = [...all].sort((a, b) => (a[0] < b[0] ? -1 : 1));
+  const stateOf = (row) => (row[3] === 'notready' ? 'not ready' : row[3] || 'ready');
   return table(
     'Nodes',
-    [['Node'], ['Kind'], ['State'], ['Free', 'number'], ['Of', 'number'], ['Gangs']],
-    rows,
+    [
+      ['Node', 'head', (row) => row[0]], ['Kind', '', (row) => row[1]], ['State', '', stateOf],
+      ['Free', 'number', freeOf], ['Of', 'number', (row) => row[5]], ['Gangs', '', (row) => row[7].length],
+    ],
+    byName(all),
     (row) => [
       nodeLink(row[0]),
       name(row[1] || '–'),
-      row[3] === 'notready' ? 'not ready' : row[3] || 'ready',
+      stateOf(row),
       amount(row[4], freeOf(row)),
       amount(row[4], row[5]),
       row[7].map(([gang, status, , n]) => html`${gangLink(gang)} (${n} ${status}) `),
     ],
   );
+}
+
+const sortNodes = sorterByName(rowName);
+const named = new WeakMap(); // rows by their names, by the rows as they were answered
+function byName(all) {
+  if (!named.has(all)) named.set(all, sortNodes(all));
+  return named.get(all);
 }
 
 // One element, before and after the answer is here, so that it keeps the focus.
@@ -228,7 +306,7 @@ const closeNode = () => go({ node: '' }, { focus: '.marks' });
 
 function nodeFacts(node) {
   return html`
-    <h2>${name(node.name)}</h2>
+    <h2>${name(node.name)} ${copy(node.name)}</h2>
     <p>
       ${node.ready ? 'Ready' : 'Not ready'}${node.cordoned ? ', cordoned' : ''}.
       <a href=${`#/what-if?remove=${encodeURIComponent(node.name)}`}>What if it were drained?</a>
@@ -246,8 +324,8 @@ function nodeFacts(node) {
           ${node.resources.map(
             (one) => html`<tr>
               <td>${name(one.name)}</td>
-              <td class="number">${one.free}</td>
-              <td class="number">${one.allocatable}</td>
+              <td class="number">${rounded(one.free)}</td>
+              <td class="number">${rounded(one.allocatable)}</td>
             </tr>`,
           )}
         </tbody>
@@ -258,7 +336,7 @@ function nodeFacts(node) {
       ? html`<ul>
           ${node.gangs.map(
             (one) =>
-              html`<li>${gangLink(one.gang)}: ${count(one.members, 'member')} ${one.status}</li>`,
+              html`<li>${gangLink(one.gang)}: ${count(one.members, 'member')}, ${STATUS_WORDS[one.status]}</li>`,
           )}
         </ul>`
       : html`<p>None.</p>`}

@@ -6,11 +6,16 @@ import { post } from './server.js';
 import { rowName } from './map.js';
 import { gangsInLine } from './gang_views.js';
 import { operator } from './operator_view.js';
-import { count, duration, gangLink, moment, name, nameOf, problem, share, visible } from './text.js';
+import { claimTable } from './queue_views.js';
+import {
+  commands, compareNames, count, duration, gangLink, moment, name, nameOf, number, problem, quoted,
+  share, visible,
+} from './text.js';
 import { drawing, legend, nodes } from './map_view.js';
-import { table } from './tables.js';
+import { find, finder, noneFound, table } from './tables.js';
 
 const MOST_NAMES = 200; // that a field suggests
+const MOST_NODES = 12; // of a gang that are listed at once
 const WOULD_START = [['planned', 'would start']];
 
 const linkOf = (row) => gangLink(nameOf(row));
@@ -80,28 +85,20 @@ function planOfNow(entry) {
     ${plan.levels.length
       ? table(
           'Priorities',
-          [['Priority', 'number'], ['Admitted', 'number'], ['At most', 'number'], ['Gap', 'number']],
+          [['Priority', 'number'], ['Value admitted', 'number'], ['At most', 'number'], ['Gap', 'number']],
           plan.levels,
-          (level) => [level.priority, level.admitted, level.bound ?? 'unknown', share(level.gap)],
+          (level) => [
+            level.priority, number(level.admitted),
+            level.bound === null ? 'unknown' : number(level.bound), share(level.gap),
+          ],
         )
       : html`<p class="quiet">No gang that waits could start at all.</p>`}
     <h3>What the plan would start, on the map</h3>
     ${legend(maps[0].rows, state.query, WOULD_START)}
     ${drawing('plan', maps[0].rows, maps[0].labels, state.query)}
+    ${plan.claims?.length ? html`<h3>Ends so that others start</h3>${claimTable(plan.claims)}` : nothing}
     <h3>Gangs</h3>
-    ${table(
-      'Gangs of the plan',
-      [['Gang'], ['Priority', 'number'], ['Answer'], ['Why or where']],
-      plan.gangs,
-      (row) => [
-        linkOf(row),
-        row.priority,
-        html`<span class=${`badge ${row.answer}`}>${row.answer}</span>`,
-        row.sentence
-          ? visible(row.sentence)
-          : html`${Object.entries(row.nodes).map(([node, n]) => html`${name(node)} (${n}) `)}`,
-      ],
-    )}
+    ${gangsOfPlan(plan.gangs)}
     <h3>Last plans of the console</h3>
     ${table(
       'Last plans of the console',
@@ -119,8 +116,44 @@ function planOfNow(entry) {
   `;
 }
 
+function gangsOfPlan(all) {
+  const has = finder();
+  const found = all.filter((row) => !has || has(row.gang, row.answer, row.reason, row.sentence));
+  return html`
+    <div class="tools">${find('Find', 'gang, answer or reason')}</div>
+    ${has && !found.length
+      ? noneFound('gang')
+      : table(
+          'Gangs of the plan',
+          [
+            ['Gang', 'head', nameOf], ['Priority', 'number', (row) => row.priority],
+            ['Answer', '', (row) => row.answer], ['Why or where'],
+          ],
+          found,
+          (row) => [
+            linkOf(row),
+            row.priority,
+            html`<span class=${`badge ${row.answer}`}>${row.answer}</span>`,
+            row.sentence ? visible(row.sentence) : placesOf(row.nodes),
+          ],
+        )}
+  `;
+}
+
+function placesOf(nodes) {
+  const all = Object.entries(nodes).sort(([a], [b]) => compareNames(a, b));
+  const places = (some) => some.map(([node, n]) => html`${name(node)} (${n}) `);
+  if (all.length <= MOST_NODES) return places(all);
+  return html`${places(all.slice(0, MOST_NODES))}
+    <details>
+      <summary>and ${count(all.length - MOST_NODES, 'more node')}</summary>
+      ${places(all.slice(MOST_NODES))}
+    </details>`;
+}
+
 // What-if: the address holds the changes, so that a link asks the same question again.
-const CHANGES = ['add', 'remove', 'priority', 'queue', 'manifest'];
+const CHANGES = ['add', 'remove', 'priority', 'queue', 'preemption', 'objective', 'manifest'];
+const SINGLE = ['preemption', 'objective']; // settings: the last value counts
 const given = (key) => state.query.getAll(key).filter(Boolean);
 const rest = (words) => {
   const at = words.lastIndexOf(':');
@@ -136,6 +169,8 @@ function question() {
     removeNodes: given('remove'),
     priorities: given('priority').map(rest).map(([gang, priority]) => ({ gang, priority: Number(priority) })),
     queues: given('queue'),
+    preemption: given('preemption').at(-1) ?? '',
+    objective: given('objective').at(-1) ?? '',
     manifest: given('manifest').join('\n---\n'),
   };
 }
@@ -156,9 +191,10 @@ function ask({ again = false } = {}) {
 
 function change(key, value, { without = false } = {}) {
   const query = new URLSearchParams(state.query);
-  const values = query.getAll(key).filter((one) => one && one !== value);
+  const isKept = (old) => old && old !== value && !SINGLE.includes(key);
+  const values = query.getAll(key).filter(isKept);
   query.delete(key);
-  for (const one of without ? values : [...values, value]) query.append(key, one);
+  for (const kept of without ? values : [...values, value]) query.append(key, kept);
   location.hash = `#/what-if?${query}`;
 }
 
@@ -172,9 +208,11 @@ export function whatIf() {
         ? html`<details class="more"><summary>Suppose more</summary><div class="what-if">${forms()}</div></details>`
         : forms()}
       ${suggestions('nodes', nodeNames)} ${suggestions('gangs', gangNames)}
-      ${suggestions('quotas', quotas)}
+      ${suggestions('queues', queueNames)} ${suggestions('resources', resourceNames)}
     </div>
-    ${isAsked ? chosen() : html`<p>Choose a change: Tutti plans without and with it.</p>`}
+    ${isAsked
+      ? chosen()
+      : html`<p>Choose a change: Tutti plans without and with it. Nothing changes in the cluster.</p>`}
     ${isAsked ? result() : nothing}
   `;
 }
@@ -187,17 +225,14 @@ function suggestions(id, names) {
   </datalist>`;
 }
 
-// The quotas of all queues, as `tutti plan --set-queue` spells them.
-function quotas() {
-  const words = { limit: 'limits', guaranteed: 'guaranteed' };
-  return (need('/api/queues').value?.answer.queues ?? [])
-    .filter((queue) => queue.parent)
-    .flatMap((queue) =>
-      Object.entries(words).flatMap(([field, key]) =>
-        Object.entries(queue[key]).map(([resource, n]) => `${queue.name}.${field}.${resource}=${n}`),
-      ),
-    )
-    .slice(0, MOST_NAMES);
+const queuesNow = () => (need('/api/queues').value?.answer.queues ?? []).filter((queue) => queue.parent);
+const queueNames = () => queuesNow().map((queue) => queue.name).slice(0, MOST_NAMES);
+
+// Resources with a quota; without any, those that nodes have.
+function resourceNames() {
+  const named = queuesNow().flatMap((queue) => Object.keys({ ...queue.limits, ...queue.guaranteed }));
+  const offered = Object.keys(need('/api/queues').value?.offered ?? {});
+  return [...new Set([...named, ...offered])].slice(0, MOST_NAMES);
 }
 
 const nodeNames = () => nodes.ask().all.slice(0, MOST_NAMES).map(rowName);
@@ -243,11 +278,34 @@ function forms() {
     ),
     form(
       '… a queue had another quota',
-      html`<label
-        >Queue, field and value
-        <input name="queue" list="quotas" placeholder="vision.limit.nvidia.com/gpu=48" size="36" required
-      /></label>`,
-      (data) => change('queue', data.get('queue')),
+      html`<label>Queue <input name="queue" list="queues" required /></label>
+        <label>Its
+          <select name="field">
+            <option value="limit">limit of</option>
+            <option value="guaranteed">guarantee of</option>
+          </select></label>
+        <label>Resource <input name="resource" list="resources" required /></label>
+        <label>Quantity <input name="quantity" placeholder="48, or none" size="10" required /></label>`,
+      (data) => {
+        const [queue, field, resource, quantity] = ['queue', 'field', 'resource', 'quantity'].map((key) => data.get(key));
+        change('queue', `${queue}.${field}.${resource}=${quantity}`);
+      },
+    ),
+    form(
+      '… preemption were set otherwise',
+      html`<label>Preemption
+        <select name="preemption">
+          ${['Off', 'Reclaim', 'Full'].map((mode) => html`<option ?selected=${mode === 'Reclaim'}>${mode}</option>`)}
+        </select></label>`,
+      (data) => change('preemption', data.get('preemption')),
+    ),
+    form(
+      '… plans had another objective',
+      html`<label>Objective
+        <select name="objective">
+          ${['resources', 'gangs', 'members'].map((mode) => html`<option>${mode}</option>`)}
+        </select></label>`,
+      (data) => change('objective', data.get('objective')),
     ),
     html`<details>
       <summary>… you created the objects of a manifest</summary>
@@ -266,6 +324,8 @@ function chosen() {
     remove: (value) => `without node ${value}`,
     priority: (value) => `${rest(value)[0]} with priority ${rest(value)[1]}`,
     queue: (value) => `queue ${value}`,
+    preemption: (value) => `with preemption ${value}`,
+    objective: (value) => `with objective ${value}`,
     manifest: (value) => `with ${count(value.trim().split('\n').length, 'line')} of manifest`,
   };
   return html`<ul>
@@ -282,7 +342,25 @@ function chosen() {
         </li>`,
       ),
     )}
-  </ul>`;
+  </ul>
+  ${commands(theSame())}`;
+}
+
+// The same question for `tutti plan`.
+function theSame() {
+  const words = {
+    add: (value) => ['--add-nodes', value.split(':')[0], '--like', value.slice(value.indexOf(':') + 1)],
+    remove: (value) => ['--remove-node', value],
+    priority: (value) => ['--set-priority', `${rest(value)[0]}=${rest(value)[1]}`],
+    queue: (value) => ['--set-queue', value],
+    preemption: (value) => ['--preemption', value],
+    objective: (value) => ['--objective', value],
+    manifest: () => ['--add', 'manifest.yaml'],
+  };
+  const options = CHANGES.flatMap((key) => given(key).flatMap((value) => words[key](value)));
+  const dump = state.about.live ? ['kubectl tutti dump -o now.json'] : [];
+  const files = state.about.live ? ['now.json'] : state.about.title.split(', ');
+  return [...dump, ['tutti plan', ...[...files.flatMap((file) => ['-f', file]), ...options].map(quoted)].join(' ')];
 }
 
 function result() {
@@ -292,6 +370,7 @@ function result() {
   }
   const { plan, maps } = asked.answer;
   const titles = ['Before', 'After'];
+  const claims = plan.after.claims ?? [];
   const again = html`<p>
     The cluster has changed since.
     <button
@@ -309,7 +388,9 @@ function result() {
     ${plan.difference.length
       ? table(
           'Difference',
-          [['Gang'], ['Change'], ['Before'], ['After'], ['Why']],
+          [
+            ['Gang', 'head', nameOf], ['Change', '', (row) => row.change], ['Before'], ['After'], ['Why'],
+          ],
           plan.difference,
           (row) => [
             linkOf(row),
@@ -320,6 +401,11 @@ function result() {
           ],
         )
       : html`<p>Every gang gets the same answer as before.</p>`}
+    ${claims.length
+      ? html`<h2>After: ends so that others start</h2>${claimTable(claims)}`
+      : given('preemption').length
+        ? html`<p>After it, no gang would end so that another starts.</p>`
+        : nothing}
     <div class="pair">
       ${maps.map(
         (map, i) => html`<section class="panel" aria-label=${titles[i]}>

@@ -1,26 +1,21 @@
 // Queues: the tree, what is charged of each quota, and the gangs.
 
 import { html, nothing } from './vendor/lit-html.js';
-import { need } from './app.js';
-import { count, gangLink, moment, name, nameOf, problem, visible } from './text.js';
-import { loading, table } from './tables.js';
-
-const UNITS = { m: 1 / 1000, '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
-
-// A quantity as a number, near enough for a bar.
-function number(quantity = '0') {
-  const [, digits, unit] = /^([\d.]+)(m|[KMGTPE]i)?$/.exec(quantity) ?? [null, '0', ''];
-  return Number(digits) * UNITS[unit ?? ''];
-}
+import { need, state } from './app.js';
+import { progress } from './gang_views.js';
+import { find, finder, loading, noneFound, table } from './tables.js';
+import {
+  age, count, gangLink, linkOfText, moment, name, nameOf, numberOf, problem, visible,
+} from './text.js';
 
 const percent = (n) => `${(100 * Math.min(1, n)).toFixed(1)}%`;
 
 // Up to the limit, or else up to what all nodes have.
 function bar(queue, resource, offered) {
   const [charged, covered, guaranteed] = ['charged', 'covered', 'guaranteed'].map((key) =>
-    number(queue[key][resource]),
+    numberOf(queue[key][resource]),
   );
-  const whole = Math.max(number(queue.limits[resource] ?? offered[resource]), charged) || 1;
+  const whole = Math.max(numberOf(queue.limits[resource] ?? offered[resource]), charged) || 1;
   const words = `${queue.charged[resource] ?? 0} charged, ${queue.covered[resource] ?? 0} covered`;
   return html`<svg class="bar" role="img" aria-label=${words}>
     <rect class="charged" width=${percent(charged / whole)} height="100%"></rect>
@@ -35,7 +30,7 @@ function bar(queue, resource, offered) {
 }
 
 function rows(queue, offered) {
-  const guaranteed = Object.keys(queue.guaranteed).filter((key) => number(queue.guaranteed[key]));
+  const guaranteed = Object.keys(queue.guaranteed).filter((key) => numberOf(queue.guaranteed[key]));
   const quotas = new Set([...guaranteed, ...Object.keys(queue.limits)]);
   const named = [...quotas].sort();
   return (named.length ? named : ['']).map((resource, i) => {
@@ -75,6 +70,7 @@ const COLUMNS = [
   ['Waiting', 'number'], ['Share', 'number'], ['State'],
 ];
 
+const stateOf = (row) => (Object.keys(row.charged).length ? 'runs' : 'waits');
 const isShadow = (queue) => queue.mode === 'Shadow';
 const linkOf = (row) => gangLink(nameOf(row));
 const charged = (row) =>
@@ -92,8 +88,13 @@ export function queues() {
   const { queues: all, gangs } = entry.value.answer;
   if (!all.length) {
     return html`<h1>Queues</h1>
-      <p>There is no Queue: all gangs share the cluster without quotas.</p>`;
+      <p>
+        There is no Queue: all gangs share the cluster without quotas. With queues, each team has a
+        guarantee, and may borrow what others leave free.
+      </p>`;
   }
+  const has = finder();
+  const found = gangs.filter((row) => !has || has(row.gang, row.queue));
   return html`
     <h1>Queues</h1>
     <p class="quiet">A bar ends at the limit, or else at what all nodes have.</p>
@@ -128,14 +129,19 @@ export function queues() {
         </p>`
       : nothing}
     <h2>Gangs</h2>
+    <div class="tools">${find('Find', 'gang or queue')}</div>
+    ${has && !found.length ? noneFound('gang') : nothing}
     ${table(
       'Gangs of the queues',
-      [['Gang'], ['Queue'], ['State'], ['Priority', 'number'], ['Charged']],
-      gangs,
+      [
+        ['Gang', 'head', nameOf], ['Queue', '', (row) => row.queue], ['State', '', stateOf],
+        ['Priority', 'number', (row) => row.priority], ['Charged'],
+      ],
+      found,
       (row) => [
         linkOf(row),
         name(row.queue),
-        Object.keys(row.charged).length ? 'runs' : 'waits',
+        stateOf(row),
         row.priority,
         visible(charged(row)),
       ],
@@ -143,11 +149,14 @@ export function queues() {
   `;
 }
 
-// Who ends so that others start, by the plan of now; and what limits in shadow would have stopped.
+// Who ends so that others start: now, and by the plan of now; and what limits in shadow would have
+// stopped.
 export function wouldBeEnded() {
   return html`
     <h1>Would be ended</h1>
-    <h2>So that other gangs start</h2>
+    <h2>Ending now</h2>
+    ${byClaims()}
+    <h2>By the next plan</h2>
     ${byPreemption()}
     <h2>By limits in shadow</h2>
     ${byLimits()}
@@ -155,6 +164,31 @@ export function wouldBeEnded() {
 }
 
 const RIGHTS = { guarantee: 'a guarantee covers it', priority: 'its priority is higher' };
+
+// Claims that stand: their victims are being evicted.
+function byClaims() {
+  const entry = need('/api/claims');
+  if (!entry.value) return loading(entry);
+  const { claims, takenAt } = entry.value;
+  if (!claims.length) return html`<p>No gang ends so that another starts.</p>`;
+  return html`<div id="ending">
+    ${table(
+      'Gangs that end now so that others start',
+      [['Starts', 'head', (claim) => claim.gang], ['Decided', '', (claim) => claim.reservedAt], ['Ends']],
+      claims,
+      (claim) => [
+        gangLink(claim.gang),
+        html`${age(claim.reservedAt, takenAt)} ago`,
+        claim.victims.length
+          ? claim.victims.map((victim) => html`<div>${gangLink(victim.gang)}: ${progress(victim)}</div>`)
+          : 'pods that terminate already',
+      ],
+    )}
+  </div>`;
+}
+
+const whatIf = (mode) =>
+  html`<a href=${`#/what-if?preemption=${mode}`}>What if it were ${mode}?</a>`;
 
 function byPreemption() {
   const entry = need('/api/plan', { fresh: '0' }, 'once');
@@ -164,29 +198,47 @@ function byPreemption() {
       : html`<p role="status"><progress aria-label="Planning"></progress> Planning …</p>`;
   }
   const { plan, takenAt } = entry.value;
+  const { preemption } = state.about.settings;
   const claims = plan.claims ?? [];
   const page = html`the plan that Tutti makes of the cluster as it was at ${moment(takenAt)}`;
-  return !claims.length
-    ? html`<p>By ${page}, no gang ends so that another starts.</p>`
-    : html`<p>By ${page}, these gangs end so that others start. While Tutti is paused or in shadow, nothing ends.</p>
-        <div id="claims">
-          ${table(
-            'Gangs that end so that others start',
-            [['Starts'], ['Why it may'], ['Ends']],
-            claims,
-            (claim) => [
-              name(claim.gang),
-              RIGHTS[claim.by],
-              claim.victims.length
-                ? claim.victims.map((victim) => html`<div>${victimText(victim)}</div>`)
-                : 'pods that terminate already',
-            ],
-          )}
-        </div>`;
+  return html`
+    ${claims.length
+      ? html`<p>
+            By ${page}, these gangs would end so that others start. While Tutti is paused or in shadow,
+            nothing ends.
+          </p>
+          ${claimTable(claims)}`
+      : html`<p>By ${page}, no gang would end so that another starts.</p>`}
+    <p>
+      Preemption is <b>${preemption}</b> in the settings of this
+      ${state.about.live ? 'console' : 'file'}.
+      ${preemption === 'Off' ? html`${whatIf('Reclaim')} ${whatIf('Full')}` : whatIf('Off')}
+    </p>
+  `;
 }
 
+// The claims of a plan, as `tutti plan` prints them.
+export const claimTable = (claims) => html`<div id="claims">
+  ${table(
+    'Gangs that would end so that others start',
+    [
+      ['Starts', 'head', (claim) => claim.gang], ['Why it may', '', (claim) => RIGHTS[claim.by]],
+      ['Ends'], ['Proved'],
+    ],
+    claims,
+    (claim) => [
+      linkOfText(claim.gang),
+      RIGHTS[claim.by],
+      claim.victims.length
+        ? claim.victims.map((victim) => html`<div>${victimText(victim)}</div>`)
+        : 'pods that terminate already',
+      claim.bound >= claim.cost ? 'no other victims cost less' : 'no',
+    ],
+  )}
+</div>`;
+
 const victimText = ({ gang, whole, pods }) =>
-  html`${count(pods.length, whole ? 'pod' : 'extra pod')} of ${name(gang)}`;
+  html`${count(pods.length, whole ? 'pod' : 'extra pod')} of ${linkOfText(gang)}`;
 
 // Nothing is done to the gangs that limits in shadow would have stopped.
 function byLimits() {
@@ -210,7 +262,7 @@ function byLimits() {
             <div id="would-stop">
               ${table(
                 'Gangs that limits in shadow would have stopped',
-                [['Gang'], ['Limit of'], ['Priority', 'number'], ['Charged']],
+                [['Gang', 'head'], ['Limit of'], ['Priority', 'number'], ['Charged']],
                 stopped,
                 ({ queue, gang }) => [
                   linkOf(gang),

@@ -15,12 +15,36 @@ export const nameOf = ({ gang, kind }) => (kind === 'PodGroup' ? gang : `${gang}
 export const gangLink = (gang) =>
   html`<a href=${`#/gang/${encodeURIComponent(gang)}`}>${name(gang)}</a>`;
 
+// A gang as dumps and claims name it, such as ml/a (Pod).
+export function linkOfText(text) {
+  const [, gang, kind] = /^(.*) \((\w+)[^()]*\)$/.exec(text) ?? [null, text, 'PodGroup'];
+  return gangLink(nameOf({ gang, kind }));
+}
+
 export const nodeLink = (node) =>
   html`<a href=${`#/map?node=${encodeURIComponent(node)}`}>${name(node)}</a>`;
 
 // Made once: Intl takes longer to make a format than to use it.
 const digits = new Intl.NumberFormat('en');
-const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const collator = new Intl.Collator('en', { numeric: true });
+
+// Compares names, with numbers in them by their value: gpu-2 comes before gpu-10.
+export const compareNames = (a, b) => collator.compare(a, b);
+
+// Sorts rows by name. Names are compared only if a new one is among them: of 12,000 names, that
+// takes a tenth of a second.
+export function sorterByName(nameOf) {
+  let ranks = new Map();
+  return (rows) => {
+    if (!rows.every((row) => ranks.has(nameOf(row)))) {
+      ranks = new Map(rows.map(nameOf).sort(compareNames).map((name, i) => [name, i]));
+    }
+    return [...rows].sort((a, b) => ranks.get(nameOf(a)) - ranks.get(nameOf(b)));
+  };
+}
+
+export const number = (n) => digits.format(n);
 
 export const count = (n, noun) => `${digits.format(n)} ${noun}${n === 1 ? '' : 's'}`;
 
@@ -29,7 +53,7 @@ export function amount(unit, n) {
   return `${digits.format(n)} ${visible(unit).split('/').pop()}`;
 }
 
-const STEPS = [[86400 * 2, 86400, 'd'], [7200, 3600, 'h'], [120, 60, 'm'], [0, 1, 's']];
+const STEPS = [[86400 * 2, 86400, 'd'], [7200, 3600, 'h'], [120, 60, 'min'], [0, 1, 's']];
 
 export function age(since, now) {
   const seconds = Math.max(0, Math.round(now - since));
@@ -37,11 +61,24 @@ export function age(since, now) {
   return `${Math.floor(seconds / size)} ${unit}`;
 }
 
-export const moment = (seconds) => dates.format(new Date(seconds * 1000));
+const timeOf = (date, text) =>
+  html`<time datetime=${date.toISOString()} title=${date.toISOString()}>${text}</time>`;
+
+// A moment in the time zone of the browser; the tooltip has it in UTC.
+export function moment(seconds) {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? 'unknown' : timeOf(date, dates.format(date));
+}
 
 // Of a time as Kubernetes writes it; one that cannot be read stays as it is.
 export const momentOf = (text) =>
-  Number.isNaN(Date.parse(text)) ? visible(text) : dates.format(new Date(text));
+  Number.isNaN(Date.parse(text)) ? visible(text) : moment(Date.parse(text) / 1000);
+
+// How long ago something was; the tooltip has the moment.
+export function ago(since, now) {
+  const date = new Date(since * 1000);
+  return Number.isNaN(date.getTime()) ? '–' : timeOf(date, age(since, now));
+}
 
 export const share = (n) =>
   n === null ? 'unknown' : `${(100 * n).toFixed(n && n < 0.1 ? 1 : 0)} %`;
@@ -51,6 +88,43 @@ export function duration(seconds) {
   if (seconds >= 1) return `${seconds.toFixed(1)} s`;
   return seconds > 0 && seconds < 0.0001 ? '< 0.1 ms' : `${+(1000 * seconds).toPrecision(2)} ms`;
 }
+
+const FACTORS = { m: 1 / 1000, '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
+
+// A quantity as a number, near enough for a bar.
+export function numberOf(quantity = '0') {
+  const [, amountOf, unit] = /^([\d.]+)(m|[KMGTPE]i)?$/.exec(quantity) ?? [null, '0', ''];
+  return Number(amountOf) * FACTORS[unit ?? ''];
+}
+
+// A quantity in a unit that people read easily; bytes as Kubernetes writes them: 1.5 Ti.
+export function rounded(quantity) {
+  const n = numberOf(quantity);
+  if (!/i$/.test(quantity)) return digits.format(+n.toFixed(1));
+  const [unit, factor] = Object.entries(FACTORS).findLast(([, size]) => size <= n) ?? ['', 1];
+  return `${digits.format(+(n / factor).toFixed(1))} ${unit}`;
+}
+
+// A button that copies a text.
+export function copy(text, what = 'the name') {
+  const click = async ({ currentTarget: button }) => {
+    const isCopied = await navigator.clipboard.writeText(text).then(() => true, () => false);
+    button.textContent = isCopied ? 'Copied' : 'Copying is not allowed';
+    setTimeout(() => (button.textContent = 'Copy'), 1500);
+  };
+  return html`<button class="copy" aria-label=${`Copy ${what}`} title=${`Copy ${what}`} @click=${click} .textContent=${'Copy'}></button>`;
+}
+
+const isPlain = (word) => /^[\w./:=,@%+-]+$/.test(word);
+export const quoted = (word) => (isPlain(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+// Commands for a terminal, each with a button that copies it.
+export const commands = (lines) => html`<details>
+  <summary>In a terminal</summary>
+  <ul class="commands">
+    ${lines.map((line) => html`<li><code>${visible(line)}</code> ${copy(line, 'the command')}</li>`)}
+  </ul>
+</details>`;
 
 export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
 
