@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tutti.model.decisions import Objective
 
 from .contenders import BESTFIT, ILP, KUEUE
-from .scenes import crowded, grid, hard, kueue_loads, networked, queued, ruled, unlike
+from .scenes import crowded, grid, hard, kueue_loads, many, networked, queued, ruled, unlike
 from .trials import Case, Kind
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
         for objective in Objective
         for strategy in strategies
     ]
-    more = [scenes[BASE_8], *hard(listed, scale), ruled(listed, scale), *unlike(scale)]
+    more = [scenes[BASE_8], *hard(listed, scale), ruled(listed, scale), many(listed, scale)]
+    more += unlike(scale)
     cases += _plans(more, strategies)
     beside = ((Kind.ARGMIN, BESTFIT), (Kind.UNCHANGED, ILP))
     cases += [Case(kind, large, name) for kind, name in beside if name in strategies]

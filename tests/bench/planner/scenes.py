@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .kueue_load import Load
 
 GANGS = 900
+MANY_GANGS = 2_500  # of the scene that counts pods planned per second
 SIZES = (2, 4, 8, 16, 32, 64)  # members of a gang; each as likely
 COPIES = (1, 4, 8)
 FULLNESS = (0.5, 0.8)
@@ -178,15 +179,28 @@ def unlike(scale: float) -> tuple[Scene, ...]:
 
 
 def ruled(listed: int, scale: float) -> Scene:
-    """The base scene with rules between the members of a fifth of the gangs."""
+    """The large scene with rules between the members of a fifth of the gangs."""
     return Scene(
         "rules",
         "a fifth of the gangs apart by node, in one zone, in their driver's, or spread over zones",
-        _nodes(listed, scale),
+        _nodes(listed * COPIES[-1], scale),
         FULLNESS[0],
         Shapes.EIGHT,
         _gangs(GANGS, scale),
         twist=Twist.RULES,
+    )
+
+
+def many(listed: int, scale: float) -> Scene:
+    """Many equal gangs of 8 on empty nodes: what a plan costs for each pod."""
+    return Scene(
+        "gangs-of-8",
+        "2,500 gangs of 8, and room for all",
+        _nodes(listed * COPIES[-1], scale),
+        0.0,
+        Shapes.SINGLE,
+        _gangs(MANY_GANGS, scale),
+        (8,),
     )
 
 
