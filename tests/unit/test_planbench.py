@@ -727,7 +727,7 @@ def test_tables_show_medians_gaps_and_what_did_not_finish() -> None:
     assert "CBC" in text
     assert "did not finish in 9 s" in text
     beside = _text(tables.comparisons(_results(_plain(4, 7))))
-    assert "0.100" in beside
+    assert "0.050" in beside
     assert "4.000" in beside
 
 
