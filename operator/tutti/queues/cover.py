@@ -76,12 +76,12 @@ def would_be_covered(
     starts: Sequence[QueuedGang],
     tier: float = inf,
 ) -> bool:
-    """Whether the walk covers each of the starts once all of them run, and they strip no gang.
+    """Whether the walk covers each of the starts once all of them run, and no queue's strip a gang.
 
-    Only queues up to this ``tier`` may cover a start. A start strips a gang of its own queue with
-    the same or a higher priority if that gang is covered without such starts and not with them. A
-    protected start has to be covered by its own queue, and may not take the cover of another
-    protected gang.
+    Only queues up to this ``tier`` may cover a start. The starts of a queue strip a gang of this
+    queue that runs if it is covered beside those of a higher priority, and not beside all of them.
+    Starts of other queues do not count for that. A protected start has to be covered by its own
+    queue, and may not take the cover of another protected gang.
     """
     cover = walk(tree, (*running, *starts))
     if not all(_is_covered(gang, cover) for gang in starts):
@@ -93,12 +93,13 @@ def would_be_covered(
         before = walk(tree, running)
         if any(_is_covered(gang, before) for gang in protected):
             return False
-    queues = {gang.queue for gang in starts}
-    uncovered = [g for g in running if g.queue in queues and g.key not in cover.gangs]
-    return not any(
-        _is_stripped(tree, running, starts, [g for g in uncovered if _place(g) == place])
-        for place in sorted({_place(gang) for gang in uncovered})
-    )
+    # What a leaf itself covers depends on its own gangs alone.
+    exposed = {gang.queue for gang in running if cover.gangs.get(gang.key) != gang.queue}
+    by_queue: dict[str, list[QueuedGang]] = {}
+    for start in starts:
+        if start.queue in exposed:
+            by_queue.setdefault(start.queue, []).append(start)
+    return not any(_strip(tree, running, own) for own in by_queue.values())
 
 
 def _is_covered(gang: QueuedGang, cover: Cover) -> bool:
@@ -107,26 +108,21 @@ def _is_covered(gang: QueuedGang, cover: Cover) -> bool:
     return queue is not None and (queue == gang.queue or not gang.is_protected)
 
 
-def _is_stripped(
-    tree: QueueTree,
-    running: Sequence[QueuedGang],
-    starts: Sequence[QueuedGang],
-    uncovered: Sequence[QueuedGang],
-) -> bool:
-    """Whether one of ``uncovered`` is covered without starts of its queue and no higher priority.
-
-    All of ``uncovered`` have one queue and one priority.
-    """
-    queue, priority = _place(uncovered[0])
-    others = [s for s in starts if s.queue != queue or s.priority > priority]
-    if len(others) == len(starts):
-        return False
-    cover = walk(tree, (*running, *others))
-    return any(gang.key in cover.gangs for gang in uncovered)
-
-
-def _place(gang: QueuedGang) -> tuple[str, int]:
-    return gang.queue, gang.priority
+def _strip(tree: QueueTree, running: Sequence[QueuedGang], starts: Sequence[QueuedGang]) -> bool:
+    """Whether these starts, all of one queue, strip a gang of this queue."""
+    queue = starts[0].queue
+    # No gang below another child of the root counts for what queues here cover.
+    top = tree.path(queue)[-2:]
+    beside = [gang for gang in running if tree.path(gang.queue)[-2:] == top]
+    cover = walk(tree, (*beside, *starts))
+    uncovered = [g for g in beside if g.queue == queue and g.key not in cover.gangs]
+    for priority in sorted({gang.priority for gang in uncovered}):
+        above = [start for start in starts if start.priority > priority]
+        if len(above) < len(starts):
+            before = walk(tree, (*beside, *above))
+            if any(g.priority == priority and g.key in before.gangs for g in uncovered):
+                return True
+    return False
 
 
 def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Rest:

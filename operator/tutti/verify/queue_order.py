@@ -44,7 +44,7 @@ def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         if len(behind) > 1 or any(judge.exceeds_leaf(group, without_one=True) for group in behind):
             why = f"its queue guarantees it, and gang {behind[0][0].gang} starts in its place"
             yield f"gang {gang.key} waits although {why} beyond the guarantee of its own"
-        if judge.fits_guarantee(gang):
+        if judge.is_covered(gang):
             for start in borrowers:
                 if judge.chain(start) != judge.chain(gang) and judge.fits(gang, start):
                     why = f"its queue guarantees it, and gang {start.gang} borrows in its place"
@@ -82,7 +82,6 @@ class _Judge:
     room: FreeRoom
     lines: Sequence[str]  # the resources that some queue guarantees
     children: Mapping[str, Sequence[str]]
-    used_below: Mapping[str, Collection[str]]  # by child of the root: the queues that gangs are in
     height: int
     steps: dict[tuple[tuple[str, ...], bool], tuple[int, ...]]  # filled by ``_steps``
 
@@ -98,12 +97,10 @@ class _Judge:
             for placement in plan.placements
             if not (before[placement.gang] or placement.slots)
         ]
-        children, used = defaultdict[str, list[str]](list), defaultdict[str, set[str]](set)
+        children = defaultdict[str, list[str]](list)
         for name, chain in by_queue.items():
             if len(chain) > 1:
                 children[chain[1]].append(name)
-        for chain in filter(None, chains.values()):
-            used[chain[-1]].add(chain[0])
         totals = Counter[str]()
         for node in snapshot.nodes:
             for name, n in node.allocatable.amounts:
@@ -120,7 +117,6 @@ class _Judge:
             room=FreeRoom.after(snapshot, index, plan),
             lines=sorted({line for q in snapshot.queues for line, n in q.guaranteed if n}),
             children=children,
-            used_below=used,
             height=max(len(chain) for chain in by_queue.values()),
             steps={},
         )
@@ -203,20 +199,15 @@ class _Judge:
 
     def comes_before(self, gang: Gang, group: Sequence[Placement]) -> bool:
         """Whether its leaf certainly covers the gang, which has room in the place of each start."""
-        return self._is_covered(gang, group) and all(self.fits(gang, start) for start in group)
+        return self.is_covered(gang) and all(self.fits(gang, start) for start in group)
 
-    def _is_covered(self, gang: Gang, group: Sequence[Placement]) -> bool:
-        """Whether its leaf has cover left for the gang, and no gang loses cover by its start.
+    def is_covered(self, gang: Gang) -> bool:
+        """Whether its leaf guarantees the gang beside all that the leaf is charged.
 
-        All gangs at or below a child of the root are covered if its guarantee suffices for all.
+        Then no gang of the leaf depends on what a parent covers, and none loses its cover.
         """
-        chain, needs = self.chain(gang), self.needs(gang)
-        if not (chain and self._has_cover_left(chain[0], needs)):
-            return False
-        if self.chain(group[0])[-1] == chain[-1]:
-            needs = needs.copy()
-            needs.subtract(self._sums(group, min))
-        return self._has_cover_left(chain[-1], needs) or self.fits_guarantee(gang)
+        chain = self.chain(gang)
+        return bool(chain) and self._has_cover_left(chain[0], self.needs(gang))
 
     def _sums(self, group: Sequence[Placement], of: Callable[[list[int]], int]) -> Amounts:
         """By line: the sum of what these gangs are charged, or its minimum or maximum (``of``)."""
@@ -225,20 +216,6 @@ class _Judge:
 
     def _guarantees_any(self, name: str) -> bool:
         return any(self.guarantee(name, line) for line in self.lines)
-
-    def fits_guarantee(self, gang: Gang) -> bool:
-        """Whether the gang fits the guarantee of its own queue beside all gangs of the queue.
-
-        Every queue under the same child of the root must also have room for its own gangs in its
-        guarantee. Then no gang there depends on the guarantee of a parent.
-        """
-        chain, needs = self.chain(gang), self.needs(gang)
-        if not chain:
-            return False
-        return all(
-            self._has_cover_left(name, needs if name == chain[0] else Counter())
-            for name in self.used_below[chain[-1]]
-        )
 
     def _has_cover_left(self, name: str, needs: Amounts) -> bool:
         return self._guarantees_any(name) and all(

@@ -118,24 +118,26 @@ def _add_places(
 def _add_cover(
     model: cp_model.CpModel, stage: Stage, starts: Mapping[str, cp_model.IntVar], tier: int
 ) -> None:
-    """Queues up to the tier cover every start, and it strips no gang that runs of its queue."""
+    """Queues up to the tier cover every start, and no queue's starts strip a gang of this queue."""
     new = [*stage.together, *map(start_of, stage.gangs)]
     covers = _walk(model, stage, new, starts)
-    covered = {name: _any(model, [*by.values()]) for name, by in covers.items()}
     for name in (one.name for one in new):
         low = [by for team, by in covers[name].items() if stage.world.tier(team) <= tier]
         start = starts.get(name, model.new_constant(1))
         model.add_implication(start, _any(model, low))
-    places = sorted({(one.team, one.priority) for one in stage.running})
-    for team, priority in places:
-        behind = {one.name for one in new if one.team == team and one.priority <= priority}
-        if behind:
-            others = [one for one in new if one.name not in behind]
-            without = _walk(model, stage, others, starts)
+    teams = {one.team for one in new}
+    for team in sorted(teams & {one.team for one in stage.running}):
+        own = [one for one in new if one.team == team]
+        with_own = _walk(model, stage, own, starts)
+        for priority in sorted({one.priority for one in stage.running if one.team == team}):
+            above = [one for one in own if one.priority > priority]
+            if len(above) == len(own):
+                continue
+            without = _walk(model, stage, above, starts)
             for one in stage.running:
                 if (one.team, one.priority) == (team, priority):
-                    int_var = _any(model, [*without[one.name].values()])
-                    model.add_implication(int_var, covered[one.name])
+                    before = _any(model, [*without[one.name].values()])
+                    model.add_implication(before, _any(model, [*with_own[one.name].values()]))
 
 
 def _walk(

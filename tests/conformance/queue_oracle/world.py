@@ -239,16 +239,16 @@ def walk(world: World, entries: Iterable[Entry]) -> dict[Item, str]:
 def are_covered(
     world: World, running: Sequence[Entry], starts: Sequence[Entry], tier: float = inf
 ) -> bool:
-    """Whether the walk covers all starts up to this tier, and they strip nobody of their queues."""
+    """Whether the walk covers all starts up to this tier, and no queue's starts strip its gangs."""
     found = walk(world, (*running, *starts))
     for start in starts:
         if (start.name, 0) not in found or world.tier(found[start.name, 0]) > tier:
             return False
     for one in running:
-        others = [s for s in starts if s.team != one.team or s.priority > one.priority]
-        if (one.name, 0) in found or len(others) == len(starts):
-            continue
-        if (one.name, 0) in walk(world, (*running, *others)):
+        own = [s for s in starts if s.team == one.team]
+        above = [s for s in own if s.priority > one.priority]
+        had = len(above) < len(own) and (one.name, 0) in walk(world, (*running, *above))
+        if had and (one.name, 0) not in walk(world, (*running, *own)):
             return False
     return True
 

@@ -41,15 +41,6 @@ def breaches(world: World, answer: Answer) -> Iterator[str]:
 
 def _of_guarantees(world: World, running: list[Job], answer: Answer) -> Iterator[str]:
     """Whoever starts in the place of a gang that its leaf guarantees is covered by a leaf, too."""
-    for job, other, starts in _in_the_place_of_guarantees(world, running, answer):
-        if not any(plans.stripped(world, running, starts)):
-            yield f"{other.name} starts in the place of {job.name}, which its leaf guarantees"
-
-
-def _in_the_place_of_guarantees(
-    world: World, running: list[Job], answer: Answer
-) -> Iterator[tuple[Job, Job, list[Job]]]:
-    """Gangs that their leaf guarantees, starts in their place, and with whom they would start."""
     room, every = plans.free(world, running), [*running, *answer.starts]
     for job in world.jobs:
         if job.start is not None or job in answer.starts:
@@ -58,11 +49,11 @@ def _in_the_place_of_guarantees(
         alone = reference.cover(world, leaf)
         if any(alone.get((j.name, 0)) != job.team for j in leaf):
             continue
-        before = answer.by_tier[0]
         for other in answer.starts:
             kept = [s for s in answer.starts if s != other]
-            if other not in before and plans.is_lawful(world, running, [*kept, job], room):
-                yield job, other, [*before, job]
+            is_late = other not in answer.by_tier[0]
+            if is_late and plans.is_lawful(world, running, [*kept, job], room):
+                yield f"{other.name} starts in the place of {job.name}, which its leaf guarantees"
 
 
 def _of_cover(world: World, running: list[Job], answer: Answer) -> Iterator[str]:
@@ -74,9 +65,10 @@ def _of_cover(world: World, running: list[Job], answer: Answer) -> Iterator[str]
     if not potential(world, every, after) > potential(world, running, before):
         yield "starts that are covered do not raise the potential"
     for job in running:
-        lost = (job.name, 0) in before and (job.name, 0) not in after
-        others = [s for s in answer.covered if s.team != job.team or s.priority > job.priority]
-        if lost and (job.name, 0) in reference.cover(world, [*running, *others]):
+        own = [s for s in answer.covered if s.team == job.team]
+        above = [s for s in own if s.priority > job.priority]
+        had = (job.name, 0) in reference.cover(world, [*running, *above])
+        if had and (job.name, 0) not in reference.cover(world, [*running, *own]):
             yield f"{job.name} loses its cover to its own queue's lower priorities"
 
 
@@ -175,17 +167,10 @@ def curiosities(world: World, answer: Answer) -> Iterator[str]:
             yield "of starts that are covered together, some alone are not"
             break
     yield from _of_ends(world, running)
-    yield from _of_strips(world, running, answer)
     if answer.covered:
         after = reference.cover(world, [*running, *answer.starts])
         if any((job.name, 0) not in after for job in answer.covered):
             yield "a borrower of the same plan takes the cover of a covered start"
-
-
-def _of_strips(world: World, running: list[Job], answer: Answer) -> Iterator[str]:
-    for _, _, starts in _in_the_place_of_guarantees(world, running, answer):
-        if any(plans.stripped(world, running, starts)):
-            yield "a gang waits that its leaf guarantees, for a start would strip another gang"
 
 
 def _of_ends(world: World, running: list[Job]) -> Iterator[str]:

@@ -252,13 +252,15 @@ def are_covered(
 
 
 def stripped(world: World, running: list[Job], starts: list[Job]) -> Iterator[str]:
-    """Gangs that are covered but for starts of their own queue with no higher priority."""
-    found = reference.cover(world, [*running, *starts])
+    """Gangs that starts of their own queue with no higher priority uncover, without the others."""
     for job in running:
-        others = [s for s in starts if s.team != job.team or s.priority > job.priority]
-        if len(others) == len(starts) or (job.name, 0) in found:
-            continue
-        if (job.name, 0) in reference.cover(world, [*running, *others]):
+        own = [s for s in starts if s.team == job.team]
+        above = [s for s in own if s.priority > job.priority]
+        if (
+            len(above) < len(own)
+            and (job.name, 0) in reference.cover(world, [*running, *above])
+            and (job.name, 0) not in reference.cover(world, [*running, *own])
+        ):
             yield job.name
 
 

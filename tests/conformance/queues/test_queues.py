@@ -6,6 +6,7 @@ All of it: ``python -m tests.conformance.queues``.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,15 +105,16 @@ def test_a_leaf_s_guarantee_comes_before_what_a_parent_covers() -> None:
     assert own in answer.covered
 
 
-def test_a_gang_borrows_within_its_leaf_s_guarantee_if_another_start_would_strip() -> None:
-    """Which docs/queues.md counts among what does not hold yet."""
+def test_starts_of_other_queues_do_not_keep_a_gang_from_its_leaf_s_guarantee() -> None:
     large = Job("large", "a", 2, 1, (3,), start=1, nodes=(0,))
     small = Job("small", "a", 2, 1, (1,), start=2, nodes=(0,))
     first, other = Job("first", "a", 1, 1, (1,)), Job("other", "b", 0, 1, (2,))
-    answer = plans.plan(World(SIBLINGS, ((7,),), (large, small, first, other)))
-    assert (answer.covered, answer.borrowing) == ([first], [other])
-    answer = plans.plan(World(SIBLINGS, ((7,),), (large, small, other)))
-    assert answer.covered == [other]
+    world = World(SIBLINGS, ((7,),), (large, small, first, other))
+    assert plans.plan(world).by_tier[0] == [first, other]
+    more = Job("more", "a", 1, 1, (2,))
+    assert plans.plan(replace(world, jobs=(large, more, other))).by_tier[0] == [more, other]
+    jobs = replace(large, each=(5,)), more, other
+    assert plans.plan(replace(world, jobs=jobs)).covered == [other]
 
 
 def test_a_covered_start_comes_before_a_higher_priority_that_must_borrow() -> None:

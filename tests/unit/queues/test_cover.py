@@ -89,10 +89,19 @@ def test_no_start_strips_a_gang_of_its_own_queue_that_comes_before_it() -> None:
     assert would_be_covered(tree, [large], [higher])
 
 
-def test_a_gang_that_another_start_strips_is_no_reason_against_this_one() -> None:
+def test_a_gang_that_borrows_anyway_is_no_reason_against_a_start() -> None:
     tree = QueueTree.of([queue("a", gpu=2)])
     borrower = queued("r", "a", 1, started=1, gpu=3)
     assert would_be_covered(tree, [borrower], [queued("s", "a", gpu=1)])
+
+
+def test_starts_strip_a_gang_only_if_those_of_its_own_queue_suffice_for_that() -> None:
+    tree = QueueTree.of([queue("p", gpu=6), queue("a", "p", gpu=2), queue("b", "p", gpu=2)])
+    large, small = queued("large", "a", 2, started=1, gpu=3), queued("x", "a", 2, started=2, gpu=1)
+    first, other = queued("first", "a", 1, gpu=1), queued("other", "b", gpu=2)
+    assert "large" not in covered_by(tree, large, small, first, other)
+    assert would_be_covered(tree, [large, small], [first, other])
+    assert not would_be_covered(tree, [large, small, replace(other, started=3)], [first])
 
 
 AMOUNT = st.integers(0, 4)

@@ -156,7 +156,7 @@ def test_what_children_guarantee_counts_for_their_parent() -> None:
     shadow = (replace(tree[0], mode=QueueMode.SHADOW), *tree[1:])
     assert faults(made(W, X), *SCENE[:2], *shadow, W, X) == ()
     sibling = (*tree[:2], queue("b", parent="p"))
-    assert faults(made(W, X), *SCENE[:2], *sibling, W, X) == (), "b has no guarantee of its own"
+    assert faults(made(W, X), *SCENE[:2], *sibling, W, X) == (GUARANTEE,)
 
 
 def test_a_gang_takes_the_place_of_another_if_it_fits_there() -> None:
@@ -297,10 +297,10 @@ def test_members_beyond_those_needed_may_borrow() -> None:
     assert faults(made(W, grows), *SCENE, W, grows) == ()
 
 
-def test_a_start_that_could_take_the_cover_of_others_is_not_judged() -> None:
+def test_a_leaf_s_guarantee_comes_first_whatever_its_ancestors_guarantee() -> None:
     w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 3), gang_in("y", "a", 3)
     less = (queue("p", guaranteed=(("cpu", 4000),)), *FAMILY[1:])
-    assert in_family(w, x, y, queues=less) == ()
+    assert in_family(w, x, y, queues=less) == (LEAF,)
     apart = (
         queue("q", guaranteed=(("cpu", 6000),)),
         replace(FAMILY[1], parent="q"),
