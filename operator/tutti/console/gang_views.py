@@ -86,6 +86,13 @@ def _is(state: str, row: Record | None) -> bool:
 
 def claims(snapshot: Snapshot) -> Sequence[Record]:
     """The standing claims: gangs that start once pods of others have ended."""
+    standing = [
+        (reservation, reservation.victims)
+        for reservation in snapshot.reservations
+        if reservation.victims is not None
+    ]
+    if not standing:
+        return []
     pods = {
         member.uid: member
         for gang in snapshot.gangs
@@ -96,10 +103,9 @@ def claims(snapshot: Snapshot) -> Sequence[Record]:
         {
             "gang": gang_name(reservation.gang),
             "reservedAt": reservation.reserved_at,
-            "victims": [_victim(victim, pods) for victim in reservation.victims],
+            "victims": [_victim(victim, pods) for victim in victims],
         }
-        for reservation in snapshot.reservations
-        if reservation.victims is not None
+        for reservation, victims in standing
     ]
 
 

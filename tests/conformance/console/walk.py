@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.harness.browser.driver import Page
 
 WIDTHS = ((1280, 800), (390, 844), (2560, 1300))  # pixels
+CLIPBOARD = ("clipboardReadWrite", "clipboardSanitizedWrite")  # a headless browser cannot ask
 MOST_TABS = 120  # presses of Tab until what is wanted has the focus
 READY = (
     "document.querySelector('h1') && !/Loading|Planning|made so far/.test(document.body.innerText)"
@@ -150,8 +151,11 @@ async def _lists(page: Page) -> None:
     await show(page, "waiting")
     await page.click("td a")
     await page.until(f"location.hash.startsWith('#/gang/') && {READY}")
+    await page.send("Browser.grantPermissions", permissions=list(CLIPBOARD))
     await page.click("h1 .copy")
-    await page.until(f"{there}('h1 .copy').innerText === 'Copied'")
+    await page.until(
+        f"navigator.clipboard.readText().then((t) => t === {there}('h1 .name').innerText)"
+    )
     await press_button(page, "main", "Explain why it waits")
     await page.until(f"{READY} && {there}('#explanation').innerText.includes('proved')", 60)
     await press_link(page, "main", "What if its priority were 1000?")
@@ -257,8 +261,16 @@ async def keys(page: Page) -> None:
     await page.press("Escape")
     await page.until("!document.querySelector('#node')")
     await page.until("document.activeElement.matches('.marks')")
-    await page.press("?")
-    await page.until("document.querySelector('#help').open")
+    for is_on in (False, True):
+        await page.evaluate("document.querySelector('.help').focus()")
+        await page.press("Enter")
+        await page.until("document.querySelector('#help').open")
+        await tab_to(page, "e.matches('#help input')")
+        await page.press("Space")
+        await page.press("Escape")
+        await page.until("!document.querySelector('#help').open")
+        await page.press("?")
+        await page.until(f"document.querySelector('#help').open === {json.dumps(is_on)}")
     await page.press("Escape")
     await page.until("!document.querySelector('#help').open")
     await page.press("3")

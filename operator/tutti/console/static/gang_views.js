@@ -198,7 +198,7 @@ export function explanation(gang) {
           ${own.plans ? `${count(own.plans, 'plan')} made so far` : 'Planning'} …
         </p>`;
   return html`<section class="panel" aria-label="Explanation" id="explanation" tabindex="-1">
-    <h2>Why ${gangLink(gang)} waits, and what would start it</h2>
+    <h2>What ${gangLink(gang)} lacks, and what would help</h2>
     ${body} ${own.answer || own.problem ? again : nothing}
     ${state.view === 'waiting'
       ? html`<button @click=${() => go({ explain: '' })}>Close</button>`
@@ -268,7 +268,7 @@ export function gang() {
     <p>
       <a href=${`#/map?gang=${encodeURIComponent(one.gang)}`}>Show it on the map</a>
       ${mayExplain && !shown
-        ? html` · <button @click=${() => go({ explain: '1' }, { focus: '#explanation' })}>Explain why it waits</button>`
+        ? html` · <button @click=${() => go({ explain: '1' }, { focus: '#explanation' })}>${one.state === 'waiting' ? 'Explain why it waits' : 'Explain what it lacks'}</button>`
         : nothing}
       · <a href=${`#/what-if?priority=${encodeURIComponent(`${one.gang}:1000`)}`}
         >What if its priority were 1000?</a

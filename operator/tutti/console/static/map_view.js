@@ -1,7 +1,7 @@
 // The view of the map: what it shows and how, its legend, and one node.
 
 import { html, nothing } from './vendor/lit-html.js';
-import { go, need, state } from './app.js';
+import { fillSoon, go, need, state } from './app.js';
 import { freeOf, grouped, groupOf, mapOf, rowName, STATUS_WORDS } from './map.js';
 import { Newest } from './newest.js';
 import { find, finder, loading, noneFound, table } from './tables.js';
@@ -102,11 +102,12 @@ function foundNodes(all) {
   return search.rows;
 }
 
-// The room of the whole cluster, as `tutti status` prints it.
+// The room of the whole cluster, as `tutti status` prints it; the first picture does not wait for it.
 function room(nodeCount) {
+  if (state.isFresh) fillSoon();
   const bucket = Math.floor(Date.now() / REST_OF_ROOM);
-  const isLarge = nodeCount > MANY_NODES;
-  const { value } = isLarge ? need('/api/room', {}, bucket) : need('/api/room');
+  const version = nodeCount > MANY_NODES ? bucket : state.news.version;
+  const value = state.isFresh ? state.data['/api/room?']?.value : need('/api/room', {}, version).value;
   if (!value) return html`<ul class="room" aria-label="Room"></ul>`;
   const all = Object.keys(value.resources).filter((key) => numberOf(value.resources[key].allocatable));
   const devices = all.filter((key) => key.includes('/'));
@@ -275,7 +276,7 @@ function nodeTable(all) {
       stateOf(row),
       amount(row[4], freeOf(row)),
       amount(row[4], row[5]),
-      row[7].map(([gang, status, , n]) => html`${gangLink(gang)} (${n} ${status}) `),
+      row[7].length ? row[7].map(([gang, status, , n]) => html`${gangLink(gang)} (${n} ${status}) `) : '–',
     ],
   );
 }

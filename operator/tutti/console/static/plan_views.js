@@ -82,6 +82,7 @@ function planOfNow(entry) {
       : nothing}
     ${summary(plan)}
     <h3>Priorities</h3>
+    <p class="quiet">Of the gangs that could start: their value in the units of the objective, and a bound on it.</p>
     ${plan.levels.length
       ? table(
           'Priorities',
