@@ -10,6 +10,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..gang import domain_rules
@@ -134,7 +135,12 @@ class Reporter:
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, (Quoted(sentence),))
         reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
         given_back = {release.reservation.uid for release in released if release.rest is None}
-        return (
+        basic = (
+            GangReport(group, self._state.group(group.key), None, None)
+            for group in self._state.one_by_one()
+            if self._writes_status(group)
+        )
+        gangs = (
             GangReport(
                 gang,
                 self._state.group(gang.key) if self._writes_status(gang) else None,
@@ -144,6 +150,7 @@ class Reporter:
             for gang in snapshot.gangs
             if gang.uid not in given_back
         )
+        return chain(gangs, basic)
 
     def _writes_status(self, gang: Gang) -> bool:
         """Whether Tutti writes the status of a gang's object.
@@ -170,7 +177,7 @@ class Reporter:
         if nodes != self._nodes:
             turned = {name for name, _ in nodes.items() ^ self._nodes.items()}
         self._nodes = nodes
-        here = {gang.uid for gang in snapshot.gangs}
+        here = {gang.uid for gang in chain(snapshot.gangs, self._state.one_by_one())}
         self._unchanged.forget(here, turned)
         self._noticed = {uid: keys for uid, keys in self._noticed.items() if uid in here}
         if len(self._written) > self._most_written:

@@ -198,6 +198,10 @@ class ClusterState:
         """The object that declares a gang, with its current status."""
         return self._gangs.group(key)
 
+    def one_by_one(self) -> Iterable[Gang]:
+        """The groups whose pods start one by one, each with a pod that has a node, for reports."""
+        return self._gangs.one_by_one()
+
     def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
         """The gangs without pods whose pods are created once there is room, with their objects."""
         return self._gangs.awaiting_room()

@@ -48,6 +48,7 @@ class GangIndex:
         # Pods that name a group whose pods start one by one, as they were put in.
         self._apart: dict[GangKey, dict[Uid, Member]] = {}
         self._group_of: dict[Uid, GangKey] = {}  # the groups of the pods in ``_apart``
+        self._basic: dict[GangKey, Gang] = {}
         self._finished: dict[GangKey, list[Member]] = {}  # members that succeeded and are gone
         self._settled: dict[GangKey, Uid] = {}
         self._stale: set[GangKey] = set()
@@ -71,6 +72,13 @@ class GangIndex:
             has_pods = any(not member.is_over for member in self._by_gang.get(key, {}).values())
             if not (has_pods or group.terminating):
                 yield group, Gang.of(self._queued(group), (), self._value_of(group.priority_class))
+
+    def one_by_one(self) -> Iterable[Gang]:
+        """The groups whose pods start one by one, each with a pod that has a node.
+
+        They are no gangs; this is for the status of their objects alone.
+        """
+        return self._basic.values()
 
     def claim_job(self, group: GangObject) -> None:
         """Record that the pods that a job will create for this group name our scheduler."""
@@ -153,6 +161,7 @@ class GangIndex:
     def member_changed(self, uid: Uid, member: Member | None) -> None:
         """Put a pod into the gang that it belongs to now, and remove it from any other gang."""
         if (known := self._group_of.pop(uid, None)) is not None:
+            self._stale.add(known)
             del self._apart[known][uid]
             if not self._apart[known]:
                 del self._apart[known]
@@ -168,6 +177,7 @@ class GangIndex:
         group = self._group_by_key.get(member.gang)
         if group is None or not group.is_one_by_one:
             return member
+        self._stale.add(group.key)
         self._apart.setdefault(group.key, {})[member.uid] = member
         self._group_of[member.uid] = group.key
         gangs = [] if member.application is not None else member.other_gangs
@@ -222,12 +232,26 @@ class GangIndex:
                     self._settled[key] = gang.uid
                 is_longer |= key not in self._made
                 self._made[key] = gang
+            self._basic.pop(key, None)
+            if (placed := self._placed_one_by_one(key)) is not None:
+                self._basic[key] = placed
             if strays := self._strays_of(key):
                 self._strays[key] = strays
             else:
                 self._strays.pop(key, None)
         self._stale.clear()
         return is_longer
+
+    def _placed_one_by_one(self, key: GangKey) -> Gang | None:
+        """A group whose pods start one by one, with the first pod that has a node; or None."""
+        group = self._group_by_key.get(key)
+        if group is None or not group.is_one_by_one:
+            return None
+        pods = self._apart.get(key, {}).values()
+        placed = next((member for member in pods if member.counts_as_bound), None)
+        if placed is None:
+            return None
+        return Gang.of(group, (replace(placed, other_gangs=()),), None)
 
     def _strays_of(self, key: GangKey) -> tuple[Member, ...]:
         """The pods that name this key and are not members of its gang.
