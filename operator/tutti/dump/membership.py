@@ -45,6 +45,7 @@ class _Declared(wire.Object):
     priority: int | None = None
     unsupported_fields: tuple[str, ...] = ()
     needs_equal_members: bool = False
+    has_later_stages: bool = False
 
 
 def declaration(gang: Gang) -> Raw:
@@ -58,6 +59,8 @@ def declaration(gang: Gang) -> Raw:
         body["unsupportedFields"] = gang.unsupported_fields
     if gang.needs_equal_members:
         body["needsEqualMembers"] = True
+    if gang.has_later_stages:
+        body["hasLaterStages"] = True
     marks = {DECLARED_BY: str(gang.key.kind)}
     return {**marks, DECLARATION: json.dumps(body)} if body else marks
 
@@ -77,6 +80,7 @@ def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
         priority_value=declaration_body.priority,
         unsupported_fields=declaration_body.unsupported_fields,
         needs_equal_members=declaration_body.needs_equal_members,
+        has_later_stages=declaration_body.has_later_stages,
     )
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
-from ..model.cluster import Gang, Member, Reservation, Role, SlotReservation, Snapshot
+from ..model.cluster import Gang, Member, Phase, Reservation, Role, SlotReservation, Snapshot
 from ..model.keys import NodeName, PodKey, Uid
 from ..model.shapes import Shape, Template
 from .quantities import count
@@ -165,7 +165,12 @@ def may_take(gang: Gang, member: Member) -> bool:
 
 
 def may_come(gang: Gang) -> bool:
-    """Whether absent members may still be created: not once their driver or the gang is over."""
+    """Whether absent members may still be created: not once their driver or the gang is over.
+
+    A gang with later stages is not over when all members of a stage have succeeded.
+    """
+    if gang.has_later_stages and not gang.terminating:
+        return bool(gang.members) and all(m.phase is not Phase.FAILED for m in gang.members)
     return not (gang.terminating or gang.is_idle) and not any(
         member.is_driver and member.is_over and member.key.name == gang.owner_pod
         for member in gang.members

@@ -264,6 +264,8 @@ class GangDeclaration:
     priority_value: int | None = None  # its priority as a number, which overrides any class
     unsupported_fields: tuple[str, ...] = ()  # its fields that Tutti does not support yet
     needs_equal_members: bool = False  # all must have its priority and one preemption policy
+    # Its absent members are of later stages: they come once all present members have succeeded.
+    has_later_stages: bool = False
     is_one_by_one: bool = False  # its pods start like pods that name no gang
     same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
     preferred_domains: tuple[DomainRule, ...] = ()  # the same, of levels that are only preferred

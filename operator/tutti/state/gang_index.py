@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..gang import demand, finished_members
 from ..kube.gang_sources import GangObject
-from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.cluster import Gang, Member, Phase, Reservation, Role
 from ..model.keys import POD, POD_GROUP, GangKey, Uid
 from .applications import Applications
 
@@ -328,8 +328,19 @@ def _in_stage(group: GangObject, members: Iterable[Member]) -> GangObject:
     pods = [member for member in members if member.role in stage_of]
     pods = [pod for pod in pods if not pod.is_over] or pods
     pods = [pod for pod in pods if not pod.terminating] or pods
-    roles = group.stages[max((stage_of[pod.role] for pod in pods), default=0)]
-    return replace(group, roles=roles, min_member=max(1, sum(role.min_member for role in roles)))
+    stage = max((stage_of[pod.role] for pod in pods), default=0)
+    roles = group.stages[stage]
+    later: list[Role] = []
+    if group.holds_later_stages:
+        later = [r for after in group.stages[stage + 1 :] for r in after if r.min_member]
+        earlier = [replace(r, min_member=0) for before in group.stages[:stage] for r in before]
+        roles = tuple(sorted((*earlier, *roles, *later), key=lambda role: role.name))
+    return replace(
+        group,
+        roles=roles,
+        min_member=max(1, sum(role.min_member for role in roles)),
+        has_later_stages=bool(later),
+    )
 
 
 def _is_older(group: GangObject, than: GangObject) -> bool:

@@ -263,6 +263,7 @@ FOREIGN: dict[str, Any] = {
     "priority_value": 7,
     "unsupported_fields": ("spec.resourceClaims",),
     "needs_equal_members": True,
+    "has_later_stages": True,
 }
 RESERVATION: dict[str, Any] = {
     "slots": (SlotReservation(NodeName("n1"), "worker", 2),),

@@ -358,6 +358,23 @@ def test_others_may_come_though_the_pod_that_declared_them_has_ended() -> None:
     assert step(node("n1", cpu=9), of, held(of, ("a-0", "n1"), n1=2)) != Finish()
 
 
+@pytest.mark.parametrize(
+    ("phase", "terminating", "is_held"),
+    [
+        (Phase.SUCCEEDED, False, True),
+        (Phase.FAILED, False, False),
+        (Phase.SUCCEEDED, True, False),
+    ],
+)
+def test_room_of_later_stages_is_held_though_all_of_a_stage_have_succeeded(
+    phase: Phase, *, terminating: bool, is_held: bool
+) -> None:
+    of = driven(1).bound_on("n1", "n1").each(phase=phase)
+    of = of.but(has_later_stages=True, terminating=terminating)
+    assert slots.are_open(held(of, ("a-0", "n1"), n1=2), of.made, 0.0) == is_held
+    assert not slots.may_come(driven().only("a-0").but(has_later_stages=True, members=()).made)
+
+
 def test_a_driver_that_has_ended_well_needs_no_workers() -> None:
     of = driven().but(owner_pod="a-0").each(phase=Phase.SUCCEEDED, is_driver=True)
     member_counts = demand.count_members(of.made)

@@ -30,6 +30,8 @@ class GangObject(GangDeclaration):
     # The roles of each stage, if pods of one stage never live beside pods of another. The pods of
     # the newest stage that has pods are the members. Empty if the roles are always the same.
     stages: tuple[tuple[Role, ...], ...] = ()
+    # Whether a stage needs room for all later stages, too, whose roles then have templates.
+    holds_later_stages: bool = False
 
 
 class GangOutcome(NamedTuple):

@@ -4,28 +4,39 @@ A replicated job that depends on the completion of another one never runs beside
 in different stages, and only the pods of the newest stage are members. A replicated job that waits
 until another one is ready cannot start together with it. So its pods are extra members of the same
 stage. The number of pods is as in batch/v1. The controller of JobSet writes the status.
+
+With the annotation ``tutti.dev/hold-later-stages-seconds``, a stage also needs room for all later
+stages, by the templates of their pods, and this room is held for so many seconds.
 """
 
-from ...model.cluster import Role
+from dataclasses import replace
+
+from ...model.cluster import ABSENT_SECONDS, Role
 from ...model.keys import ApiKind, GangKey, Uid
+from ...model.shapes import Template
 from .. import wire
 from ..calls import Kind
 from ..codec.metadata import named, seconds_of
+from ..errors import BadObject
 from . import coscheduling, volcano
 from .base import MOST_ROLES, GangObject, GangSource
+from .pod_templates import PodTemplate, decode_template
 
 NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 RUN_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 COMPLETE, IN_ORDER = "Complete", "InOrder"
+HOLD = "tutti.dev/hold-later-stages-seconds"
+LONGEST_HOLD = 86_400  # seconds, as in a PodGroup
 _LONGEST_RUN = 9  # digits: the attempt is an int32
 
 
 class JobSpec(wire.Wire):
-    """How many pods a Job has at a time."""
+    """How many pods a Job has at a time, and their template."""
 
     parallelism: int | None = None
     completions: int | None = None
+    template: PodTemplate = PodTemplate()
 
 
 class JobTemplate(wire.Wire):
@@ -74,8 +85,15 @@ def decode_set(jobset: JobSet) -> GangObject:
     named(jobset)
     metadata = jobset.metadata
     stages = _stages(jobset.spec)
-    first = stages[0] if stages else ()
     has_too_many = len(jobset.spec.replicated_jobs) > MOST_ROLES
+    unsupported = ["more than 100 replicatedJobs"] if has_too_many else []
+    hold = ABSENT_SECONDS
+    if (text := metadata.annotations.get(HOLD)) is not None:
+        try:
+            stages, hold = _with_templates(stages, jobset), _hold_seconds(text)
+        except BadObject as problem:
+            unsupported.append(f"annotation {HOLD}: {problem.sentence}")
+    first = stages[0] if stages else ()
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
         uid=Uid(metadata.uid),
@@ -84,10 +102,44 @@ def decode_set(jobset: JobSet) -> GangObject:
         roles=first[:MOST_ROLES],
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
-        unsupported_fields=("more than 100 replicatedJobs",) if has_too_many else (),
+        unsupported_fields=tuple(unsupported),
+        absent_seconds=hold,
+        holds_later_stages=HOLD in metadata.annotations,
         version=metadata.resource_version,
         stages=() if has_too_many else stages,
     )
+
+
+def _hold_seconds(text: str) -> int:
+    seconds = int(text) if text.isdecimal() and len(text) <= _LONGEST_RUN else 0
+    if not 1 <= seconds <= LONGEST_HOLD:
+        raise BadObject(HOLD, f"{text[:20]!r} is no number from 1 to {LONGEST_HOLD}")
+    return seconds
+
+
+def _with_templates(
+    stages: tuple[tuple[Role, ...], ...], jobset: JobSet
+) -> tuple[tuple[Role, ...], ...]:
+    """The stages with templates of the pods that the stages after the first need.
+
+    Raises:
+        BadObject: a template cannot be placed or read.
+    """
+    jobs = {job.name: job for job in jobset.spec.replicated_jobs}
+    later = (
+        tuple(
+            replace(role, template=_template(jobs[role.name], jobset)) if role.min_member else role
+            for role in roles
+        )
+        for roles in stages[1:]
+    )
+    return (*stages[:1], *later)
+
+
+def _template(job: ReplicatedJob, jobset: JobSet) -> Template:
+    labels = {NAME_LABEL: jobset.metadata.name, ROLE_LABEL: job.name}
+    part = f"replicated job {job.name}"
+    return decode_template(job.template.spec.template, jobset.metadata, part, labels)
 
 
 def _stages(spec: JobSetSpec) -> tuple[tuple[Role, ...], ...]:

@@ -19,13 +19,11 @@ from ...model.resources import Resources
 from ...model.shapes import Template
 from .. import wire
 from ..calls import Kind, Right, api_version
-from ..codec.inter_pod import decode_labels, decode_rules
 from ..codec.metadata import named, seconds_of
-from ..codec.preferences import decode_wishes
 from ..codec.quantity import QuantityError, requested
-from ..codec.shapes import decode_shape, unmodelled
 from ..errors import BadObject
 from .base import MOST_ROLES, GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
+from .pod_templates import PodTemplate, decode_template
 
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 TASK_ANNOTATION = "volcano.sh/task-spec"
@@ -55,13 +53,6 @@ class PodGroup(wire.Object):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: dict[str, Any] = Field(default_factory=dict)
-
-
-class PodTemplate(wire.Wire):
-    """The template of the pods of a task."""
-
-    metadata: wire.Metadata = wire.Metadata()
-    spec: wire.PodSpec = wire.PodSpec()
 
 
 class TaskSpec(wire.Wire):
@@ -144,24 +135,13 @@ def pods_of(job: Job, group: GangObject) -> JobPods:
 
 
 def _template(task: TaskSpec, job: Job) -> Template:
-    """The template of the pods of a task, with the labels that the controller adds.
+    """The template of the pods of a task.
 
     Raises:
         BadObject: the pods cannot be placed, or a request cannot be read.
     """
-    metadata, spec = job.metadata, task.template.spec
-    added = {"volcano.sh/job-name": metadata.name, TASK_ANNOTATION: task.name}
-    labels = {**task.template.metadata.labels, **added}
-    pod = wire.Pod(metadata=wire.Metadata(namespace=metadata.namespace, labels=labels), spec=spec)
-    rules, malformed = decode_rules(pod)
-    name = f"{metadata.namespace}/{metadata.name}"
-    if problems := (*malformed, *unmodelled(spec)):
-        raise BadObject(name, f"the template of task {task.name} uses {', '.join(problems)}")
-    try:
-        return Template(decode_shape(pod, rules, decode_wishes(pod)), decode_labels(labels))
-    except QuantityError as problem:
-        sentence = f"the template of task {task.name} cannot be read: {problem}"
-        raise BadObject(name, sentence) from problem
+    labels = {"volcano.sh/job-name": job.metadata.name, TASK_ANNOTATION: task.name}
+    return decode_template(task.template, job.metadata, f"task {task.name}", labels)
 
 
 def _job_awaiting_room(group: PodGroup) -> tuple[str, Uid] | None:

@@ -8,7 +8,7 @@ import pytest
 
 from tutti.kube import gang_sources, wire
 from tutti.kube.codec.decode import decode_member
-from tutti.kube.gang_sources.jobset import KIND, JobSet, decode_set
+from tutti.kube.gang_sources.jobset import HOLD, KIND, JobSet, decode_set
 from tutti.model.cluster import Role
 from tutti.model.keys import POD, POD_GROUP, GangKey
 
@@ -140,3 +140,52 @@ def test_the_pod_group_of_its_train_job_is_no_other_gang() -> None:
     labels = {**LABELS, "scheduling.x-k8s.io/pod-group": "tune"}
     member = decode_member(pod(labels), sources)
     assert (member.gang, member.other_gangs) == (KEY, ())
+
+
+def holding(seconds: str, cpu: str = "2", **spec: Any) -> JobSet:
+    """An initializer, and two nodes after it, for which room is held."""
+    later = job("node", 2, load="Complete")
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+    later["template"]["spec"]["template"] = {"spec": {"containers": [container], **spec}}
+    metadata = {"name": "tune", "namespace": "ml", "uid": "u", "annotations": {HOLD: seconds}}
+    body = {"metadata": metadata, "spec": {"replicatedJobs": [job("load", 1), later]}}
+    return wire.parse_one(body, JobSet)
+
+
+def test_a_stage_may_hold_the_room_of_the_stages_after_it() -> None:
+    """The last stage holds nothing. Jobs that start one by one are not needed, so not held."""
+    gang = decode_set(holding("3600"))
+    (load,), (node,) = gang.stages
+    assert (load, node.min_member) == (Role("load", 1), 2)
+    assert node.template is not None
+    assert dict(node.template.shape.requests.amounts)["cpu"] == 2000
+    assert (gang.holds_later_stages, gang.absent_seconds, gang.unsupported_fields) == (
+        True,
+        3600,
+        (),
+    )
+    late = job("side", 1, load="Ready") | {"template": {"spec": {"parallelism": 1}}}
+    body = {"annotations": {HOLD: "60"}, "name": "tune", "namespace": "ml", "uid": "u"}
+    jobs = [job("load", 1), late, job("end", 1, load="Complete")]
+    gang = decode_set(wire.parse_one({"metadata": body, "spec": {"replicatedJobs": jobs}}, JobSet))
+    assert gang.holds_later_stages
+    assert [role.template is None for stage in gang.stages for role in stage] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"seconds": "0"}, "'0' is no number from 1 to 86400"),
+        ({"seconds": "86401"}, "'86401' is no number"),
+        ({"seconds": "1h"}, "'1h' is no number"),
+        ({"seconds": "9" * 5_000}, "is no number"),
+        ({"seconds": "60", "cpu": "much"}, "the template of replicated job node cannot be read"),
+        (
+            {"seconds": "60", "schedulingGroup": {"podGroupName": "x"}},
+            "the template of replicated job node uses spec.schedulingGroup",
+        ),
+    ],
+)
+def test_an_annotation_or_a_template_that_cannot_be_used_is_named(changed: Any, words: str) -> None:
+    (field,) = decode_set(holding(**changed)).unsupported_fields
+    assert words in field
