@@ -35,7 +35,16 @@ from tutti.model.cluster import (
 )
 from tutti.model.decisions import Assignment, Policy, RolloutLimits
 from tutti.model.inter_pod import Topology
-from tutti.model.keys import GangKey, LeaderTerm, Lease, NodeName, PodKey, Uid
+from tutti.model.keys import (
+    POD_GROUP,
+    ApiKind,
+    GangKey,
+    LeaderTerm,
+    Lease,
+    NodeName,
+    PodKey,
+    Uid,
+)
 from tutti.model.owners import Job
 from tutti.model.queues import Preemption, Queue
 from tutti.model.resources import Resources
@@ -183,14 +192,14 @@ class FakeCluster:
         stream = "pending" if gone.node is None else "bound"
         self._tell(stream, lambda state: getattr(state, stream).drop(gone.uid))
 
-    def change_group(self, name: str, **changes: object) -> None:
+    def change_group(self, name: str, kind: ApiKind = POD_GROUP, **changes: object) -> None:
         """Change fields of a PodGroup."""
-        group = self.groups[GangKey(NAMESPACE, name)]
+        group = self.groups[GangKey(NAMESPACE, name, kind)]
         self._put_group(replace(group, **changes))  # type: ignore[arg-type]
 
-    def delete_group(self, name: str) -> None:
+    def delete_group(self, name: str, kind: ApiKind = POD_GROUP) -> None:
         """Delete a PodGroup; its Reservation stays until ``collect``."""
-        gone = self.groups.pop(GangKey(NAMESPACE, name))
+        gone = self.groups.pop(GangKey(NAMESPACE, name, kind))
         self._tell("groups", lambda state: state.groups.drop(gone.uid))
 
     def delete_reservation(self, name: str) -> None:
