@@ -61,7 +61,7 @@ def without_node(of: Snapshot, name: str) -> Snapshot:
 
 
 def with_priority(of: Snapshot, name: str, priority: int) -> Snapshot:
-    """One gang with another priority; ``name`` is ``namespace/name``, or a unique name."""
+    """One gang with another priority; ``find`` says what ``name`` may be."""
     chosen = find(of, name).key
     return replace(
         of,
@@ -82,10 +82,13 @@ def with_priority(of: Snapshot, name: str, priority: int) -> Snapshot:
 def find(of: Snapshot, name: str) -> Gang:
     """The gang of that name; a PodGroup comes before a pod.
 
+    The name is ``namespace/name``, a name that no other gang has, or ``namespace/name/kind``, which
+    tells gangs of different kinds apart.
+
     Raises:
         WrongChange: no gang or several gangs have this name.
     """
-    gangs = [gang for gang in of.gangs if name in (str(gang.key), gang.key.name)]
+    gangs = [gang for gang in of.gangs if name in _names(gang.key)]
     groups = [gang for gang in gangs if not gang.is_single] or gangs
     if len(groups) == 1:
         return groups[0]
@@ -93,6 +96,10 @@ def find(of: Snapshot, name: str) -> Gang:
         several = ", ".join(str(gang.key) for gang in groups)
         raise WrongChange(f"{name}: several gangs have this name: {several}")
     raise WrongChange(f"{name}: there is no such gang{_hint(name, of)}")
+
+
+def _names(key: GangKey) -> tuple[str, ...]:
+    return str(key), key.name, f"{key}/{key.kind.kind}", f"{key}/{key.kind}"
 
 
 def _hint(name: str, of: Snapshot) -> str:

@@ -14,7 +14,7 @@ from tutti.console.planning_jobs import PlanningJobs
 from tutti.model.cluster import Snapshot
 from tutti.model.keys import GangKey
 
-from ...harness.builders import gang, node, snapshot_of
+from ...harness.builders import gang, node, single, snapshot_of
 from ...harness.console import console, console_of
 from ..cli.test_plan import SETUP
 
@@ -60,6 +60,15 @@ async def test_a_change_that_makes_no_sense_is_answered_with_a_sentence(
 ) -> None:
     async with console_of(DUMP) as client:
         assert words in (await client.post("/api/what-if", body))["problem"]
+
+
+async def test_a_question_about_a_pod_is_not_about_the_pod_group_of_its_name() -> None:
+    of = snapshot_of(node("n1", cpu=4), gang("a").of(9, cpu=1), single("a", cpu=9))
+    async with console_of(dump.write(of, SETUP)) as client:
+        change = {"priorities": [{"gang": "ml/a/Pod", "priority": 7}]}
+        plan = (await client.post("/api/what-if", change))["plan"]
+        priorities = {row["kind"]: row["priority"] for row in plan["after"]["gangs"]}
+        assert priorities == {"PodGroup": 0, "Pod": 7}
 
 
 async def test_who_says_nothing_or_nonsense_gets_the_whole_map() -> None:

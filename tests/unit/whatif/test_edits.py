@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tutti.model.cluster import Phase, Snapshot
-from tutti.model.keys import POD_GROUP, NodeName
+from tutti.model.keys import POD, POD_GROUP, NodeName
 from tutti.model.owners import Owner
 from tutti.model.resources import NOTHING
 from tutti.whatif import edits
@@ -101,6 +101,8 @@ def test_a_name_is_enough_where_it_is_the_only_one() -> None:
     away = replace(other, key=other.key._replace(namespace="prod"))
     of = snapshot_of(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1), away, single("a", cpu=1))
     assert edits.find(of, "a").key.kind == POD_GROUP
+    assert edits.find(of, "ml/a/Pod").key.kind == POD
+    assert edits.find(of, "ml/a/PodGroup.tutti.dev").key.kind == POD_GROUP
     assert edits.find(of, "prod/b").key.namespace == "prod"
     with pytest.raises(edits.WrongChange, match="several gangs have this name: ml/b, prod/b"):
         edits.find(of, "b")
