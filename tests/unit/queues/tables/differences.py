@@ -46,3 +46,41 @@ class Difference(StrEnum):
         "A quota counts a resource on all nodes, because pods, not quotas, say which nodes they "
         "accept."
     )
+
+
+class EndDifference(StrEnum):
+    """Why other gangs end, or none; ``docs/coming-from.md`` prints them."""
+
+    SHARE = (
+        "Shares order starts and end nobody: rights by shares let gangs end each other in circles, "
+        "so what a queue may take back is its guarantee."
+    )
+    COVER = (
+        "A guarantee covers gangs by priority and then by start, a leaf's before a parent's: what "
+        "it covers stays, and of what borrows, the least work ends."
+    )
+    COST = (
+        "Of what may end, the set ends that loses the least work, then the first by name, because "
+        "turns among queues would end more."
+    )
+    PRIORITY = (
+        "A priority counts in its own queue alone, for starts and for ends: otherwise each team "
+        "would raise its own."
+    )
+    POLICY = (
+        "No queue limits what its guarantee takes back to lower priorities: what borrows can "
+        "always end, so all may lend."
+    )
+    DECLARED = (
+        "A guarantee counts as it is declared, beyond its parent's or the cluster's, too, and "
+        "whichever queues are idle; a condition names it."
+    )
+    GROWTH = (
+        "Only a gang that waits as a whole ends others: members that it does not need to run, and "
+        "replacements, wait for room."
+    )
+    MOVES = (
+        "No gang that runs is moved to make room: most jobs would lose their work as if they ended."
+    )
+    LENDING = "What a guarantee does not use is lent whole, and comes back whole."
+    FAULT = "The case states an answer that its authors call a fault: the covered gang starts."

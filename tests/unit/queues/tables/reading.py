@@ -4,6 +4,8 @@ A section begins with its kind and the file of the source, such as ``[starts pkg
 
     starts   source | queues | nodes | jobs | who starts     [| ours | why]
     shares   source | queues | total | use | thousandths     [| ours | why]
+    ends     source | queues | nodes | jobs | who starts or ends   [| ours | why]
+    at-once  the same, where all that runs started at once
     divides  source | queues | total by size | wants | gets  [| ours | why]
 
 The source is the test case, in our words. In the other columns, words stand apart by spaces:
@@ -11,11 +13,13 @@ The source is the test case, in our words. In the other columns, words stand apa
     amount   3, or of other resources than GPUs 2cpu+4mem
     queue    name=guaranteed/limit*weight<parent, and ! if it drains; / * and < may be missing
     job      name@queue=members/neededxamount^priority; / x and ^ may be missing;
-             #0 if it runs on node 0, ~2 if only the first 2 do, ! if it leaves; 9*name for nine
-    answer   gang, or gang:members; queue:amount; - for nothing
+             #0 if it runs on node 0, ~2 if only the first 2 do, #0,1 if they are on two nodes;
+             % if it cannot be ended, ! if it leaves; 9*name for nine
+    answer   gang, or gang:members, gang:-1 if one ends,
+             with the name of copies if it is open which of them; queue:amount; - for nothing
 
 ``ours`` are the answers of which we give one, with "or" between, if they differ, and ``why`` is
-the name of a ``Difference``. Lines that begin with # are remarks.
+the name of a ``Difference``, or of an ``EndDifference``. Lines that begin with # are remarks.
 """
 
 import re
@@ -24,14 +28,14 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from .differences import Difference
-from .scenes import Amounts, Answer, Division, Job, Question, Quota, Scene, Use
+from .differences import Difference, EndDifference
+from .scenes import Amounts, Answer, Division, Job, Preemption, Question, Quota, Scene, Use
 
-SECTION = re.compile(r"\[(starts|shares|divides) (\S+)\]")
+SECTION = re.compile(r"\[(starts|shares|divides|ends|at-once) (\S+)\]")
 AMOUNT = re.compile(r"([\d.]+)([a-z][-\w]*)?")
 QUEUE = re.compile(r"([-\w]+)(?:=([^/*<!]+)?)?(?:/([^*<!]+))?(?:\*(\d+))?(?:<([-\w]+))?(!?)")
 JOB = re.compile(
-    r"(?:(\d+)\*)?([-\w]+)@([-\w]+)=(?:(\d+)(?:/(\d+))?x)?([^#~!^]+)(?:\^(-?\d+))?(?:#(\d+))?(?:~(\d+))?(!?)"
+    r"(?:(\d+)\*)?([-\w]+)@([-\w]+)=(?:(\d+)(?:/(\d+))?x)?([^#~!%^]+)(?:\^(-?\d+))?(?:#([\d,]+))?(?:~(\d+))?(%?)(!?)"
 )
 
 
@@ -44,15 +48,15 @@ class Case(NamedTuple):
     question: Question
     theirs: Answer
     ours: tuple[Answer, ...]
-    why: Difference | None
+    why: Difference | EndDifference | None
 
     def __str__(self) -> str:
         return f"{self.project}: {self.path.rsplit('/', 1)[-1]}: {self.name}"
 
 
-def cases() -> Iterator[Case]:
-    """All cases of all tables."""
-    for path in sorted(Path(__file__).parent.glob("*.txt")):
+def cases(folder: str = "") -> Iterator[Case]:
+    """All cases of all tables in a folder."""
+    for path in sorted((Path(__file__).parent / folder).glob("*.txt")):
         section = None
         for line in path.read_text().splitlines():
             if match := SECTION.fullmatch(line):
@@ -69,7 +73,8 @@ def _case(project: str, path: str, kind: str, line: str) -> Case:
     question, answer = _question(kind, dict(map(_queue, queues.split())), room, words, theirs)
     ours, why = others or ("", "")
     alternatives = tuple(answer(text) for text in ours.split(" or ")) if why else ()
-    difference = Difference[why] if why else None
+    names = Difference if kind in ("starts", "shares", "divides") else EndDifference
+    difference = names[why] if why else None
     return Case(project, path, name, question, answer(theirs), alternatives, difference)
 
 
@@ -85,7 +90,11 @@ def _question(
         return Division(queues, float(total), _numbers(words), float(size)), _numbers
     jobs = dict(job for word in words.split() for job in _jobs(word))
     assert all(job.queue in queues for job in jobs.values()), words
-    question = Scene(queues, [_amounts(node) for node in room.split()], jobs)
+    nodes = [_amounts(node) for node in room.split()]
+    if kind == "starts":
+        question: Question = Scene(queues, nodes, jobs)
+    else:
+        question = Preemption(queues, nodes, jobs, is_at_once=kind == "at-once")
     return question, lambda text: _starts(text, jobs)
 
 
@@ -109,12 +118,17 @@ def _queue(text: str) -> tuple[str, Quota]:
 def _jobs(text: str) -> Sequence[tuple[str, Job]]:
     match = JOB.fullmatch(text)
     assert match, text
-    copies, name, queue, members, needed, each, priority, node, running, leaves = match.groups()
+    copies, name, queue, members, needed, each, priority, node, running, kept, leaves = (
+        match.groups()
+    )
     count = int(members or 1)
-    runs = 0 if node is None else int(running or count)
-    least, rank, place = int(needed or count), int(priority or 0), int(node or 0)
-    job = Job(queue, _amounts(each), rank, count, least, runs, place, bool(leaves))
-    return [(f"{name}{n}", job) for n in range(int(copies))] if copies else [(name, job)]
+    nodes = [int(place) for place in (node or "0").split(",")]
+    runs = int(running or (len(nodes) if len(nodes) > 1 else count)) if node else 0
+    least, rank = int(needed or count), int(priority or 0)
+    job = Job(queue, _amounts(each), rank, count, least, runs, nodes, bool(leaves), bool(kept))
+    if not copies:
+        return [(name, job)]
+    return [(f"{name}{n}", job._replace(copies=name)) for n in range(int(copies))]
 
 
 def _starts(text: str, jobs: Mapping[str, Job]) -> Answer:

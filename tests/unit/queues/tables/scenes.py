@@ -3,13 +3,15 @@
 An amount without a unit is of GPUs. Amounts are counted in hundredths, because some are fractions.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple, Protocol
 
+from tutti.model import queues as modes
 from tutti.model.cluster import Node
-from tutti.model.decisions import Policy
+from tutti.model.decisions import Claim, Placement, Policy
 from tutti.model.keys import NodeName, Uid
 from tutti.model.queues import Queue, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
@@ -19,12 +21,14 @@ from tutti.queues.share import Shares
 from tutti.queues.tree import QueueTree
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
+from tutti.verify import preemption_checks
 from tutti.verify.plan_checks import violations
 
 from ....harness.builders import (
     GangBuilder,
     NodeBuilder,
     Part,
+    applied,
     gang,
     reservation,
     snapshot_of,
@@ -34,6 +38,7 @@ from ....harness.builders import (
 Amounts = Mapping[str, float]  # by resource
 Answer = Mapping[str, float]
 
+MOST_PLANS = 5
 PATIENT = Policy(age_seconds=1e9, starvation_seconds=1e9)
 
 
@@ -56,8 +61,10 @@ class Job(NamedTuple):
     members: int = 1
     needed: int = 1
     running: int = 0
-    node: int = 0
+    nodes: Sequence[int] = (0,)  # of the running members; the last is that of all others
     leaves: bool = False
+    is_protected: bool = False
+    copies: str = ""  # the name that equal jobs have together
 
 
 class Question(Protocol):
@@ -87,6 +94,48 @@ class Scene(NamedTuple):
         assert violations(snapshot, made) == ()
         assert made.evictions == ()
         return {placed.gang.name: len(placed.assignments) for placed in made.placements}
+
+
+class Preemption(NamedTuple):
+    """Who starts and who ends, where a gang that waits may have others ended.
+
+    Jobs stand in the order in which they came. What runs started in this order, or at once.
+    """
+
+    queues: Mapping[str, Quota]
+    nodes: Sequence[Amounts]
+    jobs: Mapping[str, Job]
+    is_at_once: bool = False
+
+    def answer(self) -> Answer:
+        """The members that one plan starts, or claims room for, by gang; negative if they end.
+
+        Plans follow until one claims room, or starts nothing. Which of several copies start or end
+        is left open.
+        """
+        parts: list[Part] = [space("ml"), *(_node(n, room) for n, room in enumerate(self.nodes))]
+        queues = {name: _queue(name, quota) for name, quota in self.queues.items()}
+        parts += queues.values()
+        for place, (name, job) in enumerate(self.jobs.items()):
+            created = 0 if self.is_at_once and job.running else place
+            parts += _gang(name, job, queues[job.queue], created)
+        snapshot = snapshot_of(*parts, at=1000.0)
+        policy = replace(PATIENT, preemption=modes.Preemption.FULL)
+        names = {name: job.copies or name for name, job in self.jobs.items()}
+        changes = Counter[str]()
+        for _ in range(MOST_PLANS):
+            made = plan(snapshot, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), policy)
+            assert violations(snapshot, made) == ()
+            assert preemption_checks.faults(snapshot, made, policy.preemption) == ()
+            starts: list[Placement | Claim] = [*made.placements, *made.claims]
+            for start in starts:
+                changes[names[start.gang.name]] += len(start.assignments)
+            for victim in (victim for claim in made.claims for victim in claim.victims):
+                changes[names[victim.gang.name]] -= len(victim.members)
+            if made.claims or not made.placements:
+                return changes
+            snapshot = applied(snapshot, made)
+        raise AssertionError("the plans do not come to rest")
 
 
 class Division(NamedTuple):
@@ -153,14 +202,16 @@ def _gang(name: str, job: Job, queue: Queue, created: float) -> Sequence[Part]:
     """The gang, and the record of its start if it runs."""
     made = gang(name).of(job.members).each(shape=Shape(_resources(job.each, pods=1)))
     made = made.needing(job.needed).priority(job.priority)
-    made = made.but(queue=job.queue, created=created)
+    made = made.but(queue=job.queue, created=created, is_protected=job.is_protected)
     if not job.running:
         return (made,)
-    made = made.bound_on(*[f"n{job.node}"] * job.running).each(terminating=job.leaves)
-    return made, _record(made, job, queue)
+    places = [*job.nodes, *[job.nodes[-1]] * job.running][: job.running]
+    made = made.bound_on(*[f"n{place}" for place in places]).each(terminating=job.leaves)
+    return made, _record(made, job, queue, created + 1.0)
 
 
-def _record(gang: GangBuilder, job: Job, queue: Queue) -> Part:
+def _record(gang: GangBuilder, job: Job, queue: Queue, started: float) -> Part:
     needed = _resources(job.each, pods=1).scaled(job.needed)
-    record = QueueRecord(queue.name, queue.uid, 1.0, (RoleAtStart("", job.needed, needed),))
+    starts = (RoleAtStart("", job.needed, needed),)
+    record = QueueRecord(queue.name, queue.uid, started, starts, is_protected=job.is_protected)
     return replace(reservation(gang), record=record)
