@@ -19,6 +19,7 @@ RAY_LABEL, RAY_TYPE, RAY_GROUP = "ray.io/cluster", "ray.io/node-type", "ray.io/g
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
 TASK_GROUP, APP_LABEL = "yunikorn.apache.org/task-group-name", "applicationId"
+APP_ID = "yunikorn.apache.org/app-id"
 ROLE_LABEL = "tutti.dev/role"
 ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
 
@@ -164,7 +165,8 @@ def _pod(body: Body) -> Pod:
     task = annotations.get(TASK_ANNOTATION, "")
     task_group = annotations.get(TASK_GROUP, "")
     spark_app = labels.get(SPARK_APP, "") if spark_role else ""
-    app = labels.get(APP_LABEL, spark_app) if task_group else spark_app
+    app_id = labels.get(APP_ID) or annotations.get(APP_ID) or labels.get(APP_LABEL)
+    app = app_id or spark_app if task_group else spark_app
     native = "" if is_tuttis else (spec.get("schedulingGroup") or {}).get("podGroupName", "")
     return Pod(
         key=_key(body),

@@ -24,7 +24,7 @@ PREFIX = "yunikorn.apache.org/"
 TASK_GROUPS = f"{PREFIX}task-groups"
 GROUP_NAME = f"{PREFIX}task-group-name"
 PARAMETERS = f"{PREFIX}schedulingPolicyParameters"
-APP_ANNOTATION = f"{PREFIX}app-id"
+APP_ID = f"{PREFIX}app-id"  # a label, or an annotation
 ID_LABEL = "applicationId"
 TIMEOUT, STYLE, HARD = "placeholderTimeoutInSeconds", "gangSchedulingStyle", "Hard"
 LENGTH_LIMIT = 32_768  # characters of the task groups; real ones have a few hundred
@@ -100,8 +100,8 @@ def name_of(app: str) -> str:
 
 def _id_of(metadata: wire.Metadata) -> str:
     """The id of the application; YuniKorn reads these fields in this order."""
-    labels = metadata.labels
-    ids = (metadata.annotations.get(APP_ANNOTATION), labels.get(ID_LABEL), labels.get(APP_LABEL))
+    labels, annotations = metadata.labels, metadata.annotations
+    ids = (labels.get(APP_ID), annotations.get(APP_ID), labels.get(ID_LABEL), labels.get(APP_LABEL))
     return next(filter(None, ids), "")
 
 

@@ -32,13 +32,27 @@ def pod(labels: dict[str, str], annotations: dict[str, str], **metadata: Any) ->
     [
         ({"applicationId": "a"}, NAMED, "a"),
         ({"applicationId": "a"}, NAMED | {"yunikorn.apache.org/app-id": "b"}, "b"),
+        (
+            {"applicationId": "a", "yunikorn.apache.org/app-id": "c"},
+            NAMED | {"yunikorn.apache.org/app-id": "b"},
+            "c",
+        ),
         (SPARK, NAMED, "spark-1"),
         (SPARK | {"applicationId": "a"}, NAMED, "a"),
         ({"applicationId": "a"}, {}, None),
         ({}, NAMED, None),
         ({"applicationId": "a", "tutti.dev/pod-group": "g"}, NAMED, None),
     ],
-    ids=["label", "annotation", "Spark", "before Spark", "no group", "no application", "PodGroup"],
+    ids=[
+        "label",
+        "annotation",
+        "newer label",
+        "Spark",
+        "before Spark",
+        "no group",
+        "no application",
+        "PodGroup",
+    ],
 )
 def test_a_pod_that_names_a_task_group_is_of_the_application_that_yunikorn_finds(
     labels: dict[str, str], annotations: dict[str, str], app: str | None
