@@ -81,7 +81,7 @@ def cluster(rig: Rig) -> None:
         rig.nodes(3, prefix=f"node-{zone}", cpu=8, memory="32Gi", labels={ZONE: zone})
     rig.create(
         *RIGHTS,
-        queue({"resources": [QUOTA]}, "team"),
+        queue({"resources": [QUOTA], "namespaces": {}}, "team"),
         queue({"resources": [QUOTA], "mode": "Shadow", "namespaces": OURS}, "trial"),
     )
     tried = pod_group("tried", 2)

@@ -316,7 +316,7 @@ async def checked(page: Page, name: str, step: Callable[[], Awaitable[None]]) ->
     """The faults of a step: that it fails, and what the browser complains of."""
     try:
         await step()
-    except PageError as problem:
+    except AssertionError as problem:  # of the page, or of the cluster
         return [f"{name}: {problem}"]
     found = [f"{name}: {complaint}" for complaint in page.complaints]
     page.complaints.clear()

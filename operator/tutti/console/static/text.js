@@ -97,12 +97,15 @@ export function numberOf(quantity = '0') {
   return Number(amountOf) * FACTORS[unit ?? ''];
 }
 
+// Cut off after one digit, as `tutti status` does: what is free is never said to be more.
+const cut = (n) => digits.format(Math.floor(10 * n + 1e-6) / 10);
+
 // A quantity in a unit that people read easily; bytes as Kubernetes writes them: 1.5 Ti.
 export function rounded(quantity) {
   const n = numberOf(quantity);
-  if (!/i$/.test(quantity)) return digits.format(+n.toFixed(1));
+  if (!/i$/.test(quantity)) return cut(n);
   const [unit, factor] = Object.entries(FACTORS).findLast(([, size]) => size <= n) ?? ['', 1];
-  return `${digits.format(+(n / factor).toFixed(1))} ${unit}`;
+  return `${cut(n / factor)} ${unit}`;
 }
 
 // A button that copies a text.
