@@ -66,7 +66,7 @@ ONLY: Mapping[str, frozenset[str]] = {
         {
             *(
                 f"kube.wire.{name}"
-                for name in ("base", "objects", "pods", "queues", "reading", "storage")
+                for name in ("base", "devices", "objects", "pods", "queues", "reading", "storage")
             ),
             # The objects of a source, which has all of its API in its module.
             *(f"kube.gang_sources.{path.stem}" for path in SOURCE.glob("kube/gang_sources/*.py")),
@@ -89,6 +89,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "prometheus_client": frozenset({"reporting.metrics"}),
     "pulp": frozenset(f"strategies.ilp.{name}" for name in ("engine", "inter_pod_rows", "program")),
     "ortools": frozenset({"strategies.flow"}),
+    "cel_expr_python": frozenset({"filters.devices.selectors", "filters.devices.values"}),
 }
 
 # The cycle's last net, and the code of strangers, which may raise anything.

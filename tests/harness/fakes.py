@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from tutti.filters.selectors import is_budgeted
 from tutti.kube import errors, wire
 from tutti.kube.codec import decode, encode
+from tutti.kube.codec import devices as claims
 from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_status
 from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
@@ -34,6 +36,7 @@ from tutti.model.cluster import (
     ScheduledCondition,
 )
 from tutti.model.decisions import Assignment, Policy, RolloutLimits
+from tutti.model.devices.claims import ClaimName, Consumer, DeviceClaim
 from tutti.model.inter_pod import Topology
 from tutti.model.keys import (
     POD_GROUP,
@@ -55,6 +58,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 
 from .builders import NAMESPACE, GangBuilder, NodeBuilder, budget, labels
+from .fake_devices import DeviceValue, FakeDevices, Shown
 
 T = TypeVar("T")
 
@@ -70,6 +74,10 @@ STREAMS = (
     "queues",
     "topologies",
     "budgets",
+    "devices.slices",
+    "devices.classes",
+    "devices.rules",
+    "devices.claims",
 )
 
 
@@ -123,6 +131,7 @@ class FakeCluster:
     topologies: dict[str, Item[Topology]] = field(default_factory=dict)
     budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
+    devices: FakeDevices = field(default_factory=FakeDevices)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
     roles: dict[GangKey, tuple[Role, ...]] = field(default_factory=dict)  # of jobs without pods
@@ -308,6 +317,27 @@ class FakeCluster:
         self.namespaces[name] = item
         self._tell("namespaces", lambda state: state.namespaces.put(item))
 
+    def put_devices(self, *values: DeviceValue) -> None:
+        """Create or change slices, classes, taint rules and claims."""
+        for value in values:
+            self._show(self.devices.put(value, self._next()))
+
+    def drop_devices(self, stream: str, name: str) -> None:
+        """Delete a slice, a class or a taint rule."""
+        gone = self.devices.items[stream].pop(name)
+        self._tell(stream, lambda state: attrgetter(stream)(state).drop(gone.uid))
+
+    def delete_claim(self, name: str) -> None:
+        """Delete a claim; with finalizers, it terminates."""
+        self._show(self.devices.delete(ClaimName(NAMESPACE, name), self._next()))
+
+    def _show(self, shown: Shown) -> None:
+        stream, item = shown
+        if item.value is None:
+            self._tell(stream, lambda state: attrgetter(stream)(state).drop(item.uid))
+        else:
+            self._tell(stream, lambda state: attrgetter(stream)(state).put(item))
+
     def run_pods(self, phase: Phase = Phase.RUNNING) -> None:
         """Let all bound pods of ours come to something."""
         for member in list(self.pods.values()):
@@ -325,6 +355,7 @@ class FakeCluster:
             if not pod.is_waiting:
                 raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
             self._judge(pod, assignment.node)
+            self.broken += self.devices.judged(pod, assignment.node)
             self._put_pod(
                 replace(
                     pod,
@@ -564,6 +595,29 @@ class FakeCluster:
 
         return await self._call("write_queue_status", commit)
 
+    async def protect_claim(self, claim: DeviceClaim, *, protected: bool) -> DeviceClaim:
+        """See ``Api.protect_claim``."""
+        patch = claims.encode_finalizers(claim, protected=protected)
+        return await self._call("protect_claim", lambda: self._patch_claim(claim, patch))
+
+    async def allocate(self, claim: DeviceClaim, write: claims.ClaimWrite) -> DeviceClaim:
+        """See ``Api.allocate``."""
+        patch = claims.encode_allocation(claim, write)
+        return await self._call("allocate", lambda: self._patch_claim(claim, patch))
+
+    async def leave_claim(self, claim: DeviceClaim, consumers: Sequence[Consumer]) -> DeviceClaim:
+        """See ``Api.leave_claim``."""
+        patch = claims.encode_consumers(claim, consumers)
+        return await self._call("leave_claim", lambda: self._patch_claim(claim, patch))
+
+    def _patch_claim(self, claim: DeviceClaim, patch: Mapping[str, Any]) -> DeviceClaim:
+        shown, broken = self.devices.patch(claim, patch, self._next())
+        self.broken += broken
+        self._show(shown)
+        value = shown[1].value
+        assert value is None or isinstance(value, DeviceClaim)
+        return claim if value is None else value
+
     async def say(self, event: encode.Event) -> None:
         """See ``Api.say``."""
 
@@ -581,7 +635,7 @@ class FakeCluster:
     def list_into(self, state: ClusterState) -> None:
         """Let a World list everything again, as a watch that expired makes it do."""
         for name in STREAMS:
-            store = getattr(state, name)
+            store = attrgetter(name)(state)
             store.replace(self._listed(name), self.version, store.began())
 
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
@@ -603,6 +657,8 @@ class FakeCluster:
                 Item(Uid(str(r.self_uid)), int(r.version), r) for r in self.reservations.values()
             ],
         }
+        if stream in self.devices.items:
+            return [*self.devices.items[stream].values()]
         return lists.get(stream, list)()
 
     # Behind it all
@@ -778,7 +834,10 @@ class Life:
         self.follows_resignation = False  # until a test says so
         self._begun = False
         self.state = ClusterState(
-            self._wake, is_declaring=is_declaring, reads_task_groups=is_declaring
+            self._wake,
+            is_declaring=is_declaring,
+            reads_task_groups=is_declaring,
+            reads_devices=True,
         )
         self.watch = Watch(cluster, self.state)
         self.cycle = Cycle(

@@ -33,6 +33,14 @@ class Right(NamedTuple):
         return f"{self.verb} {self.resource}{'.' + self.group if self.group else ''}"
 
 
+# Rights that the API server asks for within another request, without a line in the audit log.
+IMPLIED = {
+    Right("resource.k8s.io", "resourceclaims/status", "patch"): Right(
+        "resource.k8s.io", "resourceclaims/binding", "patch"
+    )
+}
+
+
 class Ledger:
     """What the accounts of the operator have done in all control planes of a run."""
 
@@ -68,6 +76,8 @@ class Ledger:
             self.denied.add(right)
         elif raw.get("objectRef"):  # everybody may look at what kinds there are
             self.used.add(right)
+            if right in IMPLIED:
+                self.used.add(IMPLIED[right])
 
 
 def granted(parts: Collection[Manifest]) -> frozenset[Right]:

@@ -111,6 +111,7 @@ def test_what_is_installed_without_any_value_is_what_runs_without_any_variable()
     values = _read(CHART / "values.yaml")
     chosen = {_setting(name): value for name, value in values["settings"].items()}
     chosen["spark_enabled"] = values["spark"]["enabled"]  # which also grants rights
+    chosen["devices_enabled"] = values["devices"]["enabled"]  # the same
     assert Settings.model_validate(chosen) == Settings()
 
 
@@ -140,6 +141,7 @@ def test_the_schema_bounds_every_setting_as_the_operator_does() -> None:
         wanted[name] = {**bounds, **STRICTER.get(name, {})}
     bounded = dict(_schema()["properties"]["settings"]["properties"])
     bounded["sparkEnabled"] = _schema()["properties"]["spark"]["properties"]["enabled"]
+    bounded["devicesEnabled"] = _schema()["properties"]["devices"]["properties"]["enabled"]
     assert {
         _setting(name): {key: value for key, value in bounds.items() if key != "description"}
         for name, bounds in bounded.items()

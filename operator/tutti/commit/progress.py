@@ -170,7 +170,7 @@ def _next_step(
     if bound is None and (why := _why_not_begin(reservation, gang, reserved, unkeepable, snapshot)):
         return Release(why)
     open_entries = tuple(
-        Assignment(member.key, member.uid, member.version, entry.node)
+        Assignment(member.key, member.uid, member.version, entry.node, entry.claims)
         for entry, member in here
         if member is not None and member.is_waiting and entry not in lost_entries
     )

@@ -22,6 +22,7 @@ from . import progress
 from . import steps as step_lists
 from .adoption import Adoption
 from .binding import Binder
+from .devices.claim_writer import ClaimWriter
 from .eviction import NO_LIMITS, Evictor, PendingEviction
 from .queue_lifecycle import QueueLifecycle
 from .recovery import Recovery
@@ -57,14 +58,18 @@ class Commit:
         self._limit = ConcurrencyLimit(in_flight)
         self._refusals = state.refusals
         self._binder = Binder(state, api, clock)
+        self._claims = ClaimWriter(state, api, self._limit, clock)
         self._writer = ReservationWriter(state, api, clock)
-        self._releaser = Releaser(state, self._writer, self._binder, self._limit, clock)
+        self._releaser = Releaser(
+            state, self._writer, self._binder, self._claims, limit=self._limit, clock=clock
+        )
         self._adoption = Adoption(state, api, self._writer, self._limit, clock)
         self.recovery = Recovery(
             state,
             self._adoption,
             self._binder,
             self._releaser,
+            self._claims,
             limit=self._limit,
             clock=clock,
             predecessor_resigned=predecessor_resigned,
@@ -112,7 +117,7 @@ class Commit:
                 reservation_for(decision, scheduler=self._scheduler, term=term, now=now),
             )
             for decision in decisions
-            if decision.gang.kind != POD or isinstance(decision, Claim)
+            if _needs_reservation(decision)
         )
 
     def _amended(
@@ -161,7 +166,7 @@ class Commit:
     ) -> Sequence[tuple[GangKey, Assignment]]:
         """The bindings that Reservations still need, and valid bindings of gangs with one pod."""
         bindings = [*step_lists.bindings(steps)]
-        singles = [p for p in placements if p.gang.kind == POD]
+        singles = [p for p in placements if not _needs_reservation(p)]
         if singles:
             going_on = step_lists.uids_going_on(steps)
             valid = await asyncio.to_thread(plan_checks.upheld, snapshot, singles, going_on)
@@ -201,11 +206,12 @@ class Commit:
         if not bindings:
             return
         members = progress.members_by_uid(snapshot)
+        lacking = await self._claims.allocate(step_lists.bindings(steps))
         unstarted = await self._unstarted(step_lists.relied_on(steps))
         await self._limit.all(
             partial(self._bind, gang, assignment, members[assignment.uid])
             for gang, assignment in bindings
-            if gang not in unstarted
+            if gang not in unstarted and gang not in lacking
         )
 
     async def _unstarted(self, relied_on: Mapping[GangKey, Member]) -> Collection[GangKey]:
@@ -309,3 +315,11 @@ class Commit:
             )
             for reservation, step in steps
         )
+
+
+def _needs_reservation(decision: Placement | Eviction | Claim) -> bool:
+    """Whether a decision is written down first: not if one binding carries all of it out."""
+    if decision.gang.kind != POD or isinstance(decision, Claim):
+        return True
+    assignments = decision.assignments if isinstance(decision, Placement) else ()
+    return any(assignment.claims for assignment in assignments)

@@ -17,6 +17,7 @@ from ..model.keys import LeaderTerm
 from ..state.cluster_state import ClusterState
 from .adoption import Adoption
 from .binding import Binder
+from .devices.claim_writer import ClaimWriter
 from .release import Releaser
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Recovery:
         adoption: Adoption,
         binder: Binder,
         releaser: Releaser,
+        claims: ClaimWriter,
         *,
         limit: ConcurrencyLimit,
         clock: Clock,
@@ -45,6 +47,7 @@ class Recovery:
         self._adoption = adoption
         self._binder = binder
         self._releaser = releaser
+        self._claims = claims
         self._limit = limit
         self._clock = clock
         self._predecessor_resigned = predecessor_resigned
@@ -83,6 +86,7 @@ class Recovery:
         self._adoption.removed_entries.clear()
         await self._release_deleted()
         await self._fence_unclaimed(term)
+        await self._claims.free_orphaned()
 
     async def _confirm_bindings(self) -> None:
         """Fence the bindings that got no answer, or learn that they succeeded."""

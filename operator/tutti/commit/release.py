@@ -4,7 +4,7 @@ A call of this or an earlier leader may still be under way. It names a version o
 changing the pod makes it fail. Only then is the room free, or a member safe (docs/decisions/0005).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -17,6 +17,7 @@ from ..planning.partial_release import is_evictable
 from ..state.cluster_state import ClusterState
 from . import progress
 from .binding import Binder
+from .devices.claim_writer import ClaimWriter
 from .reservations import ReservationWriter
 
 
@@ -28,12 +29,15 @@ class Releaser:
         state: ClusterState,
         writer: ReservationWriter,
         binder: Binder,
+        claims: ClaimWriter,
+        *,
         limit: ConcurrencyLimit,
         clock: Clock,
     ) -> None:
         self._state = state
         self._writer = writer
         self._binder = binder
+        self._claims = claims
         self._refusals = state.refusals
         self._limit = limit
         self._clock = clock
@@ -102,6 +106,11 @@ class Releaser:
             if (member := members.get(uid)) is not None and is_evictable(member)
         )
         await self._limit.all(
+            partial(self._free_claims, released, members, failed)
+            for released in ended
+            if released.reservation.uid not in failed
+        )
+        await self._limit.all(
             partial(self._writer.delete, released.reservation)
             if released.rest is None
             else partial(self._writer.amend, released.rest)
@@ -129,6 +138,21 @@ class Releaser:
         with self._backing_off(released.reservation, f"giving back the room of pod {entry.pod}"):
             is_sure = await self._binder.fence(member, sentence, reason="Released")
         if not is_sure:
+            failed.add(released.reservation.uid)
+
+    async def _free_claims(
+        self, released: Released, members: Mapping[Uid, Member], failed: set[Uid]
+    ) -> None:
+        """Take back the devices of pods that are not bound; unless that worked, it is tried again.
+
+        The pods of these entries cannot be bound any more.
+        """
+        unbound = [
+            entry
+            for entry in released.ended
+            if entry.claims and ((m := members.get(entry.uid)) is None or m.node is None)
+        ]
+        if not await self._claims.free(released.reservation, unbound):
             failed.add(released.reservation.uid)
 
     async def _fence_eviction(self, released: Released, member: Member, failed: set[Uid]) -> None:

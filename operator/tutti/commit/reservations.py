@@ -19,6 +19,10 @@ from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
 
+NO_DEVICES = (
+    "the CRD of Reservations has no field claims in placement: apply the CRDs of this version of "
+    "Tutti"
+)
 NO_CLAIMS = "the CRD of Reservations has no field claim: apply the CRDs of this version of Tutti"
 LARGER = "LargerThanDeclared"  # than its role's template; such a member is placed again
 
@@ -49,7 +53,7 @@ def reservation_for(
 def entries_for(assignments: Sequence[Assignment]) -> tuple[PodReservation, ...]:
     """One entry for each assignment."""
     return tuple(
-        PodReservation(assignment.pod, assignment.uid, assignment.node)
+        PodReservation(assignment.pod, assignment.uid, assignment.node, assignment.claims)
         for assignment in assignments
     )
 
@@ -112,6 +116,8 @@ class ReservationWriter:
                 self._state.hold(created)
                 if reservation.victims is not None and created.victims is None:
                     self._back_off(reservation, NO_CLAIMS)  # it has no room, and is released
+                elif _has_devices(reservation) and not _has_devices(created):
+                    self._back_off(reservation, NO_DEVICES)  # it is released
                 else:
                     self._state.refusals.forget(reservation.uid)
 
@@ -208,3 +214,8 @@ class ReservationWriter:
             seconds=CONFLICT_SECONDS,
             now=self._clock(),
         )
+
+
+def _has_devices(reservation: Reservation) -> bool:
+    """Whether a Reservation gives devices to claims."""
+    return any(entry.claims for entry in reservation.entries)

@@ -13,6 +13,7 @@ from ..gang.quantities import listed, quantity
 from ..model import ports, volumes
 from ..model.cluster import Gang, Node, Reservation, SlotReservation, Snapshot
 from ..model.decisions import Claim, Placement, Plan
+from ..model.devices.claims import is_counting
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.resources import Resources
 from .latest import RowHistory
@@ -282,7 +283,9 @@ def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:
                 "free": quantity(resource, max(0, free[resource])),
             }
             for resource, n in node.allocatable.amounts
-            if not (ports.is_port(resource) or volumes.is_attaching(resource))
+            if not (
+                ports.is_port(resource) or volumes.is_attaching(resource) or is_counting(resource)
+            )
         ],
         "gangs": [
             {"gang": gang, "status": status, "members": n}

@@ -10,7 +10,7 @@ from typing import Any
 from ..kube.codec import encode
 from ..kube.codec.quantity import CPU
 from ..kube.codec.requests import PODS
-from ..kube.codec.shapes import CLAIM_FIELD
+from ..kube.codec.shapes import CLAIM_FIELD, DEVICE_CLAIMS
 from ..kube.gang_sources import pod_group
 from ..model import ports
 from ..model.cluster import Gang, Member, Namespace, Node, PlacedPod, Reservation, Role
@@ -18,6 +18,7 @@ from ..model.inter_pod import InterPodRules
 from ..model.resources import NOTHING, Resources
 from ..model.shapes import Preferences, Shape
 from . import membership
+from .devices.encode import add_device_claims
 from .inter_pod import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
 from .volumes import add_claims, without_volumes
 
@@ -124,13 +125,15 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         version = f"{owner.group}/v1" if owner.group else "v1"
         names = {"kind": owner.kind, "name": owner.name, "uid": owner.uid or ""}
         metadata["ownerReferences"] = [{"apiVersion": version, **names, "controller": True}]
-    return {
+    body = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata,
         "spec": _spec(value, scheduler),
         "status": _status(value),
     }
+    add_device_claims(body, value)
+    return body
 
 
 def reservation(value: Reservation) -> Raw:
@@ -272,13 +275,11 @@ def _use(spec: Raw, field: str) -> None:
         return
     if field.startswith("spec.schedulingGroup"):
         spec["schedulingGroup"] = {}
-    elif field.startswith(f"{CLAIM_FIELD} ("):
+    elif field.startswith((f"{CLAIM_FIELD} (", DEVICE_CLAIMS)):
         pass  # the claim is in the dump, and reading it has the same result
-    elif field.startswith(_VOLUMES):
+    else:
         name = f"volume-{len(spec.get('volumes', ()))}"
         spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})
-    else:
-        spec["resourceClaims"] = [{"name": "claim"}]
 
 
 def _container(requests: Resources) -> Raw:

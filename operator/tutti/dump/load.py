@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..gang import demand
+from ..kube import kinds
 from ..kube.list_watch import Item
 from ..model.cluster import ForeignPod, Gang, Member, Snapshot
 from ..model.keys import Uid
@@ -22,7 +23,8 @@ V = TypeVar("V")
 
 def snapshot_of(objects: Objects) -> Snapshot:
     """The Snapshot at the time that the files were taken."""
-    state = ClusterState(lambda: None)
+    has_devices = any(objects.items.get(kind) for kind in kinds.DEVICES)
+    state = ClusterState(lambda: None, reads_devices=has_devices)
     bound: list[tuple[str, Member | ForeignPod]] = [(pod.uid, pod) for pod in objects.occupants]
     bound += [(member.uid, member) for member in objects.members if member.node is not None]
     _fill(
@@ -32,6 +34,9 @@ def snapshot_of(objects: Objects) -> Snapshot:
     for kind, items in objects.items.items():
         store = state.stores[kind]
         store.replace(items, 1, store.began())
+    for kind in kinds.DEVICES:
+        if has_devices and kind not in objects.items:
+            _fill(state.stores[kind], ())
     return _reminded(state.snapshot(objects.taken_at), objects)
 
 

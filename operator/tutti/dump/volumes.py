@@ -9,6 +9,7 @@ from typing import Any
 from ..kube.codec import volumes as reading
 from ..kube.codec.shapes import CLAIM, NODE_NAME
 from ..model.cluster import Snapshot
+from ..model.devices.claims import without_counts
 from ..model.keys import NodeName
 from ..model.resources import Resources
 from ..model.volumes import (
@@ -35,7 +36,8 @@ def written(storage: Storage) -> Iterator[Raw]:
 
 
 def without_volumes(amounts: Resources) -> Resources:
-    """The amounts without those that count the volumes of drivers."""
+    """The amounts without those that count the volumes of drivers, or devices."""
+    amounts = without_counts(amounts)
     return Resources(tuple(amount for amount in amounts.amounts if not is_attaching(amount[0])))
 
 

@@ -10,6 +10,7 @@ from ..model.decisions import Plan
 from ..model.keys import NodeName
 from ..model.resources import NOTHING, Resources
 from . import encode, volumes
+from .devices import encode as devices
 from .header import PlannerConfig, annotations
 
 
@@ -45,6 +46,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
     yield from (encode.namespace(namespace) for namespace in snapshot.namespaces)
     yield from volumes.written(snapshot.storage)
     yield from volumes.drivers(snapshot)
+    yield from devices.written(snapshot.devices)
     yield from _foreign_pods(snapshot, members)
 
 

@@ -62,7 +62,7 @@ class MemberCounts:
     bound: tuple[Member, ...] = ()  # count as bound
     ready: tuple[Member, ...] = ()  # could be bound now
     unsupported: tuple[Member, ...] = ()  # wait, but use fields that Tutti does not support
-    without_volumes: tuple[Member, ...] = ()  # wait for their volume claims
+    without_volumes: tuple[Member, ...] = ()  # wait for their claims, of volumes or devices
     gated: tuple[Member, ...] = ()  # have scheduling gates
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
     surplus: tuple[Member, ...] = ()  # could be bound, but their role has its maximum
@@ -217,7 +217,7 @@ def _kind(member: Member) -> str | None:
     if member.size_unknown_because:
         return None
     if member.is_waiting:
-        if member.volume_problems:
+        if member.lacks_claims:
             return "without_volumes"
         return "unsupported" if member.unsupported_fields else "ready"
     is_held_back = member.gated and member.node is None

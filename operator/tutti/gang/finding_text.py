@@ -269,6 +269,12 @@ def _(finding: of.VolumesNotReady) -> str:
 
 
 @text.register
+def _(finding: of.DevicesNotReady) -> str:
+    n, problems = finding.members, _listed(finding.problems, finding.more_problems, "more")
+    return f"{count(n, 'pod')} wait{'s' * (n == 1)} for devices: {', '.join(problems)}"
+
+
+@text.register
 def _(finding: of.NotProved) -> str:
     return f"not proved to be the best choice: {finding.because}"
 

@@ -156,6 +156,15 @@ class VolumesNotReady(Finding):
     more_problems: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DevicesNotReady(Finding):
+    """Pods wait for their claims for devices."""
+
+    members: int
+    problems: tuple[str, ...]
+    more_problems: int = 0
+
+
 # Time, and whether the plan is proved.
 
 

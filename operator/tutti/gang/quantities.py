@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from ..model import ports
+from ..model.devices.claims import is_counting, selected_by
 from ..model.resources import Resources
 from ..model.volumes import driver_of, is_attaching
 
@@ -41,6 +42,8 @@ def format_name(resource: str) -> str:
     """The name of a resource in words for users."""
     if is_attaching(resource):
         return f"volumes of {driver_of(resource)}"
+    if is_counting(resource):
+        return f"devices of {_either(resource)}"
     return f"host port {ports.read(resource)}" if ports.is_port(resource) else resource
 
 
@@ -67,7 +70,14 @@ def cut(sentence: str, most: int) -> str:
 def _format_request(name: str, n: int) -> str:
     if is_attaching(name):
         return f"{count(n, 'volume')} of {driver_of(name)}"
+    if is_counting(name):
+        return f"{count(n, 'device')} of {_either(name)}"
     return f"{format_amount(name, n)} {name}"
+
+
+def _either(resource: str) -> str:
+    """The selections whose devices a resource counts, in words for users."""
+    return " or ".join(selected_by(resource).split("|"))
 
 
 def _port_names(requests: Resources) -> list[str]:

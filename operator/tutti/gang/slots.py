@@ -153,7 +153,7 @@ def _has_arrivals(reservation: Reservation, gang: Gang) -> bool:
 
 def is_ready(member: Member) -> bool:
     """Whether the member exists and could be bound now."""
-    return member.is_waiting and not (member.unsupported_fields or member.volume_problems)
+    return member.is_waiting and not (member.unsupported_fields or member.lacks_claims)
 
 
 def may_take(gang: Gang, member: Member) -> bool:

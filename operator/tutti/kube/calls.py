@@ -9,6 +9,7 @@ from ..model.keys import POD_GROUP, ApiKind
 from . import errors, wire
 
 CORE_VERSION, TUTTI_VERSION = "v1", "v1alpha1"
+RESOURCE = "resource.k8s.io"  # the API group of devices and claims for them
 # Names that are one segment of a path; names of Kubernetes objects have no other characters.
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]+")
 MOST_QUOTED = 253  # characters of a name
@@ -77,6 +78,10 @@ class Call:
     DELETE_RESERVATION = Right(POD_GROUP.group, "reservations", "delete", TUTTI_VERSION)
     PATCH_QUEUE = Right(POD_GROUP.group, "queues", "patch", TUTTI_VERSION)
     PATCH_QUEUE_STATUS = Right(POD_GROUP.group, "queues/status", "patch", TUTTI_VERSION)
+    PATCH_CLAIM = Right(RESOURCE, "resourceclaims", "patch")
+    PATCH_CLAIM_STATUS = Right(RESOURCE, "resourceclaims/status", "patch")
+    # No call: the API server requires it of who changes the allocation or the consumers of a claim.
+    BIND_CLAIM = Right(RESOURCE, "resourceclaims/binding", "patch")
     GET_LEASE = Right("coordination.k8s.io", "leases", "get")
     LIST_LEASES = Right("coordination.k8s.io", "leases", "list")
     CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")

@@ -16,13 +16,15 @@ import aiohttp
 from ..model.applications import ConfigMapKey
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
+from ..model.devices.claims import Consumer, DeviceClaim
 from ..model.keys import GangKey, LeaderTerm, Lease, LeaseKey, PodKey
 from ..model.owners import Job
 from . import connection_errors, errors, kinds, wire
 from .access import Access
 from .calls import Call, Right, Stream
 from .clock import ServerClock
-from .codec import decode, encode, jobs, queues
+from .codec import decode, devices, encode, jobs, queues
+from .codec.devices import ClaimWrite
 from .codec.queues import QueueObject
 from .gang_sources import (
     ALWAYS,
@@ -33,6 +35,7 @@ from .gang_sources import (
     pod_group,
     status_writer,
 )
+from .wire import devices as device_objects
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # requested of the server, which by itself ends watches after 30 to 60 minutes
@@ -123,6 +126,18 @@ class Api(Protocol):
         self, queue: QueueObject, status: Mapping[str, Any]
     ) -> QueueObject:
         """Merge fields into the status of a Queue; raises ``Conflict`` if it has changed."""
+
+    async def protect_claim(self, claim: DeviceClaim, *, protected: bool) -> DeviceClaim:
+        """Set or remove the finalizer of an allocated claim, on condition that it is unchanged."""
+
+    async def allocate(self, claim: DeviceClaim, write: ClaimWrite) -> DeviceClaim:
+        """Give a claim devices and a consumer, on condition that it has not changed."""
+
+    async def leave_claim(self, claim: DeviceClaim, consumers: Sequence[Consumer]) -> DeviceClaim:
+        """Leave a claim these consumers, on condition that it has not changed.
+
+        Without any, its devices are free again.
+        """
 
     async def say(self, event: encode.Event) -> None:
         """Create an Event."""
@@ -290,6 +305,27 @@ class Client:
         """See ``Api.write_queue_status``."""
         patch = queues.encode_status(queue, status)
         return await self._patch_queue(Call.PATCH_QUEUE_STATUS, queue, patch)
+
+    async def protect_claim(self, claim: DeviceClaim, *, protected: bool) -> DeviceClaim:
+        """See ``Api.protect_claim``."""
+        patch = devices.encode_finalizers(claim, protected=protected)
+        return await self._patch_claim(Call.PATCH_CLAIM, claim, patch)
+
+    async def allocate(self, claim: DeviceClaim, write: ClaimWrite) -> DeviceClaim:
+        """See ``Api.allocate``."""
+        patch = devices.encode_allocation(claim, write)
+        return await self._patch_claim(Call.PATCH_CLAIM_STATUS, claim, patch)
+
+    async def leave_claim(self, claim: DeviceClaim, consumers: Sequence[Consumer]) -> DeviceClaim:
+        """See ``Api.leave_claim``."""
+        patch = devices.encode_consumers(claim, consumers)
+        return await self._patch_claim(Call.PATCH_CLAIM_STATUS, claim, patch)
+
+    async def _patch_claim(
+        self, call: Right, claim: DeviceClaim, patch: Mapping[str, Any]
+    ) -> DeviceClaim:
+        body = await self._send(call, call.path(*claim.key), patch, kind="merge-patch")
+        return _read(body, device_objects.ResourceClaim, devices.decode_device_claim)
 
     async def _patch_queue(
         self, call: Right, queue: QueueObject, patch: Mapping[str, Any]

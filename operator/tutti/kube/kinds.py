@@ -12,10 +12,11 @@ from ..model.cluster import DisruptionBudget, Namespace, PriorityClass
 from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
-from .calls import TUTTI_VERSION, Call, Kind, Right, Stream, api_version
-from .codec import decode, queues, volumes
+from .calls import RESOURCE, TUTTI_VERSION, Call, Kind, Right, Stream, api_version
+from .codec import decode, devices, queues, volumes
 from .codec.inter_pod import MalformedSelector, decode_labels, read_selector
 from .codec.metadata import named
+from .wire import devices as device_objects
 
 AnyKind: TypeAlias = Kind[Any, Any]
 
@@ -240,6 +241,39 @@ ATTACHMENT = Kind(
     is_namespaced=False,
 )
 
+# The kinds of resource.k8s.io; an API server of an older version does not have them.
+RESOURCE_SLICE = Kind(
+    ApiKind(RESOURCE, "ResourceSlice"),
+    "resourceslices",
+    device_objects.ResourceSlice,
+    devices.decode_slice,
+    is_namespaced=False,
+    is_optional=True,
+)
+DEVICE_CLASS = Kind(
+    ApiKind(RESOURCE, "DeviceClass"),
+    "deviceclasses",
+    device_objects.DeviceClass,
+    devices.decode_device_class,
+    is_namespaced=False,
+    is_optional=True,
+)
+TAINT_RULE = Kind(
+    ApiKind(RESOURCE, "DeviceTaintRule"),
+    "devicetaintrules",
+    device_objects.DeviceTaintRule,
+    devices.decode_taint_rule,
+    is_namespaced=False,
+    is_optional=True,
+)
+DEVICE_CLAIM = Kind(
+    ApiKind(RESOURCE, "ResourceClaim"),
+    "resourceclaims",
+    device_objects.ResourceClaim,
+    devices.decode_device_claim,
+    is_optional=True,
+)
+
 # The kinds that declare gangs, by API group and kind; optional sources included.
 GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.kinds}
 # The kinds that declare gangs in every cluster.
@@ -255,9 +289,11 @@ STORAGE: tuple[AnyKind, ...] = (
     CSI_DRIVER,
     ATTACHMENT,
 )
+# The kinds that are listed and watched only once a pod of ours names a claim for devices.
+DEVICES: tuple[AnyKind, ...] = (RESOURCE_SLICE, DEVICE_CLASS, TAINT_RULE, DEVICE_CLAIM)
 # What is listed and watched only while Tutti may end gangs so that others start.
 PREEMPTION: tuple[AnyKind, ...] = (BUDGET,)
-KINDS: tuple[AnyKind, ...] = (POD, *PRESENT_GANGS, *CLUSTER, *STORAGE, *PREEMPTION)
+KINDS: tuple[AnyKind, ...] = (POD, *PRESENT_GANGS, *CLUSTER, *STORAGE, *DEVICES, *PREEMPTION)
 
 BOUND = POD.stream("spec.nodeName!=", "bound pods")
 

@@ -10,6 +10,7 @@ from typing import Self
 
 from . import ports
 from .applications import ApplicationPod
+from .devices.claims import NO_DEVICES, ClaimAllocation, DeviceRoom, PodClaim
 from .inter_pod import (
     AffinityTerm,
     DomainRule,
@@ -83,6 +84,8 @@ class Member:
     run: int = 0  # the run of its gang that it was created for; pods of older runs do not count
     bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
     unread_gang: GangKey | None = None  # a gang that it names, of a kind that is turned off
+    device_claims: tuple[PodClaim, ...] = ()  # its claims for devices; sorted
+    device_problems: tuple[str, ...] = ()  # problems of these, in words; it waits for them
     # By when a terminating pod should be gone, in seconds since the epoch; None if unknown.
     gone_by: float | None = field(default=None, compare=False)
     # That hold a pod that terminates; of other pods none are read.
@@ -130,6 +133,11 @@ class Member:
     def is_waiting(self) -> bool:
         """Whether the pod by itself could be bound now."""
         return self.may_get_a_node and not self.gates
+
+    @property
+    def lacks_claims(self) -> bool:
+        """Whether it waits for its claims: for volumes, or for devices."""
+        return bool(self.volume_problems or self.device_problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +345,7 @@ class PodReservation:
     pod: PodKey
     uid: Uid
     node: NodeName
+    claims: tuple[ClaimAllocation, ...] = ()  # the devices for each of its claims
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -436,6 +445,7 @@ class Snapshot:
     protected: frozenset[Uid] = frozenset()
     # Sorted by namespace and name; none are read while Tutti ends no gang for another.
     budgets: tuple[DisruptionBudget, ...] = ()
+    devices: DeviceRoom = NO_DEVICES  # and the claims for them
 
     @property
     def being_ended(self) -> frozenset[GangKey]:

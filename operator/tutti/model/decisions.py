@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from .cluster import Member, PodReservation, Reservation, SlotReservation
+from .devices.claims import ClaimAllocation
 from .keys import GangKey, NodeName, PodKey, Uid
 from .queues import ROOT, Preemption, QueueRecord
 from .resources import Resources
@@ -68,6 +69,7 @@ class Reason(StrEnum):
 
     WAITING_FOR_MEMBERS = "WaitingForMembers"
     WAITING_FOR_VOLUMES = "WaitingForVolumes"
+    WAITING_FOR_DEVICES = "WaitingForDevices"  # a claim for devices does not exist, or is in use
     NOT_ENOUGH_ROOM = "NotEnoughRoom"
     NO_NODE_FITS = "NoNodeFits"
     NOT_MODELLED = "NotModelled"
@@ -99,6 +101,7 @@ class Assignment:
     uid: Uid
     version: str
     node: NodeName
+    claims: tuple[ClaimAllocation, ...] = ()  # the devices for each of its claims
 
 
 @dataclass(frozen=True, slots=True)

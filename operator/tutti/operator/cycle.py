@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ..commit.protocol import Commit
 from ..dump.violations import ViolationDumps
+from ..filters.devices import selectors
 from ..kube.backoff import Clock
 from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
@@ -144,11 +145,18 @@ class Cycle:
 
     async def _recover(self, term: LeaderTerm) -> None:
         """Settle what earlier cycles and leaders left; make the PodGroups of Spark applications."""
+        await self._evaluate_selectors()
         if not self._only_watches:
             await self._commit.recovery.recover(term)
             await self._commit.queues.prepare()
             await self._commit.records.write_missing(term)
         await self._pod_group_creator.declare()
+
+    async def _evaluate_selectors(self) -> None:
+        """Evaluate the selectors of changed devices in a thread, so that the state need not."""
+        expressions, devices = self._state.devices.unevaluated()
+        if devices:
+            await asyncio.to_thread(selectors.evaluate, expressions, devices)
 
     def _observe(self) -> Snapshot:
         """Freeze the known state of the cluster as a Snapshot; writes nothing."""

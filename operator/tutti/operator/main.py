@@ -10,7 +10,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,13 @@ from ..model.queues import Preemption
 from ..reporting import probes
 from ..reporting.metrics import Metrics
 from ..state.cluster_state import ClusterState
-from ..state.reflectors import Reflectors, reflectors_into, storage_into
+from ..state.reflectors import (
+    Reflector,
+    Reflectors,
+    devices_into,
+    reflectors_into,
+    storage_into,
+)
 from ..strategies import load
 from ..strategies.problem import Strategy
 from . import handlers
@@ -48,6 +54,7 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CONTROL_PLANE = "kube-system"
 STUCK_SECONDS = 120.0  # a cycle that takes this many seconds more than its budget hangs
 STORAGE_LOOK_SECONDS = 0.5  # seconds between two checks for a first pod with claims
+VOLUMES, DEVICES = "volumes", "devices"  # what claims are for, in log lines
 GC_THRESHOLD = 20_000  # new objects between two collections; Python's default is at most 2,000
 STOP_SECONDS = 20.0  # seconds to finish the current cycle; Kubernetes kills the process after 30
 
@@ -81,6 +88,7 @@ async def serve(
         wake_signal.wake,
         is_declaring=makes_groups and settings.spark_enabled,
         reads_task_groups=makes_groups and yunikorn.SOURCE in sources,
+        reads_devices=settings.devices_enabled,
         shown=shown,
     )
     name = settings.scheduler_name
@@ -203,6 +211,7 @@ class _Run:
         self._assert_name_is_free = assert_name_is_free
         self._feeds = feeds
         self._storage = storage_into(state)
+        self._devices = devices_into(state)
         self._state = state
         self._election = election
         self._takeover = takeover
@@ -258,7 +267,9 @@ class _Run:
         await persist(self._list_demand)
         if self._state.storage.are_wanted:
             # The first cycle already carries out Reservations of pods with claims.
-            await persist(self._list_storage)
+            await persist(partial(self._list_wanted, self._storage, VOLUMES))
+        if self._state.devices.are_wanted:
+            await persist(partial(self._list_wanted, self._devices, DEVICES))
         await persist(self._list_supply)
 
     async def _adopt(self) -> None:
@@ -277,18 +288,20 @@ class _Run:
             if feed.stream.name not in self._listed:
                 self._listed[feed.stream.name] = await list_watch.relist(self._api, feed)
 
-    async def _list_storage(self) -> None:
+    async def _list_wanted(self, feeds: Sequence[Reflector], what: str) -> None:
         try:
-            for feed in self._storage:
+            for feed in feeds:
                 await list_watch.relist(self._api, feed)
         except errors.Refused as problem:  # pods without claims do not need this right
-            logger.warning("%s Pods that name claims wait", problem)
+            logger.warning("%s Pods that name claims for %s wait", problem, what)
 
-    async def _follow_storage(self) -> None:
-        """Follow claims and volumes once a pod of ours names a claim."""
-        while not self._state.storage.are_wanted:  # noqa: ASYNC110 - the state knows no event loop
+    async def _follow_once_wanted(
+        self, feeds: Sequence[Reflector], are_wanted: Callable[[], bool]
+    ) -> None:
+        """Follow what claims need once a pod of ours names a claim."""
+        while not are_wanted():  # noqa: ASYNC110 - the state knows no event loop
             await asyncio.sleep(STORAGE_LOOK_SECONDS)
-        await asyncio.gather(*(list_watch.follow(self._api, feed) for feed in self._storage))
+        await asyncio.gather(*(list_watch.follow(self._api, feed) for feed in feeds))
 
     def _follow(self) -> None:
         following = [
@@ -298,7 +311,13 @@ class _Run:
         demand = self._demand.run(
             self._registry, begin=partial(persist, self._list_demand), began=self._stop_on_signals
         )
-        streams = (*following, self._follow_storage(), demand)
+        state = self._state
+        streams = (
+            *following,
+            self._follow_once_wanted(self._storage, lambda: state.storage.are_wanted),
+            self._follow_once_wanted(self._devices, lambda: state.devices.are_wanted),
+            demand,
+        )
         self._tasks += [asyncio.create_task(stream) for stream in streams]
 
     def _stop_on_signals(self) -> None:

@@ -158,6 +158,11 @@ class Settings(BaseModel):
         default=True,  # a driver that starts alone may wait for its executors for ever
         description="whether Tutti makes a gang of each Spark application whose driver is pending",
     )
+    devices_enabled: bool = Field(
+        default=False,  # it is new, and needs rights to write into the claims of users
+        description="whether Tutti places pods with claims for devices (DRA) and allocates these; "
+        "otherwise they wait with the reason NotModelled",
+    )
     bindings_in_flight: int = Field(
         default=64,  # with 24 or 128 the last of many gangs waits longer: docs/decisions/0007
         ge=1,

@@ -4,12 +4,14 @@ These findings need the gang alone, not the room of the cluster, so no nodes are
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from ..gang.demand import MemberCounts, is_enough, min_members
 from ..gang.findings import (
     BeingDeleted,
     BeyondMaximum,
     CreatesOneByOne,
+    DevicesNotReady,
     Failed,
     Gated,
     MaximumReached,
@@ -67,17 +69,28 @@ def _not_modelled(members: MemberCounts) -> Rejection:
 
 
 def _without_volumes(members: MemberCounts) -> Rejection:
-    findings = (volumes_not_ready(members.without_volumes),)
-    return Rejection(members.gang.key, Reason.WAITING_FOR_VOLUMES, findings)
+    waiting = members.without_volumes
+    if not any(member.volume_problems for member in waiting):
+        findings = (devices_not_ready(waiting),)
+        return Rejection(members.gang.key, Reason.WAITING_FOR_DEVICES, findings)
+    lacking = [member for member in waiting if member.volume_problems]
+    return Rejection(members.gang.key, Reason.WAITING_FOR_VOLUMES, (volumes_not_ready(lacking),))
 
 
 def volumes_not_ready(members: Sequence[Member]) -> VolumesNotReady:
     """The problems of the claims of these members; Tutti cannot solve them."""
-    problems = tuple(
-        dict.fromkeys(problem for member in members for problem in member.volume_problems)
-    )
-    unnamed = max(0, len(problems) - MOST_CLAIMS)
-    return VolumesNotReady(len(members), problems[:MOST_CLAIMS], unnamed)
+    return VolumesNotReady(len(members), *_first(m.volume_problems for m in members))
+
+
+def devices_not_ready(members: Sequence[Member]) -> DevicesNotReady:
+    """The problems of the claims for devices of these members; Tutti cannot solve them."""
+    return DevicesNotReady(len(members), *_first(m.device_problems for m in members))
+
+
+def _first(problems: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], int]:
+    """The first different problems, and how many more there are."""
+    different = tuple(dict.fromkeys(chain.from_iterable(problems)))
+    return different[:MOST_CLAIMS], max(0, len(different) - MOST_CLAIMS)
 
 
 def _single(members: MemberCounts) -> Rejection | None:

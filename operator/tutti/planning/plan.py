@@ -40,6 +40,7 @@ from .compile.capacity import FitByShape
 from .compile.quotas import Quotas
 from .compile.slot_assignment import SlotAssignments
 from .compiled_demand import CompiledDemand
+from .devices.assignment import allocations
 from .observed_demand import ObservedDemand
 from .queued_gangs import QueuedGangs
 from .queueing import claim_rounds, stages
@@ -360,9 +361,27 @@ def placements_of(
     improved: ImprovedPlan, slot_assignments: SlotAssignments, queued: QueuedGangs
 ) -> tuple[Placement, ...]:
     """One Placement per gang for which the plan assigns a node or reserves slots."""
-    assigned = improved.plan.assigned
+    assigned = _with_devices(improved, queued.observed.snapshot)
     placements = (_placement(gang, assigned, slot_assignments, queued) for gang in improved.gangs)
     return tuple(placement for placement in placements if placement is not None)
+
+
+def _with_devices(improved: ImprovedPlan, snapshot: Snapshot) -> Mapping[Uid, Assignment]:
+    """The assignments of the plan, each with the devices for the claims of its member."""
+    assigned = improved.plan.assigned
+    if not snapshot.devices.selections and not snapshot.devices.claims:
+        return assigned
+    places = [
+        (member, assigned[member.uid].node)
+        for members in improved.gangs
+        for member in members.ready
+        if member.uid in assigned
+    ]
+    claims = allocations(snapshot.devices, places)
+    return {
+        uid: replace(assignment, claims=claims[uid]) if uid in claims else assignment
+        for uid, assignment in assigned.items()
+    }
 
 
 def _placement(

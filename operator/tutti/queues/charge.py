@@ -13,6 +13,7 @@ from ..gang import demand, slots
 from ..gang.order import by_age
 from ..model import ports
 from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.devices.claims import is_counting
 from ..model.queues import QueueRecord, RoleAtStart
 from ..model.resources import NOTHING, Resources
 from ..model.volumes import is_attaching
@@ -167,7 +168,9 @@ def slot_requests(gang: Gang, role: str) -> Resources:
 def charged(requests: Resources) -> Resources:
     """What a member with these requests is charged."""
     amounts = {
-        name: n for name, n in requests.amounts if not (ports.is_port(name) or is_attaching(name))
+        name: n
+        for name, n in requests.amounts
+        if not (ports.is_port(name) or is_attaching(name) or is_counting(name))
     }
     return Resources.of({**amounts, PODS: 1})
 

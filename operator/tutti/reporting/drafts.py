@@ -19,6 +19,7 @@ MESSAGE_LIMIT = 800  # bytes; with three of these and the counters a status stay
 QUIET_SECONDS = 1.0  # a write waits until the newest pod and the last write are so old
 # One gang may alternate between these reasons: whether the plan is proved depends on all gangs
 # and, at worst, on the clock.
+ABOUT_CLAIMS = (Reason.WAITING_FOR_VOLUMES, Reason.WAITING_FOR_DEVICES)
 UNSURE = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 
 
@@ -103,7 +104,7 @@ def merged(
     """The status in the form of the API; unchanged conditions keep their transition time.
 
     With ``keep_sentences``, a condition that says the same as before keeps its reason and message.
-    A condition about volume claims does not: its sentence changes only when the claims change.
+    A condition about claims does not: its sentence changes only when the claims change.
     """
     before = {
         str(line["type"]): line
@@ -115,7 +116,7 @@ def merged(
         value = "True" if line.holds else "False"
         old = before.get(line.type, {})
         is_same = old.get("status") == value
-        is_kept = keep_sentences and line.reason != Reason.WAITING_FOR_VOLUMES
+        is_kept = keep_sentences and line.reason not in ABOUT_CLAIMS
         keeps = is_same and is_kept and _is_alike(old.get("reason"), line.reason)
         conditions.append(
             {

@@ -41,6 +41,9 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
         elif member.volume_problems:
             sentence = finding_text.sentence_of([missing_members.volumes_not_ready([member])])
             yield PodCondition(member, Reason.WAITING_FOR_VOLUMES, sentence, may_change=True)
+        elif member.device_problems:
+            sentence = finding_text.sentence_of([missing_members.devices_not_ready([member])])
+            yield PodCondition(member, Reason.WAITING_FOR_DEVICES, sentence, may_change=True)
         elif member.unsupported_fields:
             sentence = (
                 f"Tutti does not place pods that use {', '.join(member.unsupported_fields)} yet"

@@ -11,6 +11,7 @@ from enum import StrEnum
 from ..gang import demand
 from ..model import ports, volumes
 from ..model.cluster import Gang, Node, Snapshot
+from ..model.devices.claims import is_counting
 from ..model.keys import Uid
 from ..model.resources import NOTHING, Resources
 from ..planning.compile import grids
@@ -85,7 +86,7 @@ def rooms(snapshot: Snapshot) -> Mapping[str, Utilisation]:
             unusable.get(name, 0),
         )
         for name, n in offered.amounts
-        if not (ports.is_port(name) or volumes.is_attaching(name))
+        if not (ports.is_port(name) or volumes.is_attaching(name) or is_counting(name))
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..dump import encode
 from ..kube.codec.encode import API_VERSION
 from ..kube.codec.inter_pod import is_label
+from ..kube.codec.shapes import DEVICE_CLAIMS
 from ..kube.gang_sources import spark as marks
 from ..model import ports
 from ..model.applications import DRIVER, EXECUTOR, ApplicationPod
@@ -134,6 +135,7 @@ def _unsupported(executor: Member) -> tuple[str, ...]:
     }
     return (
         *executor.unsupported_fields,
+        *((DEVICE_CLAIMS,) if executor.device_claims else ()),
         *(field for field, is_in_use in uses.items() if is_in_use),
     )
 

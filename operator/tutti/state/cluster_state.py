@@ -24,13 +24,15 @@ from ..model.cluster import (
     Reservation,
     Snapshot,
 )
+from ..model.devices.claims import DeviceClaim
 from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
 from ..model.resources import NOTHING
 from .claim_index import ClaimIndex
+from .devices.index import DeviceIndex
 from .gang_index import GangIndex
 from .lost_reservations import LostReservations
-from .node_usage import NodeUsage
+from .node_usage import NOTHING_ATTACHED, NodeUsage, VolumeUsage
 from .placed_pods import PlacedPods
 from .store import Store
 
@@ -64,15 +66,17 @@ class ClusterState:
         *,
         is_declaring: bool = False,
         reads_task_groups: bool = False,
+        reads_devices: bool = False,
         shown: Callable[[float | None], None] = _ignore_lag,
     ) -> None:
         """``wake`` is called at every change that may matter to a decision.
 
         If ``is_declaring``, this operator makes the PodGroups of Spark applications, and their
         drivers wait for it; if it ``reads_task_groups``, the same holds for applications of
-        YuniKorn. ``shown`` is called for each binding of ours that the watch of bound pods shows.
-        Its argument is when the API server confirmed the binding, in seconds since the epoch; None
-        if the watch was faster than the answer.
+        YuniKorn. Unless it ``reads_devices``, pods that claim devices are not placed. ``shown`` is
+        called for each binding of ours that the watch of bound pods shows. Its argument is when the
+        API server confirmed the binding, in seconds since the epoch; None if the watch was faster
+        than the answer.
         """
         self._wake = wake
         self._observe_lag = shown
@@ -87,6 +91,7 @@ class ClusterState:
         self.budgets: Store[DisruptionBudget] = Store(self._budget_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
+        self.devices = DeviceIndex(self._refresh, self._attached_changed, wake, is_on=reads_devices)
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
             api: Store(self._group_changed, self._listed) for api in kinds.GANGS
         }
@@ -101,8 +106,9 @@ class ClusterState:
             kinds.TOPOLOGY: self.topologies,
             kinds.BUDGET: self.budgets,
             **self.storage.stores,
+            **self.devices.stores,
         }
-        self._node_usage = NodeUsage(self.storage.attached)
+        self._node_usage = NodeUsage(self._beside)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
         self._placed_pods = PlacedPods(self._resolved_pod)
@@ -140,6 +146,7 @@ class ClusterState:
 
         Unchanged parts are the same objects as in the last Snapshot.
         """
+        self.devices.refresh()
         self._gangs.look()
         if self._sorted_reservations is None:
             ordered = sorted(self.reservations, key=lambda reservation: reservation.gang)
@@ -166,6 +173,7 @@ class ClusterState:
             topologies=self._topologies,
             protected=self._protected_at(now),
             budgets=self._budgets,
+            devices=self.devices.snapshot(),
         )
 
     def protect(self, gang: Uid, until: float) -> None:
@@ -328,6 +336,14 @@ class ClusterState:
         """Take in a Queue as the API server just showed it."""
         self.queues.put(Item(queue.queue.uid, int(queue.version), queue))
 
+    def learn_claim(self, claim: DeviceClaim) -> None:
+        """Take in a claim for devices as the API server just showed it."""
+        self.devices.claims.put(Item(claim.uid, int(claim.version), claim))
+
+    def forget_claim(self, claim: DeviceClaim) -> None:
+        """Forget a claim for devices that turned out to be gone."""
+        self.devices.claims.drop(claim.uid)
+
     def hold(self, reservation: Reservation) -> None:
         """Take in a Reservation that was just created."""
         if reservation.self_uid is not None:
@@ -353,6 +369,7 @@ class ClusterState:
     def _reservation_changed(
         self, _uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
+        self.devices.reservation_changed(old, new)
         # A gang with a Reservation is not at rest, whatever its state.
         self._gangs.touch(reservation.gang for reservation in (old, new) if reservation is not None)
         self._sorted_reservations = None
@@ -470,6 +487,7 @@ class ClusterState:
         """Compute again the value of a pod and the node whose room it uses."""
         raw_pod = self._raw_pod(uid)
         self.storage.pod_changed(uid, raw_pod)
+        self.devices.pod_changed(uid, raw_pod)
         pod, resolved_pod = raw_pod or self.pinned.get(uid), self._resolved_pod(uid)
         self._gangs.member_changed(uid, resolved_pod if isinstance(resolved_pod, Member) else None)
         if isinstance(pod, Member):
@@ -482,17 +500,26 @@ class ClusterState:
         self._placed_pods.changed(uid, resolved_pod)
         self._wake()
 
+    def _beside(self, node: NodeName) -> VolumeUsage:
+        """The volumes and devices of a node, which no request of a pod includes."""
+        volumes, devices = self.storage.attached(node), self.devices.counted(node)
+        if devices is NOTHING_ATTACHED:
+            return volumes
+        return VolumeUsage(volumes.offered + devices.offered, volumes.used + devices.used)
+
     def _attached_changed(self, names: Iterable[NodeName] | None) -> None:
         self._node_usage.touch(names)
         self._wake()
 
     def _resolved_pod(self, uid: Uid) -> Member | ForeignPod | None:
-        """A bound, assumed or pending pod with the volumes of its claims."""
+        """A bound, assumed or pending pod with the volumes and devices of its claims."""
         pod = self._raw_pod(uid)
-        return self.storage.with_volumes(pod) if isinstance(pod, Member) else pod
+        if not isinstance(pod, Member):
+            return pod
+        return self.devices.with_devices(self.storage.with_volumes(pod))
 
     def _raw_pod(self, uid: Uid) -> Member | ForeignPod | None:
-        """A pod without the volumes of its claims: bound, assumed or pending.
+        """A pod without the volumes and devices of its claims: bound, assumed or pending.
 
         A pinned pod, which is not bound yet but must go to one node, is not included. It uses room
         on that node, but no rule counts it before it is bound, as in kube-scheduler.

@@ -107,6 +107,11 @@ def storage_into(state: ClusterState) -> tuple[Reflector, ...]:
     return tuple(_reflector(state, kind) for kind in kinds.STORAGE)
 
 
+def devices_into(state: ClusterState) -> tuple[Reflector, ...]:
+    """The reflectors of devices and claims, needed while some pod names a claim for devices."""
+    return tuple(_reflector(state, kind) for kind in kinds.DEVICES)
+
+
 def _gangs(
     state: ClusterState,
     kind: kinds.AnyKind,

@@ -27,6 +27,7 @@ from . import (
     room_ledger,
     slot_checks,
 )
+from .devices.checks import DeviceLedger
 
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
@@ -65,6 +66,7 @@ def upheld(
         new_slots = _exchange(placement, index, trial)
         if not any(True for _ in _placement_faults(placement, index, trial, new_slots)):
             commitments.ledger.free.update(trial.ledger.free)
+            commitments.devices.take(trial.devices)
             valid.append(placement)
     return tuple(
         _without_rule_breakers(snapshot, _within_queues(snapshot, valid), index, counted_uids)
@@ -148,6 +150,7 @@ class _Commitments:
     """The room, the pods and the gangs that are promised so far."""
 
     ledger: room_ledger.Ledger
+    devices: DeviceLedger
     pods: set[Uid]
     gangs: set[GangKey]
     open: Mapping[GangKey, Reservation]  # standing Reservations with room for absent members
@@ -157,6 +160,7 @@ class _Commitments:
         """The use of nodes, and the room that standing Reservations hold."""
         commitments = cls(
             room_ledger.Ledger(index.nodes),
+            DeviceLedger(snapshot),
             {entry.uid for reservation in snapshot.reservations for entry in reservation.entries},
             {
                 reservation.gang
@@ -176,7 +180,8 @@ class _Commitments:
 
     def copy(self, nodes: Iterable[NodeName]) -> "_Commitments":
         """These commitments with a copy of the room on these nodes; pods and gangs are shared."""
-        return _Commitments(self.ledger.copy(nodes), self.pods, self.gangs, self.open)
+        ledger, devices = self.ledger.copy(nodes), self.devices.copy()
+        return _Commitments(ledger, devices, self.pods, self.gangs, self.open)
 
 
 def _is_open(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:
@@ -207,7 +212,7 @@ def _placement_faults(
         yield f"gang {gang.key}: it is being deleted, or has a placement already"
     commitments.gangs.add(gang.key)
     for assignment in placement.assignments:
-        yield from _assignment_faults(assignment, gang, index, commitments.pods, commitments.ledger)
+        yield from _assignment_faults(assignment, gang, index, commitments)
         commitments.pods.add(assignment.uid)
     yield from slot_checks.faults(new_slots, gang, index.nodes, commitments.ledger)
     yield from _missing_members(gang, placement)
@@ -220,10 +225,10 @@ def _assignment_faults(
     assignment: Assignment,
     gang: Gang,
     index: lookup.SnapshotLookup,
-    assigned: set[Uid],
-    ledger: room_ledger.Ledger,
+    commitments: _Commitments,
 ) -> Iterator[str]:
-    """One sentence for each fault of an assignment; takes its room from the ledger."""
+    """One sentence for each fault of an assignment; takes its room and its devices."""
+    ledger = commitments.ledger
     member, node = index.members(gang.key).get(assignment.uid), index.nodes.get(assignment.node)
     if member is None or member.key != assignment.pod:
         yield f"pod {assignment.pod}: it is no member of gang {gang.key}"
@@ -231,11 +236,9 @@ def _assignment_faults(
     if node is None:
         yield f"pod {assignment.pod}: there is no node {assignment.node}"
         return
-    if assignment.uid in assigned:
+    if assignment.uid in commitments.pods:
         yield f"pod {assignment.pod}: it has a node already"
-    is_ready = not (
-        member.unsupported_fields or member.size_unknown_because or member.volume_problems
-    )
+    is_ready = not (member.unsupported_fields or member.size_unknown_because or member.lacks_claims)
     if not (member.is_waiting and is_ready and gang.accepts(member)):
         yield f"pod {assignment.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
@@ -245,6 +248,8 @@ def _assignment_faults(
         names = ", ".join(map(format_name, short_resources))
         yield f"pod {assignment.pod}: node {assignment.node} has too little {names}"
     ledger.take(assignment.node, amounts)
+    if assignment.claims or member.device_claims:
+        yield from commitments.devices.faults(assignment, member)
 
 
 def _missing_members(gang: Gang, placement: Placement) -> Iterator[str]:

@@ -279,7 +279,7 @@ def _oldest(gang: Gang) -> Sequence[Member]:
         member
         for member in sorted(gang.members, key=lambda member: (member.created, member.key))
         if member.is_waiting
-        and not (member.unsupported_fields or member.volume_problems)
+        and not (member.unsupported_fields or member.lacks_claims)
         and (not roles or member.role in roles)
     ]
     required = [

@@ -173,7 +173,7 @@ def _rule_violations(
 
 def _waits_for(member: Member, reservation: Reservation) -> bool:
     """Whether the member waits for this Reservation, and its volumes are ready."""
-    return member.is_waiting and not member.volume_problems and member.gang == reservation.gang
+    return member.is_waiting and not member.lacks_claims and member.gang == reservation.gang
 
 
 def _is_keepable(

@@ -101,6 +101,21 @@ def test_configmaps_are_read_only_where_spark_is_served_and_only_by_name(
     assert told["TUTTI_SPARK_ENABLED"] == str(is_enabled).lower()
 
 
+def test_devices_are_read_and_claims_are_written_only_where_that_is_turned_on() -> None:
+    """The setting that uses the rights comes with them."""
+    option = "--set=devices.enabled=true"
+    kinds = ("resourceslices", "deviceclasses", "devicetaintrules", "resourceclaims")
+    written = ("resourceclaims", "resourceclaims/status", "resourceclaims/binding")
+    assert _rights(option) - _rights() == {
+        *((kind, verb) for kind in kinds for verb in ("list", "watch")),
+        *((resource, "patch") for resource in written),
+    }
+    shadow = "--set=settings.mode=shadow"
+    assert {verb for _, verb in _rights(option, shadow) - _rights(shadow)} == {"list", "watch"}
+    told = {each["name"]: each["value"] for each in _pod(option)["containers"][0]["env"]}
+    assert told["TUTTI_DEVICES_ENABLED"] == "true"
+
+
 def test_by_default_two_replicas_are_spread_and_go_one_at_a_time() -> None:
     """Softly: one node is enough for both."""
     deployment = _only("Deployment")
@@ -161,11 +176,13 @@ CHOSEN: Mapping[str, Any] = {
 def test_every_setting_reaches_the_operator_as_it_was_chosen() -> None:
     """Each of another value than its default: none is lost on the way, and none is another's."""
     chosen = {re.sub(r"(?=[A-Z])", "_", name).lower(): value for name, value in CHOSEN.items()}
-    meant = Settings.model_validate({**chosen, "spark_enabled": False})
+    switches = {"spark_enabled": False, "devices_enabled": True}
+    meant = Settings.model_validate({**chosen, **switches})
     usual = Settings()
     same = [name for name in Settings.model_fields if getattr(meant, name) == getattr(usual, name)]
     assert same == []
-    options = [f"--set-json=settings={json.dumps(CHOSEN)}", "--set=spark.enabled=false,replicas=1"]
+    off = "--set=spark.enabled=false,devices.enabled=true,replicas=1"
+    options = [f"--set-json=settings={json.dumps(CHOSEN)}", off]
     container = _pod(*options)["containers"][0]
     told = {each["name"]: each["value"] for each in container["env"]}
     assert Settings.from_environment(told) == meant

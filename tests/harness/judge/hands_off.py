@@ -8,7 +8,7 @@ from .replay import Step
 from .standpoint import Standpoint
 from .views import Key, Pod
 
-TUTTI = "tutti.dev"
+TUTTI, DEVICES = "tutti.dev", "resource.k8s.io"
 ALLOWED = frozenset(
     {
         ("", "pods/binding", "create"),
@@ -22,6 +22,8 @@ ALLOWED = frozenset(
         ("scheduling.volcano.sh", "podgroups", "patch"),  # its status alone: see ``_fault``
         (TUTTI, "queues", "patch"),
         (TUTTI, "queues/status", "patch"),
+        (DEVICES, "resourceclaims", "patch"),  # the finalizer alone: see ``_body_fault``
+        (DEVICES, "resourceclaims/status", "patch"),
         (TUTTI, "reservations", "create"),
         (TUTTI, "reservations", "patch"),
         (TUTTI, "reservations", "delete"),
@@ -34,6 +36,10 @@ ALLOWED = frozenset(
 STATUS_ALONE = frozenset({("scheduling.volcano.sh", "podgroups")})
 # Of a Queue the finalizers alone are written: its spec belongs to administrators.
 OF_QUEUES = frozenset({"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"})
+OF_CLAIMS = OF_QUEUES  # their specs belong to users
+IN_STATUS = frozenset(
+    {"metadata.uid", "metadata.resourceVersion", "status.allocation", "status.reservedFor"}
+)
 ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/eviction", "pods/status"})
 # A review is a question put as a create: nothing is stored.
 QUESTIONS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
@@ -79,11 +85,15 @@ def _fault(entry: AuditEntry, pods_by_uid: dict[str, Pod], standpoint: Standpoin
 
 
 def _body_fault(entry: AuditEntry) -> str:
-    """What the body of a write to a group of Volcano's or to a Queue has that it must not have."""
+    """What the body of a write has that it must not have, of kinds that are not Tutti's alone."""
     if (entry.group, entry.resource) in STATUS_ALONE:
         beside = {field for field in entry.fields if field.split(".")[0] != "status"}
         if beside != {"metadata.resourceVersion"}:
             return "has something else in its body than a status and a version"
     if (entry.group, entry.resource) == (TUTTI, "queues") and entry.fields - OF_QUEUES:
         return f"writes {', '.join(sorted(entry.fields - OF_QUEUES))} of a Queue"
+    if entry.group == DEVICES:
+        allowed = IN_STATUS if entry.resource.endswith("/status") else OF_CLAIMS
+        if entry.fields - allowed:
+            return f"writes {', '.join(sorted(entry.fields - allowed))} of a ResourceClaim"
     return ""

@@ -83,7 +83,7 @@ def as_kept(of: Snapshot) -> Snapshot:
     """
 
     def real(member: Member) -> Member:
-        used = ("spec.resourceClaims",) if member.unsupported_fields else ()
+        used = ("spec.volumes[].iscsi",) if member.unsupported_fields else ()
         group = member.group if member.group_kind == POD_GROUP else ""
         own = {"tutti.dev/pod-group": group, "tutti.dev/role": member.role}
         own["spark-role"] = "driver" if member.is_driver else ""
@@ -189,7 +189,7 @@ MEMBER: dict[str, Any] = {
     "phase": Phase.FAILED,
     "terminating": True,
     "gates": ("example.com/quota", "hold"),
-    "unsupported_fields": ("spec.resourceClaims",),
+    "unsupported_fields": ("spec.volumes[].iscsi",),
     "owner": Owner("Job", "train", "batch", Uid("job-1")),
     "scheduled_condition": ScheduledCondition("Unschedulable", "no room"),
     "is_driver": True,
@@ -320,6 +320,7 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
     # an Event alone: no plan reads it.
     assert _differs(Member, MEMBER) == [
         *("group", "claims", "volume_problems", "group_kind", "unread_gang"),
+        *("device_claims", "device_problems"),  # tests of devices have them
     ]
     assert _differs(Node, NODE) == []
     # The gangs of a Snapshot start whole; other kinds than PodGroups have the others.
@@ -516,7 +517,6 @@ FIELDS = (
     "a malformed spec.affinity.podAffinity",
     "a malformed spec.affinity.podAntiAffinity",
     "a malformed spec.topologySpreadConstraints",
-    "spec.resourceClaims",
     "spec.schedulingGroup (settings.gangSources lacks podgroups.scheduling.k8s.io)",
     "spec.volumes[].persistentVolumeClaim",
 )

@@ -54,7 +54,6 @@ def pod(name: str, scheduler: str, **spec: Any) -> dict[str, Any]:
                 {"name": SECRET, "persistentVolumeClaim": {"claimName": "data"}},
                 {"name": SECRET, "csi": {"volumeAttributes": {"password": SECRET}}},
             ],
-            "resourceClaims": [{"name": SECRET, "resourceClaimName": SECRET}],
             **spec,
         },
         "status": {"phase": "Pending", "message": SECRET, "podIP": SECRET},

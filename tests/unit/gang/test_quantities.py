@@ -2,8 +2,17 @@
 
 import pytest
 
-from tutti.gang.quantities import count, cut, format_amount, format_resources, listed, quantity
+from tutti.gang.quantities import (
+    count,
+    cut,
+    format_amount,
+    format_name,
+    format_resources,
+    listed,
+    quantity,
+)
 from tutti.model import ports
+from tutti.model.devices.claims import counting
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
 
@@ -66,6 +75,13 @@ def test_host_ports_come_last_each_said_once() -> None:
 
 def test_a_pod_that_asks_for_nothing_is_said_to() -> None:
     assert format_resources(resources(pods=1)) == "no resources"
+
+
+def test_devices_are_counted_by_what_selects_them() -> None:
+    either = counting("gpu|gpu#1a2b3c")
+    assert format_name(either) == "devices of gpu or gpu#1a2b3c"
+    asked = Resources.of({counting("gpu"): 1, either: 2})
+    assert format_resources(asked) == "1 device of gpu, 2 devices of gpu or gpu#1a2b3c"
 
 
 def test_nouns_agree_with_their_number() -> None:

@@ -84,6 +84,24 @@ def test_of_a_queue_the_finalizers_and_the_status_are_written_and_nothing_else()
     assert "writes spec.resources of a Queue" in fault
 
 
+def test_of_a_claim_the_finalizer_and_the_status_are_written_and_nothing_else() -> None:
+    story, group = two_nodes(), "resource.k8s.io"
+    same = frozenset({"metadata.uid", "metadata.resourceVersion"})
+    finalizers = same | {"metadata.finalizers"}
+    story.wrote("patch", "resourceclaims", "c", api_group=group, fields=finalizers)
+    status = same | {"status.allocation", "status.reservedFor"}
+    story.wrote("patch", "resourceclaims/status", "c", api_group=group, fields=status)
+    assert not _faults(story)
+    for resource, field in (
+        ("resourceclaims", "spec.devices"),
+        ("resourceclaims/status", "status.devices"),
+    ):
+        other = two_nodes()
+        other.wrote("patch", resource, "c", api_group=group, fields=same | {field})
+        (fault,) = _faults(other)
+        assert f"writes {field} of a ResourceClaim" in fault
+
+
 def test_others_may_write_what_they_like() -> None:
     story = two_nodes()
     story.wrote("delete", "pods", "x", user=KUBE)

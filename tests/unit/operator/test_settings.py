@@ -28,6 +28,7 @@ def test_the_defaults_are_as_promised() -> None:
         "identity": "",
         "lease_namespace": "",
         "spark_enabled": True,
+        "devices_enabled": False,
         "bindings_in_flight": 64,
         "probe_port": 8080,
         "log_format": "auto",

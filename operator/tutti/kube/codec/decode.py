@@ -37,11 +37,19 @@ from ..gang_sources import (
     unread_gang_of,
 )
 from ..gang_sources.spark import SPARK_LABEL, role_of
+from .devices import pod_claims, reserved_claims
 from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
 from .preferences import decode_likings, decode_wishes
 from .quantity import QuantityError, offered, requested
-from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
+from .shapes import (
+    DEVICE_CLAIMS,
+    claims,
+    decode_requests,
+    decode_shape,
+    pinned_to,
+    unmodelled,
+)
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
@@ -77,7 +85,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
     labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
     unsupported = unmodelled(spec)
     if unsupported:
-        read = {source.pod_field for source in sources}
+        read = {DEVICE_CLAIMS, *(source.pod_field for source in sources)}
         unsupported = tuple(_explained(field) for field in unsupported if field not in read)
     return Member(
         key=PodKey(metadata.namespace, metadata.name),
@@ -108,6 +116,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         may_preempt=spec.preemption_policy != "Never",
         run=membership.run,
         bound_at=_bound_at(pod.status) if spec.node_name else None,
+        device_claims=pod_claims(pod) if spec.resource_claims else (),
         unread_gang=None if membership.group else unread_gang_of(pod, sources),
     )
 
@@ -162,8 +171,14 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
     """Read a Reservation; entries and slots are sorted by node, then by name."""
     name = named(reservation)
     metadata, spec = reservation.metadata, reservation.spec
+    devices = {claims.pod: claims for on in spec.placement for claims in on.claims}
     entries = [
-        PodReservation(PodKey(metadata.namespace, pod_name), Uid(uid), NodeName(on.node))
+        PodReservation(
+            PodKey(metadata.namespace, pod_name),
+            Uid(uid),
+            NodeName(on.node),
+            reserved_claims(devices[uid]) if uid in devices else (),
+        )
         for on in spec.placement
         for pod_name, uid in (
             *((pod.name, pod.uid) for pod in on.pods),

@@ -27,6 +27,7 @@ from ...model.queues import QueueRecord
 from .. import errors
 from ..calls import TUTTI_VERSION, api_version
 from ..gang_sources import api_version_of
+from .devices import encode_reserved
 from .quantity import as_text
 
 API_VERSION = api_version(POD_GROUP.group, TUTTI_VERSION)
@@ -182,6 +183,8 @@ def _placement(
         node_placement: dict[str, Any] = {"node": node}
         if node in entries:
             node_placement |= encode_pods(entries[node])
+            if claims := [encode_reserved(e.uid, e.claims) for e in entries[node] if e.claims]:
+                node_placement["claims"] = claims
         if node in slots:
             node_placement["slots"] = slots[node]
         placement.append(node_placement)

@@ -21,6 +21,7 @@ NODE_NAME = "metadata.name"  # the only field that node affinity can match
 
 CLAIM = "persistentVolumeClaim"  # the type of volume that Tutti supports
 CLAIM_FIELD = f"spec.volumes[].{CLAIM}"
+DEVICE_CLAIMS = "spec.resourceClaims"
 # The other types that matter to kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
 # NodeVolumeLimits; in-tree types are from csi-translation-lib.
 DECIDING_VOLUMES = frozenset(
@@ -68,7 +69,10 @@ def pinned_to(pod: wire.Pod) -> NodeName | None:
 
 
 def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
-    """The fields in use that Tutti does not support yet, as users write them; sorted."""
+    """The fields in use that Tutti does not support yet, as users write them; sorted.
+
+    It supports claims for devices of pods, whose objects exist, but not those of templates.
+    """
     native = () if spec.scheduling_group is None else ("spec.schedulingGroup",)
     return tuple(sorted({*native, *_claims(spec)}))
 
@@ -102,7 +106,7 @@ def _claims(spec: wire.PodSpec) -> Iterator[str]:
             if volume[kind] is not None:
                 yield f"spec.volumes[].{kind}"
     if spec.resource_claims:
-        yield "spec.resourceClaims"
+        yield DEVICE_CLAIMS
 
 
 def _selector(affinity: wire.Affinity) -> wire.NodeSelector | None:

@@ -62,6 +62,30 @@ class ReservedPod(Wire):
     uid: str
 
 
+class ReservedDevice(Wire):
+    """A device that a claim gets."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+
+
+class ReservedClaim(Wire):
+    """A claim of a pod, and the devices that it gets."""
+
+    name: str
+    uid: str
+    devices: tuple[ReservedDevice, ...] = ()
+
+
+class ReservedClaims(Wire):
+    """The claims of one pod."""
+
+    pod: str  # its uid
+    claims: tuple[ReservedClaim, ...] = ()
+
+
 class Held(Wire):
     """The room on one node: for pods, by name and uid or by uid alone, and for slots by role."""
 
@@ -69,6 +93,7 @@ class Held(Wire):
     pods: tuple[ReservedPod, ...] = ()
     uids: tuple[str, ...] = ()
     slots: dict[str, int] = Field(default_factory=dict)
+    claims: tuple[ReservedClaims, ...] = ()
 
 
 class Victim(Wire):

@@ -82,6 +82,21 @@ class SchedulingGate(Wire):
     name: str = ""
 
 
+class PodResourceClaim(Wire):
+    """A claim for devices: an object of this name, or one that a template makes."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+class PodResourceClaimStatus(Wire):
+    """The claim that was made from a template; without a name, the template needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodSpec(Wire):
     """The spec of a pod."""
 
@@ -100,7 +115,7 @@ class PodSpec(Wire):
     host_network: bool = False
     volumes: tuple[dict[str, Any], ...] = ()
     topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
-    resource_claims: tuple[Any, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: dict[str, Any] | None = None
 
 
@@ -141,6 +156,7 @@ class PodStatus(Wire):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: Quantities | None = None
     resources: ResourceAmounts | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class Pod(Object):

@@ -193,7 +193,7 @@ class _ReservationCheck:
         if member.node == entry.node:
             return True
         is_bindable = (
-            member.is_waiting and not member.volume_problems and member.gang == reservation.gang
+            member.is_waiting and not member.lacks_claims and member.gang == reservation.gang
         )
         if is_forbidden or not is_bindable or not self._suits(member.shape, entry.node):
             return False

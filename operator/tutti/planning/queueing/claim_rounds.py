@@ -172,9 +172,17 @@ def _claimed(
 
 
 def _waiting(compiled: CompiledDemand, plan: PartialPlan) -> Sequence[PlacementRequest]:
+    """The requests without a place that may claim room.
+
+    Not those for devices: which devices a gang gets cannot be said before its victims have gone.
+    """
     tried = {members.gang.key for members in compiled.tried}
     return [
-        want for want in compiled.requests if want.gang.key in tried and not plan.has_placed(want)
+        want
+        for want in compiled.requests
+        if want.gang.key in tried
+        and not plan.has_placed(want)
+        and not any(member.device_claims for member in want.members)
     ]
 
 

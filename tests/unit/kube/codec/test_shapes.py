@@ -77,7 +77,6 @@ UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         (),
     ),
-    "devices": ({"resourceClaims": [{"name": "gpu"}]}, ("spec.resourceClaims",)),
     "a native gang": (
         {"schedulingGroup": {"podGroupName": "x"}},
         ("spec.schedulingGroup (settings.gangSources lacks podgroups.scheduling.k8s.io)",),

@@ -1,0 +1,1 @@
+"""Devices and the claims for them in dumps."""

@@ -1,0 +1,166 @@
+"""Encodes devices, classes, taint rules and claims as API objects.
+
+The inverse of ``kube.codec.devices``. The configuration for drivers is not written: no decision
+uses it, and it may hold secrets.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ...kube.codec.devices import NODE_NAME, VERSION
+from ...model.cluster import Member
+from ...model.devices.claims import DeviceClaim, DeviceRequest, DeviceRoom
+from ...model.devices.inventory import (
+    Attribute,
+    Device,
+    DeviceClass,
+    DeviceTaint,
+    DeviceToleration,
+    ResourceSlice,
+    TaintRule,
+)
+from ...model.keys import NodeName
+
+Raw = dict[str, Any]
+_DEVICE = ("driver", "pool", "device")
+
+
+def written(room: DeviceRoom) -> Iterator[Raw]:
+    """The slices, classes, taint rules and claims; only claims have uids in a Snapshot."""
+    yield from map(_slice, room.slices)
+    yield from map(_class, room.classes)
+    yield from map(_rule, room.rules)
+    yield from map(_claim, room.claims)
+
+
+def add_device_claims(pod: Raw, member: Member) -> None:
+    """Add the claims of a member to the spec and the status of its pod."""
+    if not member.device_claims:
+        return
+    pod["spec"]["resourceClaims"] = [
+        {"name": own.name, "resourceClaimTemplateName": own.name}
+        if own.is_own
+        else {"name": own.name, "resourceClaimName": own.claim}
+        for own in member.device_claims
+    ]
+    pod["status"]["resourceClaimStatuses"] = [
+        {"name": own.name, "resourceClaimName": own.claim}
+        for own in member.device_claims
+        if own.is_own and own.claim is not None
+    ]
+
+
+def _object(kind: str, name: str, spec: Raw) -> Raw:
+    metadata = {"name": name, "uid": f"{kind}-{name}"}
+    return {"apiVersion": VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _slice(value: ResourceSlice) -> Raw:
+    spec: Raw = {
+        "driver": value.driver,
+        "pool": {
+            "name": value.pool,
+            "generation": value.generation,
+            "resourceSliceCount": value.slices,
+        },
+        "devices": [_device(device) for device in value.devices],
+    }
+    where = {"allNodes": True} if value.node is None else {"nodeName": value.node}
+    return _object("ResourceSlice", value.name, {**spec, **where})
+
+
+def _device(value: Device) -> Raw:
+    device: Raw = {
+        "name": value.id.name,
+        "attributes": {f"{a.domain}/{a.name}": _attribute(a) for a in value.attributes},
+        "capacity": {f"{c.domain}/{c.name}": {"value": c.quantity} for c in value.capacity},
+        "taints": [_taint(taint) for taint in value.taints],
+    }
+    for field in value.unsupported:
+        device.setdefault(field, True)
+    return device
+
+
+def _attribute(value: Attribute) -> Raw:
+    if value.is_version:
+        return {"version": value.value}
+    kinds = {bool: "bool", int: "int", str: "string"}
+    return {kinds[type(value.value)]: value.value}
+
+
+def _taint(value: DeviceTaint) -> Raw:
+    return value._asdict()
+
+
+def _class(value: DeviceClass) -> Raw:
+    return _object("DeviceClass", value.name, {"selectors": _selectors(value.selectors)})
+
+
+def _selectors(expressions: Iterable[str]) -> list[Raw]:
+    return [{"cel": {"expression": text}} for text in expressions]
+
+
+def _rule(value: TaintRule) -> Raw:
+    spec: Raw = {"taint": _taint(value.taint)}
+    if not value.matches_nothing:
+        of = {"driver": value.driver, "pool": value.pool, "device": value.device}
+        spec["deviceSelector"] = of
+    return _object("DeviceTaintRule", value.name, spec)
+
+
+def _claim(value: DeviceClaim) -> Raw:
+    spec: Raw = {"requests": [_request(request) for request in value.requests]}
+    if value.unsupported:
+        spec["constraints"] = [{"unsupported": list(value.unsupported)}]
+    body = _object("ResourceClaim", value.key.name, {"devices": spec})
+    metadata = body["metadata"] = {**value.key._asdict(), "uid": value.uid}
+    if value.owner is not None:
+        owner = {"kind": "Pod", "uid": value.owner, "controller": True}
+        metadata["ownerReferences"] = [owner]
+    if value.terminating:
+        metadata["deletionTimestamp"] = "1970-01-01T00:00:00Z"  # the time does not matter
+    body["status"] = _status(value)
+    return body
+
+
+def _request(value: DeviceRequest) -> Raw:
+    exactly = {
+        "deviceClassName": value.device_class,
+        "count": value.count,
+        "selectors": _selectors(value.selectors),
+        "tolerations": [_toleration(toleration) for toleration in value.tolerations],
+    }
+    return {"name": value.name, "exactly": exactly}
+
+
+def _toleration(value: DeviceToleration) -> Raw:
+    fields = value._asdict()
+    seconds = fields.pop("seconds")
+    return {**fields, **({} if seconds is None else {"tolerationSeconds": seconds})}
+
+
+def _status(value: DeviceClaim) -> Raw:
+    consumers = [
+        {"apiGroup": user.group, "resource": user.resource, "name": user.name, "uid": user.uid}
+        for user in value.consumers
+    ]
+    status: Raw = {"reservedFor": consumers}
+    if value.allocated is not None:
+        results = [
+            {"request": result.request, **dict(zip(_DEVICE, result.device, strict=True))}
+            for result in value.allocated
+        ]
+        status["allocation"] = {"devices": {"results": results}}
+        terms = _terms(value.nodes, reaches_unknown=value.reaches_unknown)
+        if terms:
+            status["allocation"]["nodeSelector"] = {"nodeSelectorTerms": terms}
+    return status
+
+
+def _terms(nodes: Iterable[NodeName] | None, *, reaches_unknown: bool) -> list[Raw]:
+    """The nodes that can use the devices; a selector by other fields stands for any such one."""
+    if reaches_unknown:
+        return [{"matchExpressions": [{"key": "unknown", "operator": "Exists"}]}]
+    if nodes is None:
+        return []
+    return [{"matchFields": [{"key": NODE_NAME, "operator": "In", "values": [*nodes]}]}]

@@ -1,0 +1,37 @@
+"""The devices that each node has, from the slices of pools.
+
+Only the newest generation of a pool counts, and only once all of its slices are known; a pool that
+has two devices of one name on a node gives that node none. Source: ``GatherPools`` of the allocator
+of k8s.io/dynamic-resource-allocation.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from ...model.devices.inventory import Device, ResourceSlice
+from ...model.keys import NodeName
+
+PoolName = tuple[str, str]  # the driver, and the name of the pool
+
+
+def pool_of(piece: ResourceSlice) -> PoolName:
+    """The pool that a slice is a part of."""
+    return piece.driver, piece.pool
+
+
+def devices(pieces: Iterable[ResourceSlice]) -> Mapping[NodeName | None, tuple[Device, ...]]:
+    """The devices of the slices of one pool, by node; None for those of several nodes."""
+    known = sorted(pieces, key=lambda piece: piece.name)
+    newest = max((piece.generation for piece in known), default=0)
+    current = [piece for piece in known if piece.generation == newest]
+    if not current or len(current) != current[0].slices:
+        return {}
+    by_node: dict[NodeName | None, list[Device]] = {}
+    for piece in current:
+        by_node.setdefault(piece.node, []).extend(piece.devices)
+    return {node: tuple(found) for node, found in by_node.items() if not _has_twins(found)}
+
+
+def _has_twins(found: Iterable[Device]) -> bool:
+    names = Counter(device.id.name for device in found)
+    return any(times > 1 for times in names.values())

@@ -1,0 +1,93 @@
+"""Free devices as counts: integer resources of nodes, with which a plan is exact.
+
+Pods that request devices fit a node exactly if, for every set of selections, they request no more
+devices than the node has free that meet one of the set (Hall's marriage theorem; a request for n
+devices counts n times). Each set that can matter is a resource. A set does not matter if a larger
+one is met by the same devices, or if it falls apart into two that no device has in common: the
+others imply it. So nested selections need one resource each, and any overlap stays exact.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from ...model.devices.claims import Selection, counting
+from ...model.resources import Resources
+
+MOST_ROWS = 256  # resources that count devices, in all; more would make every plan slow
+
+Mask = int  # a set of selections: one bit for each, in the order of the selections
+
+
+class TooManyRowsError(Exception):
+    """So many selections overlap that counting them would take more than ``MOST_ROWS``."""
+
+
+def rows(
+    selections: Sequence[Selection], patterns: Iterable[Collection[Mask]]
+) -> Mapping[Mask, str]:
+    """The sets of selections that matter, each with the name of its resource.
+
+    A pattern has the selections that each device of a node meets; equal devices count once.
+
+    Raises:
+        TooManyRowsError: there are more than ``MOST_ROWS``.
+    """
+    sets = {1 << i for i in range(len(selections))}
+    for pattern in {frozenset(mask for mask in pattern if mask) for pattern in patterns}:
+        sets |= _closed(pattern)
+        if len(sets) > MOST_ROWS:
+            raise TooManyRowsError
+    return {mask: counting("|".join(_labels(mask, selections))) for mask in sorted(sets)}
+
+
+def _labels(mask: Mask, selections: Sequence[Selection]) -> Iterator[str]:
+    return (selected.label for i, selected in enumerate(selections) if mask >> i & 1)
+
+
+def _closed(pattern: Collection[Mask]) -> set[Mask]:
+    """The sets of selections that matter on a node whose devices have these selections."""
+    present = 0
+    for mask in pattern:
+        present |= mask
+    singles = [1 << i for i in range(present.bit_length()) if present >> i & 1]
+    closed = {_closure(single, singles, pattern) for single in singles}
+    new = set(closed)
+    while new:
+        joined = {
+            _closure(one | other, singles, pattern)
+            for one in new
+            for other in closed
+            if any(mask & one and mask & other for mask in pattern)
+        }
+        new = joined - closed
+        closed |= new
+        if len(closed) > MOST_ROWS:
+            raise TooManyRowsError
+    return closed
+
+
+def _closure(chosen: Mask, singles: Iterable[Mask], pattern: Collection[Mask]) -> Mask:
+    """The selections that only devices meet which also meet one of the chosen selections."""
+    closure = 0
+    for single in singles:
+        if all(mask & chosen for mask in pattern if mask & single):
+            closure |= single
+    return closure
+
+
+def counts(masks: Iterable[Mask], names: Mapping[Mask, str]) -> Resources:
+    """How many devices with these selections count for each resource."""
+    seen = list(masks)
+    return Resources.of(
+        {name: sum(1 for mask in seen if mask & chosen) for chosen, name in names.items()}
+    )
+
+
+def requested(counted: Iterable[tuple[int, int]], names: Mapping[Mask, str]) -> Resources:
+    """What requests take of each resource; each is the index of its selection, and a count."""
+    pairs = list(counted)
+    return Resources.of(
+        {
+            name: sum(count for index, count in pairs if chosen >> index & 1)
+            for chosen, name in names.items()
+        }
+    )

@@ -1,0 +1,183 @@
+"""The CEL selectors of device classes and requests, in the environment that Kubernetes gives them.
+
+Answers are cached by the expression and the fields of the device that it reads, so equal devices
+are evaluated once. A function that the engine lacks makes the expression unsupported, by name.
+Sources: ``cel`` of k8s.io/dynamic-resource-allocation and the CEL libraries of k8s.io/apiserver.
+"""
+
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from cel_expr_python import cel
+from cel_expr_python.ext.ext_bindings import ExtBindings
+from cel_expr_python.ext.ext_optional import ExtOptional
+from cel_expr_python.ext.ext_strings import ExtStrings
+
+from ...model.devices.inventory import Device
+from .values import FUNCTIONS, QUANTITY, canonical, version
+
+MOST_EXPRESSIONS = 4096  # that are cached
+MOST_ANSWERS = 262_144  # that are cached for one expression
+
+# String literals and comments are left out before the fields of the device are looked for.
+_DOMAIN = r"[A-Za-z0-9._-]+"
+_STRING = re.compile(
+    r"""[rRbB]{0,2}(?:"{3}.*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL
+)
+_COMMENT = re.compile(r"//[^\n]*")
+_DEVICE = re.compile(r"(?<![\w.])device\b")
+_FIELD = re.compile(
+    rf"""\s*\.\s*(?:
+        (?P<plain>driver|allowMultipleAllocations)\b
+      | (?P<map>attributes|capacity)\s*\[\s*(?P<quote>["'])(?P<domain>{_DOMAIN})(?P=quote)\s*\]
+        (?:\s*\.\s*\??\s*(?P<name>[A-Za-z_]\w*)(?!\s*\())?
+    )""",
+    re.VERBOSE,
+)
+_SHARED = "allowMultipleAllocations"
+_UNKNOWN = re.compile(r"undeclared reference to '([^']*)'")
+
+
+class Read(NamedTuple):
+    """A field of a device that an expression reads; an empty name stands for a whole domain."""
+
+    map: str  # driver, allowMultipleAllocations, attributes or capacity; empty if unclear
+    domain: str = ""
+    name: str = ""
+
+
+class Selector(NamedTuple):
+    """A CEL expression, or why Tutti cannot evaluate it, in words."""
+
+    expression: str
+    problem: str
+    reads: tuple[Read, ...] = ()
+    evaluate: Callable[[Mapping[str, Any]], bool] | None = None
+
+
+Answers: TypeAlias = dict[Hashable, bool]
+_answers: dict[str, Answers] = {}
+
+
+def problem(expressions: Iterable[str]) -> str:
+    """Why Tutti cannot evaluate one of these expressions, in words; empty if it can."""
+    return next((why for text in expressions if (why := selector(text).problem)), "")
+
+
+def matches(expressions: Iterable[str], device: Device) -> bool:
+    """Whether all expressions hold for the device; one that fails at it does not hold.
+
+    kube-scheduler gives the whole pod up at an expression that fails at any device that it tries.
+    """
+    return all(_answer(selector(text), device) for text in expressions)
+
+
+def evaluate(expressions: Iterable[str], devices: Collection[Device]) -> None:
+    """Fill the cache with the answers of these expressions for these devices."""
+    for text in expressions:
+        compiled = selector(text)
+        for device in devices:
+            _answer(compiled, device)
+
+
+@lru_cache(maxsize=MOST_EXPRESSIONS)
+def selector(expression: str) -> Selector:
+    """The compiled selector of a CEL expression."""
+    reads = tuple(sorted(set(_reads(expression)), key=str))
+    if not all(read.map for read in reads):
+        return Selector(expression, "an expression that uses device without naming a domain")
+    try:
+        program = _environment().compile(expression)
+    except RuntimeError as failure:  # the engine has no error of its own
+        unknown = _UNKNOWN.search(str(failure))
+        name = f"the CEL function {unknown[1]}" if unknown else "a CEL expression not compiled"
+        return Selector(expression, name)
+
+    def evaluate(device: Mapping[str, Any]) -> bool:
+        try:
+            answer: object = program.eval(data={"device": device}).plain_value()
+        except RuntimeError:  # too many iterations
+            return False
+        return answer is True
+
+    return Selector(expression, "", reads, evaluate)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> cel.Env:
+    libraries = [ExtStrings(), ExtBindings(), ExtOptional()]
+    return cel.NewEnv(
+        variables={"device": cel.Type.DYN}, extensions=libraries, functions=list(FUNCTIONS)
+    )
+
+
+def _reads(expression: str) -> Iterator[Read]:
+    """The fields of the device that an expression reads; one without a map if that is unclear."""
+    code = _COMMENT.sub(lambda found: " " * len(found[0]), _blanked(expression))
+    for at in _DEVICE.finditer(code):
+        field = _FIELD.match(expression, at.end())
+        if field is None:
+            yield Read("")
+        elif field["plain"]:
+            yield Read(field["plain"])
+        else:
+            yield Read(field["map"], field["domain"], field["name"] or "")
+
+
+def _blanked(expression: str) -> str:
+    """The expression with blanks in place of its string literals."""
+    return _STRING.sub(lambda found: " " * len(found[0]), expression)
+
+
+def _answer(selector: Selector, device: Device) -> bool:
+    if selector.evaluate is None:
+        return False
+    answers = _answers.setdefault(selector.expression, {})
+    values = tuple(_value(read, device) for read in selector.reads)
+    if values not in answers:
+        if len(answers) >= MOST_ANSWERS or len(_answers) > MOST_EXPRESSIONS:
+            _answers.clear()
+            answers = _answers.setdefault(selector.expression, {})
+        try:
+            seen = _device(selector.reads, device)
+        except ValueError:  # an attribute that is no version, although it says so
+            answers[values] = False
+        else:
+            answers[values] = selector.evaluate(seen)
+    return answers[values]
+
+
+def _value(read: Read, device: Device) -> Hashable:
+    """What an expression reads of a device, for the cache."""
+    if read.map == "driver":
+        return device.id.driver
+    if read.map == _SHARED:
+        return _SHARED in device.unsupported
+    values = device.attributes if read.map == "attributes" else device.capacity
+    return tuple(
+        (*value[1:], type(value[2]))  # True is not 1
+        for value in values
+        if value.domain == read.domain and read.name in ("", value.name)
+    )
+
+
+def _device(reads: Iterable[Read], device: Device) -> Mapping[str, Any]:
+    """The device as expressions see it; a domain that they name and it lacks is an empty map."""
+    attributes: dict[str, dict[str, Any]] = {}
+    capacity: dict[str, dict[str, Any]] = {}
+    for read in reads:
+        if read.domain:
+            (attributes if read.map == "attributes" else capacity).setdefault(read.domain, {})
+    for attribute in device.attributes:
+        value = version(str(attribute.value)) if attribute.is_version else attribute.value
+        attributes.setdefault(attribute.domain, {})[attribute.name] = value
+    for amount in device.capacity:
+        capacity.setdefault(amount.domain, {})[amount.name] = {QUANTITY: canonical(amount.quantity)}
+    return {
+        "driver": device.id.driver,
+        _SHARED: _SHARED in device.unsupported,
+        "attributes": attributes,
+        "capacity": capacity,
+    }

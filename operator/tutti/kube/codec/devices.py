@@ -1,0 +1,364 @@
+"""Decoders and encoders of resource.k8s.io objects: devices, classes, claims, taint rules.
+
+Sources: resource.k8s.io/v1 of Kubernetes 1.37, and ``bindClaim`` of kube-scheduler.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...model.devices.claims import (
+    FINALIZER,
+    ClaimAllocation,
+    ClaimName,
+    Consumer,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceResult,
+    PodClaim,
+)
+from ...model.devices.inventory import (
+    Attribute,
+    Capacity,
+    Device,
+    DeviceClass,
+    DeviceId,
+    DeviceTaint,
+    DeviceToleration,
+    ResourceSlice,
+    Scalar,
+    TaintRule,
+)
+from ...model.keys import NodeName, Uid
+from .. import wire
+from ..wire import devices, objects
+from .metadata import named
+
+VERSION = "resource.k8s.io/v1"
+CLAIMS_FIELD = "spec.resourceClaims"
+NODE_NAME = "metadata.name"
+EXACT_COUNT = "ExactCount"
+
+Raw = dict[str, Any]
+
+
+def decode_slice(piece: devices.ResourceSlice) -> ResourceSlice:
+    """Read a slice; the devices of a slice without a node name belong to several nodes."""
+    named(piece)
+    spec, pool = piece.spec, piece.spec.pool
+    return ResourceSlice(
+        piece.metadata.name,
+        spec.driver,
+        pool.name,
+        pool.generation,
+        pool.resource_slice_count,
+        NodeName(spec.node_name) if spec.node_name else None,
+        tuple(
+            _device(spec.driver, pool.name, device, is_shared=not spec.node_name)
+            for device in spec.devices
+        ),
+    )
+
+
+def _device(driver: str, pool: str, device: devices.Device, *, is_shared: bool) -> Device:
+    unknown = {name for name, value in (device.model_extra or {}).items() if value}
+    if is_shared:
+        unknown.add("devices of several nodes")
+    attributes = []
+    for qualified, attribute in device.attributes.items():
+        values: tuple[Scalar | None, ...] = (
+            attribute.bool_value,
+            attribute.int_value,
+            attribute.string_value,
+            attribute.version_value,
+        )
+        known = [value for value in values if value is not None]
+        if not known:
+            unknown.add("attributes[] with several values")
+            continue
+        is_version = attribute.version_value is not None
+        attributes.append(Attribute(*_qualified(qualified, driver), known[0], is_version))
+    return Device(
+        DeviceId(driver, pool, device.name),
+        tuple(sorted(attributes, key=lambda attribute: attribute[:2])),
+        tuple(
+            sorted(
+                Capacity(*_qualified(name, driver), str(amount.value))
+                for name, amount in device.capacity.items()
+            )
+        ),
+        tuple(DeviceTaint(taint.key, taint.value, taint.effect) for taint in device.taints),
+        tuple(sorted(unknown)),
+    )
+
+
+def _qualified(name: str, driver: str) -> tuple[str, str]:
+    """The domain and the name; the driver is the domain of a name that has none."""
+    domain, slash, rest = name.partition("/")
+    return (domain, rest) if slash else (driver, name)
+
+
+def decode_device_class(device_class: devices.DeviceClass) -> DeviceClass:
+    """Read a DeviceClass."""
+    named(device_class)
+    expressions, unknown = _expressions(device_class.spec.selectors)
+    return DeviceClass(
+        device_class.metadata.name, expressions, unknown, _text(device_class.spec.config)
+    )
+
+
+def decode_taint_rule(rule: devices.DeviceTaintRule) -> TaintRule:
+    """Read a DeviceTaintRule; without a selector it matches no device."""
+    named(rule)
+    taint, selected = rule.spec.taint, rule.spec.device_selector
+    of = selected or devices.TaintedDevices()
+    return TaintRule(
+        rule.metadata.name,
+        DeviceTaint(taint.key, taint.value, taint.effect),
+        of.driver,
+        of.pool,
+        of.device,
+        matches_nothing=selected is None,
+    )
+
+
+def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
+    """Read a ResourceClaim."""
+    named(claim)
+    metadata, spec, status = claim.metadata, claim.spec.devices, claim.status
+    unknown: set[str] = set()
+    requests = [request for each in spec.requests for request in _request(each, unknown)]
+    if spec.constraints:
+        unknown.add("constraints")
+    nodes, reaches_unknown = _nodes(status.allocation)
+    owner = next(
+        (owner.uid for owner in metadata.owner_references if owner.controller and owner.uid), None
+    )
+    return DeviceClaim(
+        ClaimName(metadata.namespace, metadata.name),
+        Uid(metadata.uid),
+        tuple(requests),
+        tuple(f"devices.{field}" for field in sorted(unknown)),
+        None if owner is None else Uid(owner),
+        terminating=metadata.deletion_timestamp is not None,
+        allocated=None if status.allocation is None else tuple(_results(status.allocation)),
+        nodes=nodes,
+        reaches_unknown=reaches_unknown,
+        consumers=tuple(
+            Consumer(Uid(user.uid), user.name, user.resource, user.api_group)
+            for user in status.reserved_for
+        ),
+        finalizers=metadata.finalizers,
+        version=metadata.resource_version,
+        config=_text(spec.config),
+    )
+
+
+def _request(read: devices.DeviceRequest, unknown: set[str]) -> Iterator[DeviceRequest]:
+    """The request, if Tutti supports its kind; adds its unsupported fields to ``unknown``."""
+    exactly = read.exactly
+    if exactly is None:
+        unknown.add("requests[].firstAvailable" if read.first_available else "requests[]")
+        return
+    unknown |= {
+        f"requests[].exactly.{name}" for name, v in (exactly.model_extra or {}).items() if v
+    }
+    if exactly.admin_access:
+        unknown.add("requests[].exactly.adminAccess")
+    if exactly.allocation_mode != EXACT_COUNT:
+        unknown.add(f"requests[].exactly.allocationMode: {exactly.allocation_mode}")
+    expressions, unread = _expressions(exactly.selectors)
+    unknown |= {f"requests[].exactly.{field}" for field in unread}
+    yield DeviceRequest(
+        read.name,
+        exactly.device_class_name,
+        exactly.count,
+        expressions,
+        tuple(
+            DeviceToleration(t.key, t.operator, t.value, t.effect, t.toleration_seconds)
+            for t in exactly.tolerations
+        ),
+    )
+
+
+def _expressions(
+    selectors: Iterable[devices.DeviceSelector],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The CEL expressions, and the fields that hold a selector of another kind."""
+    read = [selector.cel for selector in selectors]
+    unknown = () if all(cel is not None for cel in read) else ("selectors[]",)
+    return tuple(cel.expression for cel in read if cel is not None), unknown
+
+
+def _results(allocation: devices.Allocation) -> Iterator[DeviceResult]:
+    """The devices that nobody else can have; admin access takes no device."""
+    for result in allocation.devices.results:
+        if not result.admin_access:
+            yield DeviceResult(result.request, DeviceId(result.driver, result.pool, result.device))
+
+
+def _nodes(allocation: devices.Allocation | None) -> tuple[tuple[NodeName, ...] | None, bool]:
+    """The nodes that an allocation names; None for all. True if it selects them in another way."""
+    if allocation is None or allocation.node_selector is None:
+        return None, False
+    names: set[NodeName] = set()
+    for term in allocation.node_selector.node_selector_terms:
+        fields = term.match_fields
+        if term.match_expressions or [(f.key, f.operator) for f in fields] != [(NODE_NAME, "In")]:
+            return None, True
+        names.update(map(NodeName, fields[0].values))
+    return tuple(sorted(names)), False
+
+
+def _text(config: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps(config, separators=(",", ":"), sort_keys=True) if config else ""
+
+
+def pod_claims(pod: wire.Pod) -> tuple[PodClaim, ...]:
+    """The claims that a pod names; one that its template makes is named in the status.
+
+    A controller may find that a template needs no claim; such a claim is left out.
+    """
+    made = {
+        status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses
+    }
+    claims = []
+    for claim in pod.spec.resource_claims:
+        if claim.resource_claim_name:
+            claims.append(PodClaim(claim.name, claim.resource_claim_name))
+        elif made.get(claim.name, "") is not None:
+            claims.append(PodClaim(claim.name, made.get(claim.name), is_own=True))
+    return tuple(sorted(claims))
+
+
+def reserved_claims(read: objects.ReservedClaims) -> tuple[ClaimAllocation, ...]:
+    """The devices that a Reservation gives to the claims of a pod."""
+    return tuple(
+        ClaimAllocation(
+            claim.name,
+            Uid(claim.uid),
+            tuple(
+                DeviceResult(found.request, DeviceId(found.driver, found.pool, found.device))
+                for found in claim.devices
+            ),
+        )
+        for claim in read.claims
+    )
+
+
+def encode_reserved(pod: Uid, claims: Iterable[ClaimAllocation]) -> Raw:
+    """The devices of the claims of a pod, as a Reservation has them."""
+    return {
+        "pod": pod,
+        "claims": [
+            {
+                "name": claim.claim,
+                "uid": claim.uid,
+                "devices": [
+                    {
+                        "request": result.request,
+                        "driver": result.device.driver,
+                        "pool": result.device.pool,
+                        "device": result.device.name,
+                    }
+                    for result in claim.results
+                ],
+            }
+            for claim in claims
+        ],
+    }
+
+
+def encode_finalizers(claim: DeviceClaim, *, protected: bool) -> Raw:
+    """A patch that sets or removes the finalizer of an allocated claim, in this version of it."""
+    others = [name for name in claim.finalizers if name != FINALIZER]
+    finalizers = [*others, FINALIZER] if protected else others
+    return {"metadata": {**_same(claim), "finalizers": finalizers}}
+
+
+class ClaimWrite(NamedTuple):
+    """What is written into a claim: its devices, the node that has them, and one consumer."""
+
+    results: tuple[DeviceResult, ...]  # empty if it has its devices already
+    node: NodeName
+    consumer: Consumer
+    classes: Mapping[str, DeviceClass]  # by name; the configuration of its own is copied
+
+
+def encode_allocation(claim: DeviceClaim, write: ClaimWrite) -> Raw:
+    """A patch of the status: the devices, the node that has them, and one more consumer."""
+    requests = {request.name: request for request in claim.requests}
+    status: Raw = {"reservedFor": [*map(_consumer, claim.consumers), _consumer(write.consumer)]}
+    if write.results:
+        results = [
+            {
+                "request": result.request,
+                "driver": result.device.driver,
+                "pool": result.device.pool,
+                "device": result.device.name,
+                **_tolerations(requests[result.request]),
+            }
+            for result in write.results
+        ]
+        terms = [{"matchFields": [{"key": NODE_NAME, "operator": "In", "values": [write.node]}]}]
+        config = list(_config(claim, write.classes))
+        status["allocation"] = {
+            "devices": {"results": results, **({"config": config} if config else {})},
+            "nodeSelector": {"nodeSelectorTerms": terms},
+        }
+    return {"metadata": _same(claim), "status": status}
+
+
+def encode_consumers(claim: DeviceClaim, consumers: Sequence[Consumer]) -> Raw:
+    """A patch of the status that leaves these consumers; without any, nothing stays allocated."""
+    status: Raw = {"reservedFor": [*map(_consumer, consumers)]}
+    if not consumers:
+        status["allocation"] = None
+    return {"metadata": _same(claim), "status": status}
+
+
+def _same(claim: DeviceClaim) -> Raw:
+    return {"uid": claim.uid, "resourceVersion": claim.version}
+
+
+def _consumer(consumer: Consumer) -> Raw:
+    group = {"apiGroup": consumer.group} if consumer.group else {}
+    return {**group, "resource": consumer.resource, "name": consumer.name, "uid": consumer.uid}
+
+
+def _tolerations(request: DeviceRequest) -> Raw:
+    tolerations = [_toleration(toleration) for toleration in request.tolerations]
+    return {"tolerations": tolerations} if tolerations else {}
+
+
+def _toleration(toleration: DeviceToleration) -> Raw:
+    fields = {
+        "key": toleration.key,
+        "operator": toleration.operator,
+        "value": toleration.value,
+        "effect": toleration.effect,
+        "tolerationSeconds": toleration.seconds,
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None)}
+
+
+def _config(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Iterator[Raw]:
+    """The configuration for drivers: of each class once, then of the claim.
+
+    A configuration without requests is for all of them.
+    """
+    names = [request.name for request in claim.requests]
+    of_class: dict[str, list[str]] = {}
+    for request in claim.requests:
+        of_class.setdefault(request.device_class, []).append(request.name)
+    for class_name, requests in of_class.items():
+        for config in json.loads(classes[class_name].config or "[]"):
+            yield {**config, "source": "FromClass", **_for(requests, names)}
+    for config in json.loads(claim.config or "[]"):
+        wanted = [name for name in config.pop("requests", None) or names if name in names]
+        if wanted:
+            yield {**config, "source": "FromClaim", **_for(wanted, names)}
+
+
+def _for(requests: Sequence[str], names: Sequence[str]) -> Raw:
+    return {} if set(requests) == set(names) else {"requests": list(requests)}

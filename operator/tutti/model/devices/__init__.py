@@ -1,0 +1,4 @@
+"""Devices of dynamic resource allocation (DRA) and the claims of pods for them.
+
+``inventory`` has the devices and their classes, ``claims`` the claims and allocations.
+"""

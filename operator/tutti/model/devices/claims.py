@@ -1,0 +1,170 @@
+"""Claims of pods for devices, and what is allocated to them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..keys import NodeName, Uid
+from ..resources import Resources
+from .inventory import DeviceClass, DeviceId, DeviceToleration, ResourceSlice, TaintRule
+
+# Prefix of the resources that count free devices. The API server accepts no name with a colon.
+_DEVICES = "device:"
+MOST_RESULTS = 32  # devices that the API allows in one claim
+MOST_CONSUMERS = 256  # pods that the API allows to share one claim
+FINALIZER = "resource.kubernetes.io/delete-protection"  # of allocated claims
+
+
+class ClaimName(NamedTuple):
+    """The namespace and name of a ResourceClaim."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """As people write it."""
+        return "/".join(self)
+
+
+class PodClaim(NamedTuple):
+    """A claim that a pod names; ``claim`` is None until a controller creates it."""
+
+    name: str  # in the pod
+    claim: str | None
+    is_own: bool = False  # made from a template, for this pod alone
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """A request of a claim for ``count`` devices that meet all selectors of it and its class."""
+
+    name: str
+    device_class: str
+    count: int = 1
+    selectors: tuple[str, ...] = ()  # CEL expressions
+    tolerations: tuple[DeviceToleration, ...] = ()
+
+
+class DeviceResult(NamedTuple):
+    """One device that is allocated for a request."""
+
+    request: str
+    device: DeviceId
+
+
+class Consumer(NamedTuple):
+    """An object that a claim is reserved for, usually a pod."""
+
+    uid: Uid
+    name: str
+    resource: str = "pods"
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAllocation:
+    """The devices that a plan or a Reservation gives to a claim of a pod.
+
+    Without any, the claim was allocated before, and the pod only joins its consumers.
+    """
+
+    claim: str  # its name, in the namespace of the pod
+    uid: Uid
+    results: tuple[DeviceResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClaim:
+    """A ResourceClaim."""
+
+    key: ClaimName
+    uid: Uid
+    requests: tuple[DeviceRequest, ...] = ()
+    unsupported: tuple[str, ...] = ()  # its fields that Tutti does not support yet; sorted
+    owner: Uid | None = None  # of the pod that it was made for
+    terminating: bool = False
+    allocated: tuple[DeviceResult, ...] | None = None  # None: not allocated
+    nodes: tuple[NodeName, ...] | None = None  # that can reach the allocated devices; None: all
+    reaches_unknown: bool = False  # the nodes are not given by name
+    consumers: tuple[Consumer, ...] = ()  # that it is reserved for
+    finalizers: tuple[str, ...] = field(default=(), compare=False)
+    version: str = field(default="", compare=False)  # metadata.resourceVersion
+    # As in DeviceClass.config; and the tolerations of requests, which are copied, too.
+    config: str = field(default="", compare=False)
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether devices are allocated to it."""
+        return self.allocated is not None
+
+
+class FreeDevice(NamedTuple):
+    """A device that no claim and no Reservation has, and the selections that it meets."""
+
+    id: DeviceId
+    selections: int  # a bit for each selection, in the order of ``DeviceRoom.selections``
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """The free devices of a node that meet some selection; sorted."""
+
+    node: NodeName
+    free: tuple[FreeDevice, ...] = ()
+
+
+class Selection(NamedTuple):
+    """What a request selects: CEL expressions that must all hold, and taints that it tolerates."""
+
+    label: str  # for users: the class, with a digest if the request has selectors of its own
+    expressions: tuple[str, ...] = ()  # sorted, without repetition
+    tolerations: tuple[DeviceToleration, ...] = ()  # sorted, without repetition
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRoom:
+    """The devices, classes and claims of the cluster; empty while no pod of ours names a claim.
+
+    ``nodes`` has the devices that the plan may give away, by node.
+    """
+
+    is_read: bool = False  # False: nothing is known of devices, and pods with claims wait
+    slices: tuple[ResourceSlice, ...] = ()  # sorted by name
+    classes: tuple[DeviceClass, ...] = ()  # sorted by name
+    rules: tuple[TaintRule, ...] = ()  # sorted by name
+    claims: tuple[DeviceClaim, ...] = ()  # sorted by key
+    selections: tuple[Selection, ...] = ()  # of the claims that wait; sorted
+    nodes: tuple[NodeDevices, ...] = ()  # sorted by name
+
+    def claim(self, namespace: str, name: str) -> DeviceClaim | None:
+        """The claim of this name; None if there is none."""
+        key = ClaimName(namespace, name)
+        return next((claim for claim in self.claims if claim.key == key), None)
+
+
+NO_DEVICES = DeviceRoom()
+
+
+def counting(label: str) -> str:
+    """The name of the resource that counts the free devices of a selection."""
+    return _DEVICES + label
+
+
+def is_counting(resource: str) -> bool:
+    """Whether the resource counts devices."""
+    return resource.startswith(_DEVICES)
+
+
+def selected_by(resource: str) -> str:
+    """The label of the selections whose devices the resource counts."""
+    return resource.removeprefix(_DEVICES)
+
+
+def without_counts(amounts: Resources) -> Resources:
+    """The amounts without those that count devices."""
+    return Resources(tuple(amount for amount in amounts.amounts if not is_counting(amount[0])))
+
+
+def devices_of(allocations: tuple[ClaimAllocation, ...]) -> Iterator[DeviceId]:
+    """The devices of these allocations."""
+    return (result.device for allocation in allocations for result in allocation.results)

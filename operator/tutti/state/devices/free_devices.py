@@ -1,0 +1,180 @@
+"""Which devices each node has, which of them are taken, and how they count for the selections.
+
+Only nodes whose devices or claims changed are computed again, unless the selections change.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from ...filters.devices import pools, requests, rows
+from ...filters.devices.pools import PoolName
+from ...model.devices.claims import FreeDevice, NodeDevices, Selection
+from ...model.devices.inventory import Device, DeviceId, ResourceSlice, TaintRule
+from ...model.keys import NodeName, Uid
+from ..node_usage import NOTHING_ATTACHED, VolumeUsage
+
+Place = NodeName | None  # None: devices of several nodes
+Holder = tuple[Uid, str]  # a claim, and by what it has the device: its status or a Reservation
+
+
+class FreeDevices:
+    """Devices by pool and node, who holds them, and the counts of each node."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[PoolName, dict[Uid, ResourceSlice]] = {}
+        self._by_pool: dict[PoolName, Mapping[Place, tuple[Device, ...]]] = {}
+        self._pools_of: dict[Place, set[PoolName]] = {}
+        self._place: dict[DeviceId, Place] = {}
+        self._holders: dict[DeviceId, set[Holder]] = {}
+        self._held: dict[Holder, tuple[DeviceId, ...]] = {}
+        self._rules: Sequence[TaintRule] = ()
+        self._selections: tuple[Selection, ...] = ()
+        self._masks: dict[Place, Mapping[DeviceId, int]] = {}  # of devices that meet a selection
+        self._features: dict[Place, Mapping[int, frozenset[str]]] = {}  # unsupported, by selection
+        self._stale: set[Place] = set()  # whose devices changed
+        self._uncounted: set[Place] = set()  # of whose devices some were taken or given back
+        self._counts: dict[Place, VolumeUsage] = {}
+        self.rows: Mapping[int, str] = {}
+        self.has_new_rows = False  # or new unsupported devices, since the refresh before
+        self.has_too_many_rows = False
+
+    def slice_changed(self, uid: Uid, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        """Take in a slice of a pool."""
+        for piece in (old, new):
+            if piece is not None:
+                self._pieces.setdefault(pools.pool_of(piece), {}).pop(uid, None)
+        if new is not None:
+            self._pieces[pools.pool_of(new)][uid] = new
+        for pool in {pools.pool_of(piece) for piece in (old, new) if piece is not None}:
+            self._update(pool)
+
+    def _update(self, pool: PoolName) -> None:
+        """Compute the devices of a pool again."""
+        for place, before in self._by_pool.pop(pool, {}).items():
+            self._pools_of[place].discard(pool)
+            self._stale.add(place)
+            for device in before:
+                self._place.pop(device.id, None)
+        pieces = self._pieces[pool]
+        if not pieces:
+            del self._pieces[pool]
+        now = self._by_pool[pool] = pools.devices(pieces.values())
+        for place, devices in now.items():
+            self._pools_of.setdefault(place, set()).add(pool)
+            self._stale.add(place)
+            self._place.update((device.id, place) for device in devices)
+
+    def rules_changed(self, taint_rules: Sequence[TaintRule]) -> None:
+        """Take in the rules that give taints to devices."""
+        self._rules = taint_rules
+        self._stale.update(self._pools_of)
+
+    def hold(self, claim: Uid, by: str, devices: Iterable[DeviceId]) -> None:
+        """Let a claim have these devices, and no others, by its status or by a Reservation."""
+        holder = claim, by
+        before, now = self._held.pop(holder, ()), tuple(devices)
+        for device in before:
+            self._holders[device].discard(holder)
+            if not self._holders[device]:
+                del self._holders[device]
+        for device in now:
+            self._holders.setdefault(device, set()).add(holder)
+        if now:
+            self._held[holder] = now
+        self._uncounted.update(self._place[d] for d in (*before, *now) if d in self._place)
+
+    def may_take(self, device: DeviceId, node: NodeName, claim: Uid) -> bool:
+        """Whether a claim may have this device of a node: it exists, and no other claim has it."""
+        holders = self._holders.get(device, ())
+        is_there = self._place.get(device) == node
+        return is_there and all(of == claim for of, _ in holders)
+
+    def changed_devices(self) -> Collection[Device]:
+        """The devices of the places that changed since the last refresh."""
+        return [device for place in self._stale for device in self._at(place)]
+
+    def all_devices(self) -> Collection[Device]:
+        """All devices."""
+        return [device for place in self._pools_of for device in self._at(place)]
+
+    def _at(self, place: Place) -> Iterator[Device]:
+        for pool in sorted(self._pools_of.get(place, ())):
+            yield from self._by_pool[pool].get(place, ())
+
+    def refresh(self, selections: tuple[Selection, ...]) -> Collection[NodeName] | None:
+        """Compute what changed; returns the nodes whose counts changed, or None if all may have."""
+        is_new = selections != self._selections
+        if is_new:
+            self._selections = selections
+            self._stale.update(self._pools_of)
+        changed = self._stale | self._uncounted
+        before = self._known_features()
+        for place in self._stale:
+            self._masks[place], self._features[place] = self._seen(place)
+        self._stale = set()
+        named = self.rows
+        if is_new or changed:
+            self._name_rows()
+        self.has_new_rows = named != self.rows or before != self._known_features()
+        if self.has_new_rows:
+            changed = set(self._masks)
+        for place in changed:
+            self._count(place)
+        self._uncounted = set()
+        return None if self.has_new_rows else {place for place in changed if place is not None}
+
+    def _seen(self, place: Place) -> tuple[Mapping[DeviceId, int], Mapping[int, frozenset[str]]]:
+        """The selections that each device of a place meets, and what is unsupported of these."""
+        masks: dict[DeviceId, int] = {}
+        features: dict[int, frozenset[str]] = {}
+        for device in self._at(place):
+            met = [
+                i
+                for i, selected in enumerate(self._selections)
+                if requests.is_met(selected, device, self._rules)
+            ]
+            if not device.unsupported and met:
+                masks[device.id] = sum(1 << i for i in met)
+            for i in met if device.unsupported else ():
+                features[i] = features.get(i, frozenset()) | {
+                    f"devices[].{field}" for field in device.unsupported
+                }
+        return masks, features
+
+    def _known_features(self) -> Mapping[int, frozenset[str]]:
+        features: dict[int, frozenset[str]] = {}
+        for at_place in self._features.values():
+            for i, fields in at_place.items():
+                features[i] = features.get(i, frozenset()) | fields
+        return features
+
+    def unsupported(self, index: int) -> Iterable[str]:
+        """The features of devices that this selection meets and that Tutti does not support."""
+        return sorted(self._known_features().get(index, ()))
+
+    def _name_rows(self) -> None:
+        patterns = {frozenset(masks.values()) for masks in self._masks.values()}
+        try:
+            self.rows, self.has_too_many_rows = rows.rows(self._selections, patterns), False
+        except rows.TooManyRowsError:
+            self.rows, self.has_too_many_rows = {}, True
+
+    def _count(self, place: Place) -> None:
+        masks = self._masks.get(place, {})
+        offered = rows.counts(masks.values(), self.rows)
+        used = rows.counts(
+            (mask for device, mask in masks.items() if device in self._holders), self.rows
+        )
+        self._counts[place] = VolumeUsage(offered, used) if masks else NOTHING_ATTACHED
+
+    def counted(self, node: NodeName) -> VolumeUsage:
+        """How many devices a node has for each row, and how many of them are taken."""
+        return self._counts.get(node, NOTHING_ATTACHED)
+
+    def nodes(self) -> tuple[NodeDevices, ...]:
+        """The free devices of each node that meet some selection."""
+        listed = []
+        for place, masks in self._masks.items():
+            free = [FreeDevice(d, mask) for d, mask in masks.items() if d not in self._holders]
+            if place is not None and free:
+                listed.append(NodeDevices(place, tuple(sorted(free))))
+        return tuple(sorted(listed, key=lambda here: here.node))

@@ -1,0 +1,355 @@
+"""Adds to our pods what their claims for devices require, and to nodes the devices that are free.
+
+A pod without such claims costs nothing here. Source: kube-scheduler's DynamicResources.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...filters.devices import requests, rows, selectors
+from ...kube import kinds
+from ...kube.codec.devices import NODE_NAME
+from ...kube.codec.shapes import DEVICE_CLAIMS, node_term_order
+from ...model.cluster import ForeignPod, Member, PodReservation, Reservation
+from ...model.devices.claims import (
+    MOST_CONSUMERS,
+    MOST_RESULTS,
+    NO_DEVICES,
+    ClaimAllocation,
+    ClaimName,
+    DeviceClaim,
+    DeviceRoom,
+    PodClaim,
+    Selection,
+)
+from ...model.devices.inventory import (
+    Device,
+    DeviceClass,
+    DeviceId,
+    ResourceSlice,
+    TaintRule,
+)
+from ...model.inter_pod import Requirement
+from ...model.keys import NodeName, Uid
+from ...model.resources import NOTHING, Resources
+from ...model.shapes import NodeTerm, Shape
+from ..node_usage import NOTHING_ATTACHED, VolumeUsage
+from ..store import Store
+from .claim_users import ClaimUsers
+from .free_devices import FreeDevices
+
+UNLISTED = "claims and devices are still being listed"
+TURNED_OFF = f"{DEVICE_CLAIMS} (devices.enabled is false)"
+
+
+class DeviceIndex:
+    """The stores of the four kinds that devices need, and the pods that name claims."""
+
+    def __init__(
+        self,
+        touched: Callable[[Uid], None],
+        nodes_touched: Callable[[Iterable[NodeName] | None], None],
+        wake: Callable[[], None],
+        *,
+        is_on: bool,
+    ) -> None:
+        """``touched`` is called for each pod whose claims changed, ``wake`` at every change.
+
+        ``nodes_touched`` is called with the nodes whose free devices changed; None means any.
+        Unless ``is_on``, pods with claims are not placed, and nothing is listed for them.
+        """
+        self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
+        self._is_on = is_on
+        self.slices: Store[ResourceSlice] = Store(self._slice_changed, self._listed)
+        self.classes: Store[DeviceClass] = Store(self._class_changed, self._listed)
+        self.rules: Store[TaintRule] = Store(self._rule_changed, self._listed)
+        self.claims: Store[DeviceClaim] = Store(self._claim_changed, self._listed)
+        self.stores: Mapping[kinds.AnyKind, Store[Any]] = {
+            kinds.RESOURCE_SLICE: self.slices,
+            kinds.DEVICE_CLASS: self.classes,
+            kinds.TAINT_RULE: self.rules,
+            kinds.DEVICE_CLAIM: self.claims,
+        }
+        self._classes: Mapping[str, DeviceClass] = {}  # by name
+        self._users = ClaimUsers()
+        self._free = FreeDevices()
+        self._selections: tuple[Selection, ...] = ()  # of the claims that wait; sorted
+        self._is_outdated = False  # whether ``refresh`` has something to do
+        self._are_pods_outdated = False  # every pod with claims, not only those that changed
+        self._room: DeviceRoom | None = NO_DEVICES  # None: outdated
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether a pod of our scheduler names a claim, or ever named one."""
+        return self._is_on and self._users.has_any
+
+    @property
+    def _is_known(self) -> bool:
+        return all(store.is_synced for store in self.stores.values())
+
+    def _change(self) -> None:
+        self._is_outdated, self._room = True, None
+        self._wake()
+
+    def _listed(self, _began: int) -> None:
+        self._are_pods_outdated = True
+        self._change()
+
+    def _slice_changed(
+        self, uid: Uid, old: ResourceSlice | None, new: ResourceSlice | None
+    ) -> None:
+        if old != new:
+            self._free.slice_changed(uid, old, new)
+            self._change()
+
+    def _class_changed(self, _uid: Uid, _old: DeviceClass | None, _new: DeviceClass | None) -> None:
+        # Of several classes of one name, the latest counts.
+        self._classes = {device_class.name: device_class for device_class in self.classes}
+        self._are_pods_outdated = True
+        self._change()
+
+    def _rule_changed(self, _uid: Uid, old: TaintRule | None, new: TaintRule | None) -> None:
+        if old != new:
+            self._free.rules_changed(sorted(self.rules, key=lambda rule: rule.name))
+            self._change()
+
+    def _claim_changed(self, _uid: Uid, old: DeviceClaim | None, new: DeviceClaim | None) -> None:
+        self._users.claim_changed(old, new)
+        if (claim := new or old) is not None:
+            results = () if new is None else new.allocated or ()
+            self._free.hold(claim.uid, "status", (result.device for result in results))
+        self._change()
+
+    def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
+        """Take in a pod that appeared, changed or disappeared."""
+        if self._users.pod_changed(uid, pod if isinstance(pod, Member) else None):
+            self._change()
+
+    def reservation_changed(self, old: Reservation | None, new: Reservation | None) -> None:
+        """Take in a Reservation: no other pod gets the devices of its claims."""
+        before, now = _allocations(old), _allocations(new)
+        for claim in before.keys() | now.keys():
+            self._free.hold(claim, "Reservation", now.get(claim, ()))
+        if self._users.reservation_changed(old, new) or before or now:
+            self._change()
+
+    def unevaluated(self) -> tuple[Collection[str], Collection[Device]]:
+        """The expressions and the devices that changed since the last ``refresh``.
+
+        A thread may evaluate them meanwhile (``selectors.matches``), so that ``refresh`` need not.
+        """
+        if not (self._is_outdated and self._is_known):
+            return (), ()
+        wanted = {text for selected in self._wanted() for text in selected.expressions}
+        if wanted <= {text for known in self._selections for text in known.expressions}:
+            return wanted, self._free.changed_devices()
+        return wanted, self._free.all_devices()
+
+    def refresh(self) -> None:
+        """Compute what changed since the last time: before each Snapshot."""
+        if not (self._is_outdated and self.are_wanted):
+            return
+        self._is_outdated = False
+        if not self._is_known:
+            self._notify(self._users.take_changed())
+            return
+        selections = tuple(sorted(set(self._wanted()), key=str))
+        if selections != self._selections:
+            self._selections, self._are_pods_outdated = selections, True
+        nodes = self._free.refresh(selections)
+        self._are_pods_outdated |= self._free.has_new_rows
+        changed = self._users.take_changed()
+        if self._are_pods_outdated:
+            changed = self._users.pods()
+        self._are_pods_outdated = False
+        if nodes is None or nodes:
+            self._nodes_touched(nodes)
+        self._notify(changed)
+
+    def _wanted(self) -> Iterator[Selection]:
+        """The selections of the claims that waiting pods need and that have no devices yet."""
+        for claim in self._users.waiting_claims():
+            if not claim.is_allocated:
+                for _, selected in requests.selections(claim, self._classes):
+                    if not selectors.problem(selected.expressions):
+                        yield selected
+
+    def _notify(self, uids: Iterable[Uid]) -> None:
+        for uid in sorted(uids):
+            self._touched(uid)
+
+    def counted(self, node: NodeName) -> VolumeUsage:
+        """How many devices a node has for each row, and how many of them are taken."""
+        return self._free.counted(node) if self._selections else NOTHING_ATTACHED
+
+    def with_devices(self, member: Member) -> Member:
+        """The pod with what its claims require, and the problems that keep it waiting."""
+        if not member.device_claims or member.node is not None or member.is_over:
+            return member
+        if not self._is_on:
+            return _unsupported(member, [TURNED_OFF])
+        if not self._is_known:
+            return replace(member, device_problems=(UNLISTED,))
+        entry = self._users.reserved(member.uid)
+        if entry is not None:
+            problem = self._broken(entry, member)
+            return replace(member, device_problems=(problem,)) if problem else member
+        problems: list[str] = []
+        unsupported: set[str] = set()
+        wanted: list[tuple[int, int]] = []
+        shape = member.shape
+        for pod_claim in member.device_claims:
+            claim = self._users.claim(member.key.namespace, pod_claim)
+            if claim is None or (problem := self._problem(claim, pod_claim, member)):
+                problems.append(_missing(pod_claim) if claim is None else problem)
+                continue
+            features = set(self._unsupported(claim, member.uid))
+            if features:
+                unsupported |= {f"{DEVICE_CLAIMS} ({feature})" for feature in features}
+            elif claim.is_allocated:
+                shape = _on_nodes(shape, claim.nodes)
+            else:
+                wanted += self._counted_requests(claim)
+        counts = rows.requested(wanted, self._free.rows) if wanted else NOTHING
+        return replace(
+            _unsupported(member, unsupported),
+            shape=_requesting(shape, counts),
+            device_problems=tuple(problems),
+        )
+
+    def _broken(self, entry: PodReservation, member: Member) -> str:
+        """Why a Reservation does not give the claims of a pod their devices; empty if it does."""
+        allocations = {allocation.claim: allocation for allocation in entry.claims}
+        problems = (
+            self._broken_claim(entry.node, own, allocations.get(own.claim or ""), member)
+            for own in member.device_claims
+        )
+        return next(filter(None, problems), "")
+
+    def _broken_claim(
+        self,
+        node: NodeName,
+        own: PodClaim,
+        allocation: ClaimAllocation | None,
+        member: Member,
+    ) -> str:
+        """Why a claim cannot have the devices that a Reservation gives it; empty if it can."""
+        claim, name = self._users.claim(member.key.namespace, own), f"claim {own.claim or own.name}"
+        if claim is None or claim.terminating or (allocation and claim.uid != allocation.uid):
+            return f"{name} is gone, or another one by now"
+        if allocation is None:
+            return f"its Reservation has no devices for {name}"
+        if claim.allocated is not None:
+            is_same = not allocation.results or {*claim.allocated} == {*allocation.results}
+            return "" if is_same else f"{name} has other devices by now"
+        if not allocation.results:
+            return f"{name} has no devices any more"
+        if problem := requests.problem(claim, self._classes):
+            return f"{name} {problem}"
+        devices = (result.device for result in allocation.results)
+        lost = next((d for d in devices if not self._free.may_take(d, node, claim.uid)), None)
+        return "" if lost is None else f"device {lost} of {name} is gone or in use by now"
+
+    def _problem(self, claim: DeviceClaim, pod_claim: PodClaim, member: Member) -> str:
+        """Why no devices can be found for a claim of a pod now; empty if they can."""
+        name = f"claim {claim.key.name}"
+        if claim.terminating:
+            return f"{name} is being deleted"
+        if pod_claim.is_own and claim.owner != member.uid:
+            return f"{name} was not made for this pod"
+        if claim.is_allocated:
+            is_full = len(claim.consumers) >= MOST_CONSUMERS
+            is_ours = any(consumer.uid == member.uid for consumer in claim.consumers)
+            return f"{name} is in use by {MOST_CONSUMERS} pods" if is_full and not is_ours else ""
+        if (count := sum(request.count for request in claim.requests)) > MOST_RESULTS:
+            return f"{name} requests {count} devices, and a claim can have {MOST_RESULTS}"
+        problem = requests.problem(claim, self._classes)
+        return f"{name} {problem}" if problem else ""
+
+    def _unsupported(self, claim: DeviceClaim, uid: Uid) -> Iterator[str]:
+        """The features that a claim needs and that Tutti does not support yet."""
+        if claim.is_allocated:
+            if claim.reaches_unknown:
+                yield "allocated, with a node selector"
+            return
+        yield from requests.unsupported(claim, self._classes)
+        if self._users.waiting_beside(claim.key, uid):
+            yield f"{claim.key.name}, which several pods that wait share"
+        if self._free.has_too_many_rows:
+            yield "too many selectors whose devices overlap"
+        for _, selected in requests.selections(claim, self._classes):
+            if selected in self._selections:
+                yield from self._free.unsupported(self._selections.index(selected))
+
+    def _counted_requests(self, claim: DeviceClaim) -> Iterator[tuple[int, int]]:
+        for request, selected in requests.selections(claim, self._classes):
+            if selected in self._selections:
+                yield self._selections.index(selected), request.count
+
+    def orphaned(self) -> Iterator[tuple[DeviceClaim, Member]]:
+        """Allocated claims whose only user is a pod of ours that waits without a Reservation."""
+        yield from self._users.orphaned()
+
+    def claim(self, namespace: str, name: str) -> DeviceClaim | None:
+        """The claim of this name."""
+        return self._users.named(ClaimName(namespace, name))
+
+    def classes_by_name(self) -> Mapping[str, DeviceClass]:
+        """The device classes."""
+        return self._classes
+
+    def snapshot(self) -> DeviceRoom:
+        """The devices, classes and claims; empty while no pod of ours names a claim."""
+        if self._room is None:
+            self._room = self._snapshot() if self.are_wanted and self._is_known else NO_DEVICES
+        return self._room
+
+    def _snapshot(self) -> DeviceRoom:
+        return DeviceRoom(
+            True,  # noqa: FBT003 - it is read
+            tuple(sorted(self.slices, key=lambda piece: piece.name)),
+            tuple(self._classes[name] for name in sorted(self._classes)),
+            tuple(sorted(self.rules, key=lambda rule: rule.name)),
+            tuple(sorted(self.claims, key=lambda claim: claim.key)),
+            self._selections,
+            self._free.nodes(),
+        )
+
+
+def _allocations(reservation: Reservation | None) -> Mapping[Uid, Collection[DeviceId]]:
+    """The devices that a Reservation gives to claims, by claim."""
+    entries = () if reservation is None else reservation.entries
+    return {
+        allocation.uid: [result.device for result in allocation.results]
+        for entry in entries
+        for allocation in entry.claims
+    }
+
+
+def _missing(claim: PodClaim) -> str:
+    """Why a pod has no claim."""
+    if claim.claim is None:
+        return f"claim {claim.name} is not created yet"
+    return f"claim {claim.claim} does not exist"
+
+
+def _unsupported(member: Member, features: Iterable[str]) -> Member:
+    fields = tuple(sorted({*member.unsupported_fields, *features}))
+    return replace(member, unsupported_fields=fields)
+
+
+def _requesting(shape: Shape, counts: Resources) -> Shape:
+    return replace(shape, requests=shape.requests + counts) if counts.amounts else shape
+
+
+def _on_nodes(shape: Shape, nodes: Collection[NodeName] | None) -> Shape:
+    """The shape, limited to these nodes; None allows all."""
+    if nodes is None:
+        return shape
+    there = Requirement(NODE_NAME, "In", tuple(nodes))
+    terms = {
+        NodeTerm(term.labels, tuple(sorted({*term.fields, there}, key=str)))
+        for term in ((NodeTerm(),) if shape.required is None else shape.required)
+    }
+    return replace(shape, required=tuple(sorted(terms, key=node_term_order)))

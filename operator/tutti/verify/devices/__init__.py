@@ -1,0 +1,1 @@
+"""The devices of plans, checked by code that shares nothing with the planner."""

@@ -1,0 +1,171 @@
+"""The devices that a plan gives to claims, counted and compared device by device.
+
+Only the evaluation of one CEL expression for one device is shared with the planner.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from copy import copy
+from functools import cached_property
+
+from ...filters.devices import selectors
+from ...model.cluster import Member, Snapshot
+from ...model.decisions import Assignment
+from ...model.devices.claims import (
+    ClaimAllocation,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceRoom,
+    devices_of,
+)
+from ...model.devices.inventory import Device, DeviceClass, DeviceId, DeviceToleration
+from ...model.keys import NodeName
+
+
+class _Known:
+    """The devices, claims and classes of a Snapshot by name; each is indexed at the first use."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.room = snapshot.devices
+        self._reservations = snapshot.reservations
+
+    @cached_property
+    def devices(self) -> Mapping[DeviceId, tuple[NodeName | None, Device]]:
+        """The devices that can be given away or are in use, with their node."""
+        return dict(_devices(self.room))
+
+    @cached_property
+    def claims(self) -> Mapping[tuple[str, str], DeviceClaim]:
+        """The claims by namespace and name."""
+        return {claim.key: claim for claim in self.room.claims}
+
+    @cached_property
+    def classes(self) -> Mapping[str, DeviceClass]:
+        """The classes by name."""
+        return {device_class.name: device_class for device_class in self.room.classes}
+
+    @cached_property
+    def taken(self) -> Collection[DeviceId]:
+        """The devices that claims and standing Reservations have."""
+        taken = {result.device for claim in self.room.claims for result in claim.allocated or ()}
+        for reservation in self._reservations:
+            for entry in reservation.entries:
+                taken.update(devices_of(entry.claims))
+        return taken
+
+    @cached_property
+    def promised(self) -> Collection[tuple[str, str]]:
+        """The claims that standing Reservations give devices."""
+        return {
+            (reservation.gang.namespace, own.claim)
+            for reservation in self._reservations
+            for entry in reservation.entries
+            for own in entry.claims
+            if own.results
+        }
+
+
+class DeviceLedger:
+    """The devices, and those that claims, Reservations and placements have."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._known = _Known(snapshot)
+        self._taken: set[DeviceId] = set()  # by placements
+        self._promised: set[tuple[str, str]] = set()  # claims that placements give devices
+
+    def copy(self) -> "DeviceLedger":
+        """A ledger whose changes do not change this one."""
+        copied = copy(self)
+        copied._taken, copied._promised = {*self._taken}, {*self._promised}  # noqa: SLF001 - its own
+        return copied
+
+    def take(self, trial: "DeviceLedger") -> None:
+        """Take over what a copy took."""
+        self._taken, self._promised = trial._taken, trial._promised  # noqa: SLF001 - its own
+
+    def faults(self, assignment: Assignment, member: Member) -> Iterator[str]:
+        """One sentence for each fault of the devices of an assignment; takes them."""
+        pod, space = f"pod {assignment.pod}", assignment.pod.namespace
+        given = {allocation.claim: allocation for allocation in assignment.claims}
+        named = {claim.claim for claim in member.device_claims}
+        if len(given) < len(assignment.claims) or given.keys() != named:
+            yield f"{pod}: its claims and those that get devices differ"
+            return
+        for name, allocation in given.items():
+            claim = self._known.claims.get((space, name))
+            if claim is None or claim.uid != allocation.uid or claim.terminating:
+                yield f"{pod}: there is no claim {name} with this uid"
+            elif claim.is_allocated:
+                yield from self._joining(pod, claim, allocation, assignment.node)
+            elif (space, name) in self._promised or (space, name) in self._known.promised:
+                yield f"{pod}: claim {name} gets devices twice"
+            else:
+                self._promised.add((space, name))
+                yield from self._allocating(pod, claim, allocation, assignment.node)
+
+    def _joining(
+        self, pod: str, claim: DeviceClaim, allocation: ClaimAllocation, node: NodeName
+    ) -> Iterator[str]:
+        """The faults of a pod that joins the consumers of an allocated claim."""
+        if allocation.results:
+            yield f"{pod}: claim {claim.key.name} has devices already"
+        if claim.reaches_unknown or (claim.nodes is not None and node not in claim.nodes):
+            yield f"{pod}: node {node} cannot use the devices of claim {claim.key.name}"
+
+    def _allocating(
+        self, pod: str, claim: DeviceClaim, allocation: ClaimAllocation, node: NodeName
+    ) -> Iterator[str]:
+        """The faults of devices for a claim that has none; takes them."""
+        counts = Counter(result.request for result in allocation.results)
+        if counts != {request.name: request.count for request in claim.requests}:
+            yield f"{pod}: claim {claim.key.name} gets too many devices or too few"
+        if claim.unsupported:
+            yield f"{pod}: claim {claim.key.name} uses {', '.join(claim.unsupported)}"
+        by_name = {request.name: request for request in claim.requests}
+        for request_name, device in allocation.results:
+            place, found = self._known.devices.get(device, (None, None))
+            if found is None or place != node or found.unsupported:
+                yield f"{pod}: node {node} has no device {device}"
+            elif device in self._taken or device in self._known.taken:
+                yield f"{pod}: device {device} is in use"
+            elif request_name not in by_name or not self._suits(found, by_name[request_name]):
+                yield f"{pod}: device {device} will not do for request {request_name}"
+            self._taken.add(device)
+
+    def _suits(self, device: Device, request: DeviceRequest) -> bool:
+        """Whether a device has no taint that keeps it from a request, and meets its selectors."""
+        device_class = self._known.classes.get(request.device_class)
+        if device_class is None:
+            return False
+        taints = [*device.taints]
+        taints += [rule.taint for rule in self._known.room.rules if rule.matches(device.id)]
+        for key, value, effect in taints:
+            if effect in ("NoSchedule", "NoExecute") and not any(
+                _covers(toleration, key, value, effect) for toleration in request.tolerations
+            ):
+                return False
+        return selectors.matches((*device_class.selectors, *request.selectors), device)
+
+
+def _covers(toleration: DeviceToleration, key: str, value: str, effect: str) -> bool:
+    if toleration.effect and toleration.effect != effect:
+        return False
+    if toleration.key and toleration.key != key:
+        return False
+    return toleration.operator == "Exists" or toleration.value == value
+
+
+def _devices(room: DeviceRoom) -> Iterator[tuple[DeviceId, tuple[NodeName | None, Device]]]:
+    """The devices of complete pools of the newest generation, with their node."""
+    newest: dict[tuple[str, str], int] = {}
+    for piece in room.slices:
+        pool = piece.driver, piece.pool
+        newest[pool] = max(piece.generation, newest.get(pool, piece.generation))
+    current = [p for p in room.slices if p.generation == newest[p.driver, p.pool]]
+    pieces = Counter((piece.driver, piece.pool) for piece in current)
+    twice = Counter((device.id, p.node) for p in current for device in p.devices)
+    for piece in current:
+        if pieces[piece.driver, piece.pool] == piece.slices:
+            for device in piece.devices:
+                if twice[device.id, piece.node] == 1:
+                    yield device.id, (piece.node, device)

@@ -1,0 +1,326 @@
+"""Pods that claim devices: what is written before they are bound, and after every crash."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.harness.builders import GangBuilder, gang, node, single
+from tests.harness.fake_devices import (
+    DRIVER,
+    DeviceValue,
+    claim,
+    claiming,
+    claims_of,
+    device_class,
+    gpus,
+    request,
+)
+from tests.harness.fakes import Clock, Crash, FakeCluster, Fault, Life
+from tutti.kube import errors
+from tutti.kube.codec.devices import ClaimWrite
+from tutti.model.devices.claims import FINALIZER, Consumer, DeviceResult, PodClaim
+from tutti.model.devices.inventory import DeviceId, DeviceTaint, TaintRule
+from tutti.model.keys import NodeName, Uid
+
+
+def cluster_of(nodes: int = 2, devices: int = 4, *more: DeviceValue) -> FakeCluster:
+    """Nodes with so many devices each, and their class."""
+    cluster = FakeCluster()
+    for i in range(nodes):
+        cluster.add(node(f"n{i}", cpu=8))
+        cluster.put_devices(gpus(f"n{i}", devices))
+    cluster.put_devices(device_class(), *more)
+    return cluster
+
+
+def train(count: int = 4) -> GangBuilder:
+    """A gang, each member of which names a claim of its own."""
+    return claiming(gang("a").of(count, cpu=1))
+
+
+def ask(cluster: FakeCluster, made: GangBuilder, *requests: dict[str, object]) -> None:
+    """Create the claims of a gang, and the gang."""
+    cluster.put_devices(*claims_of(made, *requests))
+    cluster.add(made)
+
+
+def bound(cluster: FakeCluster) -> int:
+    """How many pods have a node."""
+    return sum(pod.node is not None for pod in cluster.pods.values())
+
+
+def holding(cluster: FakeCluster) -> int:
+    """How many devices claims have."""
+    claims = [item.value for item in cluster.devices.items["devices.claims"].values()]
+    return sum(len(known.allocated or ()) for known in claims)
+
+
+def dying_at(number: int, *, is_committed: bool = False) -> Callable[[int, str], Fault | None]:
+    """The operator dies at this call, before its commit or after it."""
+    return lambda at, _name: Fault(Crash(), is_committed) if at == number else None
+
+
+async def settled(cluster: FakeCluster, clock: Clock | None = None) -> Life:
+    """A new operator, once nothing is left to do."""
+    life = Life(cluster, clock or Clock())
+    await life.settle()
+    assert not cluster.broken
+    return life
+
+
+def reason(cluster: FakeCluster, name: str = "a") -> tuple[str, str]:
+    """Why a gang waits."""
+    group = next(group for key, group in cluster.groups.items() if key.name == name)
+    line = next(line for line in group.status["conditions"] if line["type"] == "Reserved")
+    return line["reason"], line["message"]
+
+
+async def test_each_member_gets_its_devices_before_the_first_is_bound() -> None:
+    cluster = cluster_of()
+    ask(cluster, train(), request(count=2))
+    await settled(cluster)
+    assert bound(cluster) == 4
+    for pod in cluster.pods.values():
+        own = cluster.devices.claim(f"{pod.key.name}-gpu")
+        assert len(own.allocated or ()) == 2
+        assert own.nodes == (pod.node,)
+        assert FINALIZER in own.finalizers
+        assert [consumer.uid for consumer in own.consumers] == [pod.uid]
+    assert not cluster.reservations
+    first_bind = cluster.calls.index("bind")
+    assert "allocate" not in cluster.calls[first_bind:]
+
+
+async def test_a_gang_whose_devices_do_not_all_exist_gets_none() -> None:
+    cluster = cluster_of(nodes=2, devices=3)
+    ask(cluster, train(), request(count=2))
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (0, 0)
+    why, message = reason(cluster)
+    assert why == "NotEnoughRoom"
+    assert "devices of gpu" in message
+
+
+async def test_devices_of_other_pods_are_left_alone() -> None:
+    cluster = cluster_of(nodes=1, devices=2)
+    taken = claim("other", request())
+    result = {"request": "gpu", "driver": DRIVER, "pool": "n0", "device": "gpu-0"}
+    taken["status"] = {"allocation": {"devices": {"results": [result]}}}
+    cluster.put_devices(taken)
+    ask(cluster, train(2))
+    await settled(cluster)
+    assert bound(cluster) == 0
+    cluster.delete_claim("other")
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (2, 2)
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+async def test_after_a_crash_at_any_call_the_same_devices_are_written(
+    is_committed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    number = 0
+    while True:
+        number += 1
+        cluster = cluster_of()
+        ask(cluster, train(), request(count=2))
+        cluster.fault = dying_at(number, is_committed=is_committed)
+        life = Life(cluster, Clock())
+        try:
+            await life.settle()
+        except Crash:
+            reserved = [entry for r in cluster.reservations.values() for entry in r.entries]
+            cluster.fault = lambda _at, _name: None
+            await settled(cluster)
+            for entry in reserved:
+                for allocation in entry.claims:
+                    now = cluster.devices.claim(allocation.claim)
+                    assert now.allocated == allocation.results
+        else:
+            break
+        assert (bound(cluster), holding(cluster)) == (4, 8), number
+        assert not cluster.reservations
+    assert number > 15
+
+
+async def test_a_pod_without_a_group_gets_a_reservation_too() -> None:
+    cluster = cluster_of()
+    made = claiming(single("one", cpu=1))
+    ask(cluster, made)
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (1, 1)
+    assert cluster.calls.count("reserve") == 1
+    assert not cluster.reservations
+
+
+async def test_a_reservation_that_cannot_be_carried_out_gives_the_devices_back() -> None:
+    cluster = cluster_of(nodes=1)
+    ask(cluster, train(2))
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "bind" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    assert holding(cluster) == 2
+    cluster.fault = lambda _at, _name: None
+    cluster.change_node("n0", unschedulable=True)
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (0, 0)
+    for name in ("a-0-gpu", "a-1-gpu"):
+        assert cluster.devices.claim(name).finalizers == ()
+        assert cluster.devices.claim(name).consumers == ()
+    cluster.change_node("n0", unschedulable=False)
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (2, 2)
+
+
+async def test_after_a_crash_while_devices_are_given_back_none_is_lost() -> None:
+    number = 0
+    while True:
+        number += 1
+        cluster = cluster_of(nodes=1)
+        ask(cluster, train(2))
+        cluster.fault = lambda _at, name: Fault(Crash()) if name == "bind" else None
+        with pytest.raises(Crash):
+            await Life(cluster, Clock()).settle()
+        cluster.change_node("n0", unschedulable=True)
+        begun = len(cluster.calls)
+        cluster.fault = dying_at(begun + number)
+        try:
+            await Life(cluster, Clock()).settle()
+        except Crash:
+            cluster.fault = lambda _at, _name: None
+            await settled(cluster)
+        else:
+            break
+        assert (bound(cluster), holding(cluster)) == (0, 0), number
+        assert not cluster.reservations
+    assert number > 6
+
+
+async def test_devices_whose_reservation_another_client_deleted_are_given_back() -> None:
+    cluster = cluster_of(nodes=1)
+    ask(cluster, train(2))
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "bind" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    cluster.fault = lambda _at, _name: None
+    cluster.delete_reservation("a")
+    cluster.change_node("n0", unschedulable=True)
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (0, 0)
+
+
+async def test_a_leader_that_wakes_up_late_gives_nobody_the_same_device() -> None:
+    """Its allocation names the claim as it was before another leader gave the room back."""
+    cluster = cluster_of(nodes=1, devices=2)
+    ask(cluster, train(2))
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "allocate" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    seen = [cluster.devices.claim(name) for name in ("a-0-gpu", "a-1-gpu")]
+    assert {own.is_allocated for own in seen} == {False}
+    cluster.fault = lambda _at, _name: None
+    cluster.change_node("n0", unschedulable=True)
+    await settled(cluster)
+    assert not cluster.reservations
+    for own in seen:
+        results = (DeviceResult("gpu", DeviceId(DRIVER, "n0", "gpu-0")),)
+        write = ClaimWrite(
+            results, NodeName("n0"), Consumer(Uid("late"), "late"), {"gpu": device_class()}
+        )
+        with pytest.raises(errors.Conflict):
+            await cluster.allocate(own, write)
+    assert holding(cluster) == 0
+
+
+async def test_a_claim_that_another_client_allocates_first_releases_the_gang() -> None:
+    cluster = cluster_of(nodes=1, devices=2)
+    ask(cluster, train(1))
+
+    def snatch(name: str) -> None:
+        if name == "protect_claim" and not cluster.devices.claim("a-0-gpu").is_allocated:
+            result = {"request": "gpu", "driver": DRIVER, "pool": "n0", "device": "gpu-1"}
+            own = claim("a-0-gpu", request())
+            own["metadata"]["uid"] = cluster.devices.claim("a-0-gpu").uid
+            own["metadata"]["finalizers"] = [FINALIZER]
+            selector = {
+                "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]
+            }
+            own["status"] = {
+                "allocation": {
+                    "devices": {"results": [result]},
+                    "nodeSelector": {"nodeSelectorTerms": [selector]},
+                }
+            }
+            cluster.before = lambda _name: None
+            cluster.put_devices(own)
+
+    cluster.before = snatch
+    await settled(cluster)
+    assert bound(cluster) == 1
+    assert [r.device.name for r in cluster.devices.claim("a-0-gpu").allocated or ()] == ["gpu-1"]
+
+
+async def test_a_pod_waits_for_the_claim_of_its_template() -> None:
+    cluster = cluster_of()
+    cluster.add(gang("a").of(1, cpu=1).each(device_claims=(PodClaim("gpu", None, is_own=True),)))
+    await settled(cluster)
+    assert reason(cluster) == (
+        "WaitingForDevices",
+        "1 pod waits for devices: claim gpu is not created yet",
+    )
+
+
+async def test_a_template_s_claim_of_another_pod_is_not_used() -> None:
+    cluster = cluster_of()
+    cluster.put_devices(claim("stolen", owner="another"))
+    own = (PodClaim("gpu", "stolen", is_own=True),)
+    cluster.add(gang("a").of(1, cpu=1).each(device_claims=own))
+    await settled(cluster)
+    assert reason(cluster)[1].endswith("claim stolen was not made for this pod")
+
+
+async def test_a_tainted_device_is_for_requests_that_tolerate_it() -> None:
+    taint = DeviceTaint("broken", "", "NoSchedule")
+    rule = TaintRule("aside", taint, pool="n0")
+    cluster = cluster_of(1, 2, rule)
+    ask(cluster, train(1))
+    await settled(cluster)
+    assert bound(cluster) == 0
+    tolerant = claiming(gang("b").of(1, cpu=1))
+    ask(cluster, tolerant, request(tolerations=[{"key": "broken", "operator": "Exists"}]))
+    await settled(cluster)
+    assert [pod.key.name for pod in cluster.pods.values() if pod.node] == ["b-0"]
+    cluster.drop_devices("devices.rules", "aside")
+    await settled(cluster)
+    assert bound(cluster) == 2
+
+
+async def test_what_is_not_modelled_is_named() -> None:
+    cluster = cluster_of()
+    ask(cluster, train(1), request(allocationMode="All"))
+    await settled(cluster)
+    assert reason(cluster)[0] == "NotModelled"
+    assert "allocationMode: All" in reason(cluster)[1]
+
+
+async def test_a_request_for_any_device_leaves_the_rare_one_to_the_request_for_it() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n0", cpu=8))
+    big, small = gpus("n0", 1, size=2), gpus("n0", 1, first=1, size=1)
+    cluster.put_devices(replace(big, devices=(*big.devices, *small.devices)), device_class())
+    any_one, large = claiming(gang("a").of(1, cpu=1)), claiming(gang("b").of(1, cpu=1))
+    ask(cluster, any_one)
+    ask(cluster, large, request("gpu", "gpu", 1, f'device.attributes["{DRIVER}"].size > 1'))
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (2, 2)
+    assert cluster.devices.claim("b-0-gpu").allocated[0].device.name == "gpu-0"  # type: ignore[index]
+
+
+async def test_a_claim_that_two_waiting_pods_share_is_not_modelled() -> None:
+    cluster = cluster_of()
+    cluster.put_devices(claim("both"))
+    cluster.add(gang("a").of(2, cpu=1).each(device_claims=(PodClaim("gpu", "both"),)))
+    await settled(cluster)
+    assert reason(cluster)[0] == "NotModelled"
+    assert "both, which several pods that wait share" in reason(cluster)[1]

@@ -1,0 +1,121 @@
+"""A dump has the devices and the claims for them, and plans the same."""
+
+import json
+from dataclasses import replace
+
+from tests.harness.builders import gang, node
+from tests.harness.fake_devices import (
+    DRIVER,
+    claim,
+    claiming,
+    claims_of,
+    device_class,
+    gpus,
+    request,
+)
+from tests.harness.fakes import Clock, FakeCluster, Life
+from tutti import dump
+from tutti.dump import load
+from tutti.model.cluster import Snapshot
+from tutti.model.devices.claims import ClaimName, DeviceClaim, PodClaim
+from tutti.model.devices.inventory import (
+    Attribute,
+    Capacity,
+    Device,
+    DeviceClass,
+    DeviceId,
+    DeviceTaint,
+    ResourceSlice,
+    TaintRule,
+)
+from tutti.planning.plan import plan
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+
+from .test_round_trip import SETUP
+
+
+async def seen() -> Snapshot:
+    """A cluster in which a gang has devices, and another waits for some."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=8), node("n2", cpu=8))
+    rich = Device(
+        DeviceId(DRIVER, "odd", "x"),
+        (
+            Attribute(DRIVER, "a", value=True),
+            Attribute(DRIVER, "b", 3),
+            Attribute(DRIVER, "c", "d"),
+            Attribute(DRIVER, "e", "1.2.3", is_version=True),
+        ),
+        (Capacity(DRIVER, "memory", "80Gi"),),
+        (DeviceTaint("k", "v", "NoSchedule"),),
+        ("bindingConditions", "devices of several nodes"),
+    )
+    cluster.put_devices(
+        gpus("n1", 2),
+        gpus("n2", 1),
+        ResourceSlice("odd", DRIVER, "odd", 3, 2, None, (rich,)),
+        device_class(),
+        DeviceClass("other", ("false",)),
+        TaintRule("r", DeviceTaint("k", "", "NoExecute"), pool="elsewhere"),
+        TaintRule("s", DeviceTaint("k", "", "NoExecute"), matches_nothing=True),
+    )
+    first = claiming(gang("a").of(2, cpu=1))
+    cluster.put_devices(*claims_of(first))
+    cluster.add(first)
+    await Life(cluster, Clock()).settle()
+    second = claiming(gang("b").of(1, cpu=1))
+    toleration = {"key": "k", "operator": "Exists", "tolerationSeconds": 3}
+    cluster.put_devices(*claims_of(second, request("one", tolerations=[toleration])))
+    cluster.add(second)
+    own = (PodClaim("gpu", None, is_own=True), PodClaim("two", "made", is_own=True))
+    cluster.add(gang("c").of(1, cpu=1).each(device_claims=own))
+    cluster.put_devices(claim("made", owner="u"), claim("odd", constraints=[{}]))
+    zone = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+    for name, allocation in (
+        ("far", {"nodeSelector": {"nodeSelectorTerms": [zone]}}),
+        ("wide", {"devices": {"results": []}}),
+    ):
+        made = claim(name)
+        made["metadata"]["finalizers"] = ["x/y"]
+        made["status"] = {"allocation": allocation}
+        cluster.put_devices(made)
+    life = Life(cluster, Clock())
+    cluster.delete_claim("far")
+    life.watch.catch_up()
+    return life.state.snapshot(1_000.0)
+
+
+def _kept(of: DeviceClaim) -> DeviceClaim:
+    """A claim with what a dump keeps of unsupported fields: that there are some."""
+    return replace(of, unsupported=("devices.constraints",) if of.unsupported else ())
+
+
+async def test_devices_and_claims_are_read_back() -> None:
+    snapshot = await seen()
+    text = dump.write(snapshot, SETUP)
+    again = load.snapshot_of(dump.read([dump.Text("dump.json", text.encode())]))
+    room = replace(snapshot.devices, claims=tuple(map(_kept, snapshot.devices.claims)))
+    assert again.devices == room
+    assert [gang.members for gang in again.gangs] == [gang.members for gang in snapshot.gangs]
+    assert again.nodes == snapshot.nodes
+    plans = [plan(of, BestFit(), BestFit(), Budget()) for of in (snapshot, again)]
+    assert plans[0].placements == plans[1].placements
+    assert [p.gang.name for p in plans[0].placements] == ["b"]
+    assert room.claim("ml", "made") is not None
+    assert room.claim("ml", "nothing") is None
+
+
+async def test_no_configuration_for_drivers_is_written() -> None:
+    snapshot = await seen()
+    own = replace(snapshot.devices.claims[0], config='[{"opaque":"secret"}]')
+    room = replace(
+        snapshot.devices,
+        claims=(own,),
+        classes=(replace(snapshot.devices.classes[0], config='[{"opaque":"secret"}]'),),
+    )
+    text = dump.write(replace(snapshot, devices=room), SETUP)
+    assert "secret" not in text
+    kinds = [item["kind"] for item in json.loads(text)["items"]]
+    assert kinds.count("ResourceClaim") == 1
+    assert own.key == ClaimName("ml", "a-0-gpu")

@@ -1,0 +1,85 @@
+"""What requests select, and which devices will do for them."""
+
+import pytest
+
+from tests.harness.fake_devices import DRIVER, device, device_class
+from tutti.filters.devices import requests
+from tutti.model.devices.claims import ClaimName, DeviceClaim, DeviceRequest
+from tutti.model.devices.inventory import (
+    DeviceClass,
+    DeviceId,
+    DeviceTaint,
+    DeviceToleration,
+    TaintRule,
+)
+from tutti.model.keys import Uid
+
+GPU = device_class()
+PLAIN = DeviceRequest("one", "gpu")
+TAINT = DeviceTaint("broken", "yes", "NoExecute")
+
+
+def claim(*wanted: DeviceRequest, **fields: tuple[str, ...]) -> DeviceClaim:
+    return DeviceClaim(ClaimName("ml", "c"), Uid("c"), wanted, **fields)  # type: ignore[arg-type]
+
+
+def test_a_request_without_selectors_of_its_own_has_the_name_of_its_class() -> None:
+    assert requests.selection(PLAIN, GPU).label == "gpu"
+    other = DeviceRequest("two", "gpu", 3, GPU.selectors)
+    assert requests.selection(other, GPU) == requests.selection(PLAIN, GPU)
+
+
+def test_requests_that_select_alike_are_equal_whatever_their_order() -> None:
+    first = requests.selection(DeviceRequest("a", "gpu", 1, ("true", "1 == 1")), GPU)
+    second = requests.selection(DeviceRequest("b", "gpu", 2, ("1 == 1", "true")), GPU)
+    assert first == second
+    assert first.label.startswith("gpu#")
+
+
+def test_a_claim_of_a_class_that_does_not_exist_has_a_problem() -> None:
+    assert requests.problem(claim(PLAIN), {"gpu": GPU}) == ""
+    lacking = claim(PLAIN, DeviceRequest("two", "tpu"))
+    assert "device class tpu, which does not exist" in requests.problem(lacking, {"gpu": GPU})
+    assert [r.name for r, _ in requests.selections(lacking, {"gpu": GPU})] == ["one"]
+
+
+def test_what_claim_class_and_expressions_need_is_named() -> None:
+    odd_class = DeviceClass("gpu", ("ip(1)",), ("selectors[]",))
+    own = claim(PLAIN, unsupported=("devices.constraints",))
+    named = [*requests.unsupported(own, {"gpu": odd_class})]
+    assert named == ["devices.constraints", "selectors[]", "the CEL function ip"]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "is_tolerated"),
+    [
+        (DeviceToleration("broken", "Equal", "yes"), True),
+        (DeviceToleration("broken", "Equal", "no"), False),
+        (DeviceToleration("broken", "Exists"), True),
+        (DeviceToleration("", "Exists"), True),
+        (DeviceToleration("other", "Exists"), False),
+        (DeviceToleration("broken", "Exists", effect="NoExecute"), True),
+        (DeviceToleration("broken", "Exists", effect="NoSchedule"), False),
+        (DeviceToleration("broken", "Odd"), False),
+    ],
+)
+def test_a_taint_has_to_be_tolerated(toleration: DeviceToleration, is_tolerated: bool) -> None:  # noqa: FBT001
+    selected = requests.selection(DeviceRequest("a", "gpu", tolerations=(toleration,)), GPU)
+    assert requests.is_met(selected, device("gpu-0", "n1", taints=(TAINT,)), ()) is is_tolerated
+
+
+def test_taints_of_rules_count_and_other_effects_do_not() -> None:
+    plain = requests.selection(PLAIN, GPU)
+    own = device("gpu-0", "n1", taints=(DeviceTaint("x", "", "None"),))
+    assert requests.is_met(plain, own, ())
+    for rule, holds in (
+        (TaintRule("r", TAINT, DRIVER, "n1", "gpu-0"), False),
+        (TaintRule("r", TAINT), False),
+        (TaintRule("r", TAINT, matches_nothing=True), True),
+        (TaintRule("r", TAINT, pool="n2"), True),
+    ):
+        assert requests.is_met(plain, own, [rule]) is holds
+
+
+def test_a_device_says_where_it_is() -> None:
+    assert str(DeviceId("d", "p", "n")) == "d/p/n"

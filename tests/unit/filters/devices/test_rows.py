@@ -1,0 +1,73 @@
+"""Counts of devices: exact beside a search that tries every device for every request."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from tutti.filters.devices import rows
+from tutti.model.devices.claims import Selection
+
+ABC = tuple(Selection(name) for name in "abc")
+
+
+def test_selections_that_no_device_shares_are_one_row_each() -> None:
+    assert rows.rows(ABC, [[0b001, 0b010, 0b100, 0]]) == {
+        0b001: "device:a",
+        0b010: "device:b",
+        0b100: "device:c",
+    }
+
+
+def test_of_nested_selections_the_wider_row_counts_the_requests_of_both() -> None:
+    """A device for a is one for b, too: so b alone says no more than a and b together."""
+    named = rows.rows(ABC[:2], [[0b11, 0b10]])
+    assert named == {0b01: "device:a", 0b10: "device:b", 0b11: "device:a|b"}
+    assert rows.counts([0b11, 0b10], named).amounts == (
+        ("device:a", 1),
+        ("device:a|b", 2),
+        ("device:b", 2),
+    )
+    assert rows.requested([(0, 1), (1, 2)], named).amounts == (
+        ("device:a", 1),
+        ("device:a|b", 3),
+        ("device:b", 2),
+    )
+
+
+def test_too_many_overlaps_are_refused() -> None:
+    selections = [Selection(f"s{i}") for i in range(12)]
+    pairs = [(1 << i) | (1 << j) for i in range(12) for j in range(i)]
+    with pytest.raises(rows.TooManyRowsError):
+        rows.rows(selections, [pairs])
+    with pytest.raises(rows.TooManyRowsError):
+        rows.rows([Selection(f"s{i}") for i in range(300)], [[1]])
+
+
+def is_possible(devices: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether every wanted selection gets a device of its own: tries all ways."""
+    if not wanted:
+        return True
+    return any(
+        mask >> wanted[0] & 1 and is_possible([*devices[:i], *devices[i + 1 :]], wanted[1:])
+        for i, mask in enumerate(devices)
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_pods_fit_a_node_exactly_if_every_row_has_room(seed: int) -> None:
+    chance = random.Random(seed)
+    width = chance.randint(1, 4)
+    selections = [Selection(f"s{i}") for i in range(width)]
+    nodes = [[chance.randrange(1 << width) for _ in range(chance.randint(0, 5))] for _ in range(3)]
+    named = rows.rows(selections, nodes)
+    for devices in nodes:
+        for _ in range(15):
+            taken = [mask for mask in devices if chance.random() < 0.2]
+            free = list(devices)
+            for mask in taken:
+                free.remove(mask)
+            wanted = [chance.randrange(width) for _ in range(chance.randint(0, 5))]
+            room = rows.counts(devices, named) - rows.counts(taken, named)
+            asked = rows.requested([(index, 1) for index in wanted], named)
+            assert asked.fits(room) is is_possible(free, wanted)

@@ -1,0 +1,127 @@
+"""CEL selectors as Kubernetes evaluates them, and what Tutti says of those that it cannot."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.filters.devices import selectors
+from tutti.filters.devices.selectors import Read
+from tutti.model.devices.inventory import Attribute, Capacity, Device, DeviceId
+
+GPU = "gpu.example.com"
+DEVICE = Device(
+    DeviceId(GPU, "n1", "gpu-0"),
+    (
+        Attribute(GPU, "healthy", value=True),
+        Attribute(GPU, "index", 3),
+        Attribute(GPU, "model", "A100"),
+        Attribute(GPU, "version", "1.20.3-rc.1", is_version=True),
+    ),
+    (Capacity(GPU, "memory", "80Gi"),),
+)
+MODEL, MEMORY = f'device.attributes["{GPU}"].model', f'device.capacity["{GPU}"].memory'
+SINCE = f'device.attributes["{GPU}"].version'
+
+HOLDS = (
+    f'device.driver == "{GPU}"',
+    f'{MODEL} == "A100"',
+    f"device . attributes [ '{GPU}' ] . model == 'A100'",
+    f'device.attributes["{GPU}"]["model"] == "A100"',
+    f'"index" in device.attributes["{GPU}"]',
+    f'has(device.attributes["{GPU}"].model)',
+    '!has(device.attributes["other.example.com"].model)',
+    f'device.attributes["{GPU}"].?nothing.orValue("x") == "x"',
+    f'cel.bind(gpu, device.attributes["{GPU}"], gpu.healthy && gpu.index > 2)',
+    f'{MODEL}.lowerAscii().startsWith("a1") && {MODEL}.matches("^A[0-9]+$")',
+    f'{MEMORY}.compareTo(quantity("80Gi")) == 0',
+    f'{MEMORY} == quantity("81920Mi")',
+    f'{MEMORY}.isGreaterThan(quantity("79Gi")) && {MEMORY}.isLessThan(quantity("1Ti"))',
+    f'{SINCE}.isLessThan(semver("1.20.3")) && {SINCE}.major() == 1',
+    "!device.allowMultipleAllocations",
+    f'"device.nothing" != "" && device.driver == "{GPU}" // device',
+    "[1, 2, 3].all(n, n > 0)",
+)
+FAILS = (
+    'device.driver == "other"',
+    f'{MODEL} == "H100"',
+    'device.attributes["other.example.com"].model == "A100"',  # no such key
+    f"{MODEL} > 3",  # no such overload
+    MODEL,  # no truth value
+    f'{MEMORY}.isGreaterThan(semver("1.0.0"))',
+    'quantity("much") == quantity("1")',
+    f'"x".matches("(") && device.driver == "{GPU}"',
+)
+
+
+@pytest.mark.parametrize("expression", HOLDS)
+def test_it_holds(expression: str) -> None:
+    assert selectors.problem([expression]) == ""
+    assert selectors.matches([expression], DEVICE)
+
+
+@pytest.mark.parametrize("expression", FAILS)
+def test_it_does_not_hold_or_fails(expression: str) -> None:
+    assert selectors.problem([expression]) == ""
+    assert not selectors.matches([expression], DEVICE)
+
+
+def test_all_expressions_must_hold() -> None:
+    assert selectors.matches(HOLDS, DEVICE)
+    assert not selectors.matches((*HOLDS, FAILS[0]), DEVICE)
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ('ip("10.0.0.1").family() == 4', "the CEL function ip"),
+        (f'{MODEL}.find("A") == "A"', "the CEL function find"),
+        ("1 +", "a CEL expression not compiled"),
+        ("device == device", "an expression that uses device without naming a domain"),
+        ("device.attributes.exists(d, true)", "an expression that uses device without"),
+        (f'device.attributes["{GPU}"].size() == 4', ""),
+    ],
+)
+def test_what_the_engine_lacks_is_named(expression: str, problem: str) -> None:
+    assert selectors.problem([HOLDS[0], expression]).startswith(problem)
+    assert selectors.matches([expression], DEVICE) is (problem == "")
+
+
+def test_a_loop_without_an_end_is_cut_off() -> None:
+    many = f"[{', '.join(['1'] * 30)}]"
+    loop = f'{many}.all(a, {many}.all(b, {many}.all(c, device.driver != "x")))'
+    assert selectors.problem([loop]) == ""
+    assert not selectors.matches([loop], DEVICE)
+
+
+def test_an_expression_is_evaluated_once_for_devices_that_are_equal_to_it() -> None:
+    expression = f'{MODEL} == "cached"'
+    assert selectors.selector(expression).reads == (Read("attributes", GPU, "model"),)
+    twin = replace(DEVICE, id=DeviceId(GPU, "n2", "gpu-7"), capacity=())
+    selectors.evaluate([expression, FAILS[0]], [DEVICE, twin])
+    assert len(selectors._answers[expression]) == 1
+
+
+def test_true_is_not_one() -> None:
+    one = Device(DEVICE.id, (Attribute(GPU, "kind", 1),))
+    truth = Device(DEVICE.id, (Attribute(GPU, "kind", value=True),))
+    expression = f'device.attributes["{GPU}"].kind == 1'
+    assert [selectors.matches([expression], device) for device in (one, truth)] == [True, False]
+
+
+def test_a_version_that_is_none_makes_every_expression_about_it_fail() -> None:
+    odd = Device(DEVICE.id, (Attribute(GPU, "version", "1.2", is_version=True),))
+    assert not selectors.matches([f'{SINCE}.major() == 1 || device.driver != ""'], odd)
+
+
+def test_a_shared_device_says_so() -> None:
+    shared = replace(DEVICE, unsupported=("allowMultipleAllocations",))
+    assert selectors.matches(["device.allowMultipleAllocations"], shared)
+
+
+def test_the_cache_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "MOST_ANSWERS", 2)
+    expression = f'device.attributes["{GPU}"].index > 1'
+    for i in range(5):
+        device = Device(DEVICE.id, (Attribute(GPU, "index", i),))
+        assert selectors.matches([expression], device) is (i > 1)
+    assert len(selectors._answers[expression]) <= 2

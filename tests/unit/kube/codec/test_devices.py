@@ -1,0 +1,309 @@
+"""How devices, classes and claims are read, and what is written into claims."""
+
+from typing import Any
+
+import pytest
+
+from tutti.kube import wire
+from tutti.kube.codec import devices
+from tutti.kube.codec.decode import decode_member, decode_reservation
+from tutti.kube.codec.devices import ClaimWrite
+from tutti.kube.codec.encode import reservation as encode_reservation
+from tutti.kube.wire import devices as objects
+from tutti.kube.wire import objects as more
+from tutti.model.cluster import PodReservation, Reservation
+from tutti.model.devices.claims import (
+    FINALIZER,
+    ClaimAllocation,
+    ClaimName,
+    Consumer,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceResult,
+    PodClaim,
+)
+from tutti.model.devices.inventory import (
+    Attribute,
+    Capacity,
+    DeviceClass,
+    DeviceId,
+    DeviceTaint,
+    DeviceToleration,
+)
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+
+GPU = "gpu.example.com"
+ID = DeviceId(GPU, "n1", "gpu-0")
+
+
+def named(spec: dict[str, Any], status: dict[str, Any] | None = None, **metadata: Any) -> Any:
+    about = {"name": "x", "namespace": "ml", "uid": "u", "resourceVersion": "7", **metadata}
+    return {"metadata": about, "spec": spec, "status": status or {}}
+
+
+def read_slice(*raw: dict[str, Any], **spec: Any) -> Any:
+    pool = {"name": "n1", "generation": 2, "resourceSliceCount": 3}
+    body = named({"driver": GPU, "pool": pool, "nodeName": "n1", "devices": [*raw], **spec})
+    return devices.decode_slice(wire.parse_one(body, objects.ResourceSlice))
+
+
+def read_claim(
+    *requests: dict[str, Any],
+    status: dict[str, Any] | None = None,
+    metadata: Any = None,
+    **more: Any,
+) -> DeviceClaim:
+    body = named({"devices": {"requests": [*requests], **more}}, status, **(metadata or {}))
+    return devices.decode_device_claim(wire.parse_one(body, objects.ResourceClaim))
+
+
+def exactly(**fields: Any) -> dict[str, Any]:
+    return {"name": "gpu", "exactly": {"deviceClassName": "gpu", **fields}}
+
+
+def test_a_slice_has_the_devices_of_a_node() -> None:
+    piece = read_slice(
+        {
+            "name": "gpu-0",
+            "attributes": {
+                "model": {"string": "A100"},
+                "other.example.com/index": {"int": 0},
+                "healthy": {"bool": False},
+                "version": {"version": "1.2.3"},
+            },
+            "capacity": {"memory": {"value": "80Gi"}},
+            "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+        }
+    )
+    assert (piece.driver, piece.pool, piece.generation, piece.slices) == (GPU, "n1", 2, 3)
+    (device,) = piece.devices
+    assert device.id == ID
+    assert device.attributes == (
+        Attribute(GPU, "healthy", value=False),
+        Attribute(GPU, "model", "A100"),
+        Attribute(GPU, "version", "1.2.3", is_version=True),
+        Attribute("other.example.com", "index", 0),
+    )
+    assert device.capacity == (Capacity(GPU, "memory", "80Gi"),)
+    assert device.taints == (DeviceTaint("k", "v", "NoSchedule"),)
+    assert device.unsupported == ()
+
+
+@pytest.mark.parametrize(
+    ("raw", "spec", "unsupported"),
+    [
+        ({"consumesCounters": [{"counterSet": "s"}]}, {}, ("consumesCounters",)),
+        ({"allowMultipleAllocations": False}, {}, ()),
+        ({"allowMultipleAllocations": True}, {}, ("allowMultipleAllocations",)),
+        ({"bindingConditions": ["x"], "future": 1}, {}, ("bindingConditions", "future")),
+        ({"attributes": {"a": {"strings": ["x"]}}}, {}, ("attributes[] with several values",)),
+        ({}, {"nodeName": "", "allNodes": True}, ("devices of several nodes",)),
+    ],
+)
+def test_what_of_a_device_is_not_supported_is_named(
+    raw: dict[str, Any], spec: dict[str, Any], unsupported: tuple[str, ...]
+) -> None:
+    assert read_slice({"name": "gpu-0", **raw}, **spec).devices[0].unsupported == unsupported
+
+
+def test_a_class_has_selectors_and_a_configuration() -> None:
+    spec = {"selectors": [{"cel": {"expression": "true"}}], "config": [{"opaque": {"driver": "d"}}]}
+    raw = wire.parse_one(named(spec), objects.DeviceClass)
+    own = DeviceClass("x", ("true",), (), '[{"opaque":{"driver":"d"}}]')
+    assert devices.decode_device_class(raw) == own
+    assert devices.decode_device_class(raw).config == own.config
+    odd = wire.parse_one(named({"selectors": [{"new": 1}]}), objects.DeviceClass)
+    assert devices.decode_device_class(odd).unsupported == ("selectors[]",)
+
+
+def test_a_taint_rule_without_a_selector_matches_nothing() -> None:
+    taint = {"taint": {"key": "k", "effect": "NoExecute"}}
+    bare = wire.parse_one(named(taint), objects.DeviceTaintRule)
+    assert not devices.decode_taint_rule(bare).matches(ID)
+    for selector, matches in (({}, True), ({"pool": "n1"}, True), ({"device": "gpu-1"}, False)):
+        raw = wire.parse_one(named({**taint, "deviceSelector": selector}), objects.DeviceTaintRule)
+        assert devices.decode_taint_rule(raw).matches(ID) is matches
+
+
+def test_a_claim_has_requests_an_owner_and_consumers() -> None:
+    toleration = {"key": "k", "operator": "Exists", "tolerationSeconds": 5}
+    selector = {"cel": {"expression": "true"}}
+    claim = read_claim(
+        exactly(count=2, selectors=[selector], tolerations=[toleration]),
+        status={"reservedFor": [{"resource": "pods", "name": "p", "uid": "p-1"}]},
+        metadata={
+            "ownerReferences": [
+                {"kind": "Other", "uid": "o"},
+                {"kind": "Pod", "uid": "p-1", "controller": True},
+            ],
+            "finalizers": [FINALIZER],
+        },
+    )
+    tolerations = (DeviceToleration("k", "Exists", seconds=5),)
+    assert claim.requests == (DeviceRequest("gpu", "gpu", 2, ("true",), tolerations),)
+    assert (claim.owner, claim.consumers) == ("p-1", (Consumer(Uid("p-1"), "p"),))
+    assert (claim.is_allocated, claim.unsupported, claim.version) == (False, (), "7")
+    assert claim.finalizers == (FINALIZER,)
+
+
+@pytest.mark.parametrize(
+    ("request_", "more", "field"),
+    [
+        ({"name": "a", "firstAvailable": [{}]}, {}, "devices.requests[].firstAvailable"),
+        ({"name": "a"}, {}, "devices.requests[]"),
+        (exactly(adminAccess=True), {}, "devices.requests[].exactly.adminAccess"),
+        (exactly(allocationMode="All"), {}, "devices.requests[].exactly.allocationMode: All"),
+        (exactly(capacity={"requests": {}}), {}, "devices.requests[].exactly.capacity"),
+        (exactly(selectors=[{}]), {}, "devices.requests[].exactly.selectors[]"),
+        (exactly(), {"constraints": [{"matchAttribute": "a/b"}]}, "devices.constraints"),
+    ],
+)
+def test_what_of_a_claim_is_not_supported_is_named(
+    request_: dict[str, Any], more: dict[str, Any], field: str
+) -> None:
+    assert read_claim(request_, **more).unsupported == (field,)
+
+
+RESULT = {"request": "gpu", "driver": GPU, "pool": "n1", "device": "gpu-0"}
+
+
+def on(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"devices": {"results": [RESULT]}, "nodeSelector": {"nodeSelectorTerms": [*terms]}}
+
+
+@pytest.mark.parametrize(
+    ("allocation", "nodes", "is_unknown"),
+    [
+        ({"devices": {"results": [RESULT]}}, None, False),
+        (
+            on({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}),
+            ("n1",),
+            False,
+        ),
+        (
+            on({"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": []}]}),
+            None,
+            True,
+        ),
+        (on({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}), None, True),
+    ],
+)
+def test_an_allocation_has_devices_and_nodes(
+    allocation: dict[str, Any],
+    nodes: tuple[str, ...] | None,
+    is_unknown: bool,  # noqa: FBT001
+) -> None:
+    claim = read_claim(exactly(), status={"allocation": allocation})
+    assert claim.allocated == (DeviceResult("gpu", ID),)
+    assert (claim.nodes, claim.reaches_unknown) == (nodes, is_unknown)
+
+
+def test_admin_access_takes_no_device() -> None:
+    allocation = {"devices": {"results": [{**RESULT, "adminAccess": True}]}}
+    assert read_claim(exactly(), status={"allocation": allocation}).allocated == ()
+
+
+def test_a_pod_names_claims_and_its_status_those_of_templates() -> None:
+    template = {"resourceClaimTemplateName": "t"}
+    spec = {
+        "resourceClaims": [
+            {"name": "a", "resourceClaimName": "own"},
+            {"name": "b", **template},
+            {"name": "c", **template},
+            {"name": "d", **template},
+        ]
+    }
+    statuses = [{"name": "b", "resourceClaimName": "b-x1"}, {"name": "c"}]
+    raw = named(spec, {"resourceClaimStatuses": statuses})
+    member = decode_member(wire.parse_one(raw, wire.Pod))
+    assert member.device_claims == (
+        PodClaim("a", "own"),
+        PodClaim("b", "b-x1", is_own=True),
+        PodClaim("d", None, is_own=True),
+    )
+    assert member.unsupported_fields == ()
+
+
+WRITE = ClaimWrite(
+    (DeviceResult("gpu", ID),),
+    NodeName("n1"),
+    Consumer(Uid("p-2"), "p2"),
+    {"gpu": DeviceClass("gpu", config='[{"opaque":{"driver":"d","parameters":{}}}]')},
+)
+
+
+def test_an_allocation_is_written_as_kube_scheduler_writes_it() -> None:
+    claim = read_claim(
+        exactly(tolerations=[{"key": "k", "operator": "Exists"}]),
+        {"name": "second", "exactly": {"deviceClassName": "tpu"}},
+        status={"reservedFor": [{"apiGroup": "g", "resource": "r", "name": "n", "uid": "u"}]},
+        config=[
+            {"requests": ["gpu"], "opaque": {"driver": "d"}},
+            {"opaque": {"driver": "e"}},
+            {"requests": ["other"], "opaque": {"driver": "f"}},
+        ],
+    )
+    write = WRITE._replace(classes={**WRITE.classes, "tpu": DeviceClass("tpu")})
+    assert devices.encode_allocation(claim, write) == {
+        "metadata": {"uid": "u", "resourceVersion": "7"},
+        "status": {
+            "reservedFor": [
+                {"apiGroup": "g", "resource": "r", "name": "n", "uid": "u"},
+                {"resource": "pods", "name": "p2", "uid": "p-2"},
+            ],
+            "allocation": {
+                "devices": {
+                    "results": [{**RESULT, "tolerations": [{"key": "k", "operator": "Exists"}]}],
+                    "config": [
+                        {
+                            "source": "FromClass",
+                            "requests": ["gpu"],
+                            "opaque": {"driver": "d", "parameters": {}},
+                        },
+                        {"source": "FromClaim", "requests": ["gpu"], "opaque": {"driver": "d"}},
+                        {"source": "FromClaim", "opaque": {"driver": "e"}},
+                    ],
+                },
+                "nodeSelector": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchFields": [
+                                {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+                            ]
+                        }
+                    ]
+                },
+            },
+        },
+    }
+
+
+def test_a_pod_that_joins_changes_no_allocation() -> None:
+    written = devices.encode_allocation(read_claim(exactly()), WRITE._replace(results=()))
+    assert "allocation" not in written["status"]
+
+
+def test_without_consumers_nothing_stays_allocated() -> None:
+    claim = read_claim(exactly(), metadata={"finalizers": ["x/y", FINALIZER]})
+    same = {"uid": "u", "resourceVersion": "7"}
+    freed = {"metadata": same, "status": {"reservedFor": [], "allocation": None}}
+    assert devices.encode_consumers(claim, ()) == freed
+    left = devices.encode_consumers(claim, (WRITE.consumer,))["status"]
+    assert left == {"reservedFor": [{"resource": "pods", "name": "p2", "uid": "p-2"}]}
+    for protected, finalizers in ((True, ["x/y", FINALIZER]), (False, ["x/y"])):
+        assert devices.encode_finalizers(claim, protected=protected) == {
+            "metadata": {**same, "finalizers": finalizers}
+        }
+
+
+def test_a_reservation_keeps_the_devices_of_its_pods() -> None:
+    given = ClaimAllocation("c", Uid("c-1"), (DeviceResult("gpu", ID),))
+    entries = tuple(
+        PodReservation(PodKey("ml", f"p{i}"), Uid(f"p-{i}"), NodeName("n1"), claims)
+        for i, claims in enumerate([(given,), (), (ClaimAllocation("d", Uid("d-1")),)])
+    )
+    held = Reservation(GangKey("ml", "a"), Uid("a-1"), 1, "tutti", "t", 5.0, entries)
+    body = {**encode_reservation(held)}
+    body["metadata"] = {**body["metadata"], "uid": "r", "resourceVersion": "1"}
+    assert decode_reservation(wire.parse_one(body, more.Reservation)).entries == entries
+    assert ClaimName("ml", "c") == ("ml", "c")

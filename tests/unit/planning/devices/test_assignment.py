@@ -1,0 +1,85 @@
+"""The devices that the claims of placed pods get."""
+
+from collections.abc import Sequence
+
+from tests.harness.builders import NAMESPACE, member, shape
+from tests.harness.fake_devices import device_class
+from tutti.filters.devices import requests
+from tutti.model.cluster import Member
+from tutti.model.devices.claims import (
+    ClaimName,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceResult,
+    DeviceRoom,
+    FreeDevice,
+    NodeDevices,
+    PodClaim,
+)
+from tutti.model.devices.inventory import DeviceId
+from tutti.model.keys import NodeName, Uid
+from tutti.planning.devices.assignment import allocations
+
+N1 = NodeName("n1")
+LARGE = ("device.driver != ''",)
+ANY = DeviceRequest("any", "gpu")
+BIG = DeviceRequest("big", "gpu", 1, LARGE)
+CLASS = device_class()
+SELECTIONS = tuple(requests.selection(wanted, CLASS) for wanted in (ANY, BIG))
+
+
+def claim(
+    name: str, *wanted: DeviceRequest, allocated: Sequence[DeviceResult] | None = None
+) -> DeviceClaim:
+    results = None if allocated is None else tuple(allocated)
+    return DeviceClaim(ClaimName(NAMESPACE, name), Uid(name), wanted, allocated=results)
+
+
+def room(free: Sequence[int], *claims: DeviceClaim) -> DeviceRoom:
+    devices = [FreeDevice(DeviceId("d", "n1", f"{i}"), mask) for i, mask in enumerate(free)]
+    here = NodeDevices(N1, tuple(devices))
+    return DeviceRoom(True, (), (CLASS,), (), claims, SELECTIONS, (here,))  # noqa: FBT003
+
+
+def pod(name: str, *claims: str) -> Member:
+    made = member(name, shape(cpu=1))
+    own = tuple(PodClaim(f"c{i}", claim) for i, claim in enumerate(claims))
+    return Member(made.key, made.uid, made.version, made.shape, 0.0, device_claims=own)
+
+
+def names(room: DeviceRoom, *pods: Member) -> dict[str, list[tuple[str, str]]]:
+    given = allocations(room, [(p, N1) for p in pods])
+    return {
+        p.key.name: [(r.request, r.device.name) for own in given[p.uid] for r in own.results]
+        for p in pods
+        if p.uid in given
+    }
+
+
+def test_a_pod_without_claims_gets_none() -> None:
+    assert allocations(room([3]), [(pod("a"), N1)]) == {}
+
+
+def test_the_device_that_few_want_goes_first() -> None:
+    assert names(room([3, 1], claim("c", ANY)), pod("a", "c")) == {"a": [("any", "1")]}
+
+
+def test_a_request_moves_so_that_another_gets_its_device() -> None:
+    both = claim("c", ANY, BIG)
+    assert names(room([3, 1], both), pod("a", "c")) == {"a": [("any", "1"), ("big", "0")]}
+    twice = claim("d", BIG, DeviceRequest("any", "gpu", 2))
+    found = names(room([1, 3, 1], twice), pod("a", "d"))
+    assert found == {"a": [("big", "1"), ("any", "0"), ("any", "2")]}
+
+
+def test_a_pod_that_lacks_a_device_or_a_claim_is_left_out() -> None:
+    short = room([1], claim("c", ANY), claim("d", ANY))
+    assert names(short, pod("a", "c"), pod("b", "d")) == {"a": [("any", "0")]}
+    assert names(short, pod("a", "nothing")) == {}
+    unknown = claim("c", DeviceRequest("r", "gpu", 1, ("true",)))
+    assert names(room([1], unknown), pod("a", "c")) == {}
+
+
+def test_a_claim_that_has_devices_gets_no_others() -> None:
+    own = claim("c", ANY, allocated=[DeviceResult("any", DeviceId("d", "n1", "9"))])
+    assert names(room([1], own), pod("a", "c")) == {"a": []}

@@ -1,0 +1,1 @@
+"""Tests of devices and the claims for them."""

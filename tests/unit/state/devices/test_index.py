@@ -1,0 +1,200 @@
+"""What claims for devices require of pods and nodes, and which pods wait for what."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.harness.builders import gang, node
+from tests.harness.fake_devices import DRIVER, claim, device_class, gpus, request
+from tests.harness.fakes import STREAMS, Clock, FakeCluster, Life, Watch
+from tutti.filters.devices import rows
+from tutti.model.cluster import Member
+from tutti.model.devices.claims import MOST_CONSUMERS, PodClaim
+from tutti.model.devices.inventory import ResourceSlice
+from tutti.state.cluster_state import ClusterState
+from tutti.state.devices.index import TURNED_OFF, UNLISTED
+
+OWN = (PodClaim("gpu", "c"),)
+RESULT = {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}
+
+
+def cluster_of(*claims: dict[str, Any], piece: ResourceSlice | None = None) -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.add(
+        node("n1", cpu=8), node("n2", cpu=8), gang("a").of(1, cpu=1).each(device_claims=OWN)
+    )
+    cluster.put_devices(piece or gpus("n1", 2), device_class(), *claims)
+    return cluster
+
+
+def shown(cluster: FakeCluster) -> tuple[Life, Member]:
+    life = Life(cluster, Clock())
+    return life, life.state.snapshot(0.0).gangs[0].members[0]
+
+
+def allocated(*consumers: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    raw = claim("c")
+    raw["metadata"]["finalizers"] = ["x/y"]
+    raw["status"] = {
+        "allocation": {"devices": {"results": [RESULT]}, **fields},
+        "reservedFor": [*consumers],
+    }
+    return raw
+
+
+def test_a_claim_is_a_count_of_devices_and_nodes_have_free_ones() -> None:
+    life, member = shown(cluster_of(claim("c", request(count=2))))
+    assert member.shape.requests["device:gpu"] == 2
+    nodes = life.state.snapshot(0.0).nodes
+    assert [(n.allocatable["device:gpu"], n.used["device:gpu"]) for n in nodes] == [(2, 0), (0, 0)]
+    one = life.state.node(nodes[0].name)
+    assert one is not None
+    assert one.allocatable["device:gpu"] == 2
+
+
+def test_devices_that_come_and_go_are_counted() -> None:
+    cluster = cluster_of(claim("c"))
+    life, _ = shown(cluster)
+
+    def free() -> list[int]:
+        life.watch.catch_up()
+        return [
+            n.allocatable["device:gpu"] - n.used["device:gpu"]
+            for n in life.state.snapshot(0.0).nodes
+        ]
+
+    assert free() == [2, 0]
+    cluster.put_devices(gpus("n2", 3))
+    assert free() == [2, 3]
+    other = allocated()
+    other["metadata"] = {**other["metadata"], "name": "other", "uid": "other"}
+    cluster.put_devices(other)
+    assert free() == [1, 3]
+    cluster.drop_devices("devices.slices", "n1-slice")
+    assert free() == [0, 3]
+    cluster.put_devices(gpus("n1", 2))
+    assert free() == [1, 3]
+    cluster.put_devices(device_class("gpu", "false"))
+    assert free() == [0, 0]
+    cluster.drop_devices("devices.classes", "gpu")
+    assert free() == [0, 0]
+
+
+def test_no_device_is_read_before_a_pod_names_a_claim() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=8), gang("a").of(1, cpu=1))
+    cluster.put_devices(gpus("n1", 2), device_class(), claim("c"))
+    life = Life(cluster, Clock())
+    assert not life.state.devices.are_wanted
+    assert not life.state.snapshot(0.0).devices.is_read
+
+
+def test_without_the_setting_pods_with_claims_are_not_modelled() -> None:
+    state = ClusterState(lambda: None)
+    Watch(cluster_of(claim("c")), state)
+    member = state.snapshot(0.0).gangs[0].members[0]
+    assert member.unsupported_fields == (TURNED_OFF,)
+    assert not state.devices.are_wanted
+
+
+def test_until_all_is_listed_pods_with_claims_wait() -> None:
+    cluster = cluster_of(claim("c"))
+    state = ClusterState(lambda: None, reads_devices=True)
+    for name in STREAMS:
+        if not name.startswith("devices."):
+            store = getattr(state, name)
+            store.replace(cluster._listed(name), cluster.version, store.began())
+    assert state.devices.unevaluated() == ((), ())
+    assert state.snapshot(0.0).gangs[0].members[0].device_problems == (UNLISTED,)
+    assert state.devices.are_wanted
+    cluster.list_into(state)
+    expressions, devices = state.devices.unevaluated()
+    assert (len(expressions), len(devices)) == (1, 2)
+    assert state.snapshot(0.0).gangs[0].members[0].device_problems == ()
+    cluster.put_devices(gpus("n2", 1))
+    Watch(cluster, state)
+    assert len(state.devices.unevaluated()[1]) == 1  # only what changed
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        (None, "claim c does not exist"),
+        (claim("c", request(of="tpu")), "claim c names device class tpu, which does not exist"),
+        (claim("c", request(count=33)), "claim c requests 33 devices, and a claim can have 32"),
+        (
+            allocated(*({"resource": "pods", "uid": f"{i}"} for i in range(MOST_CONSUMERS))),
+            f"claim c is in use by {MOST_CONSUMERS} pods",
+        ),
+    ],
+)
+def test_problems_of_a_claim_are_named(own: dict[str, Any] | None, problem: str) -> None:
+    _, member = shown(cluster_of(*([own] if own else [])))
+    assert member.device_problems == (problem,)
+
+
+def test_a_claim_that_terminates_has_a_problem() -> None:
+    cluster = cluster_of(allocated())
+    cluster.delete_claim("c")
+    assert shown(cluster)[1].device_problems == ("claim c is being deleted",)
+
+
+@pytest.mark.parametrize(
+    ("own", "piece", "field"),
+    [
+        (
+            claim("c", request(allocationMode="All")),
+            None,
+            "devices.requests[].exactly.allocationMode: All",
+        ),
+        (
+            claim("c", request("gpu", "gpu", 1, 'ip("::1").family() == 6')),
+            None,
+            "the CEL function ip",
+        ),
+        (
+            claim("c"),
+            replace(
+                gpus("n1", 1),
+                devices=(replace(gpus("n1", 1).devices[0], unsupported=("consumesCounters",)),),
+            ),
+            "devices[].consumesCounters",
+        ),
+        (
+            allocated(
+                nodeSelector={
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+                    ]
+                }
+            ),
+            None,
+            "allocated, with a node selector",
+        ),
+    ],
+)
+def test_what_is_not_modelled_is_named(
+    own: dict[str, Any], piece: ResourceSlice | None, field: str
+) -> None:
+    _, member = shown(cluster_of(own, piece=piece))
+    assert member.unsupported_fields == (f"spec.resourceClaims ({field})",)
+    assert "device:gpu" not in member.shape.requests.names
+
+
+def test_too_many_overlaps_are_not_modelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 0)
+    _, member = shown(cluster_of(claim("c")))
+    assert member.unsupported_fields == (
+        "spec.resourceClaims (too many selectors whose devices overlap)",
+    )
+
+
+def test_an_allocated_claim_limits_the_nodes_of_its_pods() -> None:
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    _, member = shown(cluster_of(allocated(nodeSelector={"nodeSelectorTerms": terms})))
+    (term,) = member.shape.required or ()
+    assert term.fields[0].values == ("n1",)
+    assert member.shape.requests["device:gpu"] == 0
+    _, member = shown(cluster_of(allocated()))
+    assert member.shape.required is None

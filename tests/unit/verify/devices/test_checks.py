@@ -1,0 +1,206 @@
+"""A plan that gives a claim the wrong devices is refused."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from tests.harness.builders import NAMESPACE, gang, node, snapshot_of
+from tests.harness.fake_devices import DRIVER, device_class, gpus
+from tutti.model.cluster import PodReservation, Reservation, Snapshot
+from tutti.model.decisions import Assignment, Placement, Plan
+from tutti.model.devices.claims import (
+    ClaimAllocation,
+    ClaimName,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceResult,
+    DeviceRoom,
+    PodClaim,
+)
+from tutti.model.devices.inventory import DeviceId, DeviceTaint, DeviceToleration, TaintRule
+from tutti.model.keys import NodeName, PodKey, Uid
+from tutti.verify.plan_checks import upheld, violations
+
+N1 = NodeName("n1")
+GOOD = ClaimAllocation("c-0", Uid("c-0"), (DeviceResult("gpu", DeviceId(DRIVER, "n1", "gpu-0")),))
+NEXT = ClaimAllocation("c-1", Uid("c-1"), (DeviceResult("gpu", DeviceId(DRIVER, "n1", "gpu-1")),))
+BROKEN = DeviceTaint("broken", "", "NoSchedule")
+
+
+def claim(name: str, **fields: object) -> DeviceClaim:
+    wanted = (DeviceRequest("gpu", "gpu"),)
+    return replace(DeviceClaim(ClaimName(NAMESPACE, name), Uid(name), wanted), **fields)  # type: ignore[arg-type]
+
+
+CLAIMS = (claim("c-0"), claim("c-1"))
+ROOM = DeviceRoom(True, (gpus("n1", 2, size=1), gpus("n2", 1)), (device_class(),), (), CLAIMS)  # noqa: FBT003
+
+
+def cluster(room: DeviceRoom = ROOM, *reservations: Reservation) -> Snapshot:
+    made = (
+        gang("a")
+        .of(2, cpu=1)
+        .where(lambda m: replace(m, device_claims=(PodClaim("gpu", f"c-{m.key.name[-1]}"),)))
+    )
+    bare = snapshot_of(node("n1", cpu=8), node("n2", cpu=8), made)
+    return replace(bare, devices=room, reservations=reservations)
+
+
+def placement(
+    snapshot: Snapshot, *claims: Iterable[ClaimAllocation], on: NodeName = N1
+) -> Placement:
+    own = snapshot.gangs[0]
+    assignments = [
+        Assignment(m.key, m.uid, m.version, on, tuple(given))
+        for m, given in zip(own.members, claims, strict=True)
+    ]
+    return Placement(own.key, own.uid, own.generation, tuple(assignments))
+
+
+def faults(snapshot: Snapshot, *claims: Iterable[ClaimAllocation], on: NodeName = N1) -> str:
+    plan = Plan((placement(snapshot, *claims, on=on),))
+    return "; ".join(violations(snapshot, plan))
+
+
+def test_devices_that_suit_break_nothing() -> None:
+    snapshot = cluster()
+    assert faults(snapshot, [GOOD], [NEXT]) == ""
+    good = placement(snapshot, [GOOD], [NEXT])
+    assert upheld(snapshot, [good]) == (good,)
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ([], "its claims and those that get devices differ"),
+        ([GOOD, GOOD], "its claims and those that get devices differ"),
+        ([replace(GOOD, claim="c-7")], "its claims and those that get devices differ"),
+        ([replace(GOOD, uid=Uid("old"))], "no claim c-0 with this uid"),
+        ([replace(GOOD, results=NEXT.results)], "device gpu.example.com/n1/gpu-1 is in use"),
+        ([replace(GOOD, results=())], "gets too many devices or too few"),
+        ([replace(GOOD, results=(*GOOD.results, *GOOD.results))], "too many devices or too few"),
+        (
+            [replace(GOOD, results=(DeviceResult("gpu", DeviceId(DRIVER, "n1", "gpu-9")),))],
+            "node n1 has no device",
+        ),
+        (
+            [replace(GOOD, results=(DeviceResult("gpu", DeviceId(DRIVER, "n2", "gpu-0")),))],
+            "node n1 has no device",
+        ),
+        (
+            [replace(GOOD, results=(DeviceResult("odd", GOOD.results[0].device),))],
+            "will not do for request odd",
+        ),
+    ],
+)
+def test_wrong_devices_are_a_fault(given: list[ClaimAllocation], fault: str) -> None:
+    assert fault in faults(cluster(), given, [NEXT])
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"claims": (claim("c-0", terminating=True), CLAIMS[1])}, "no claim c-0 with this uid"),
+        ({"claims": (claim("c-0", unsupported=("devices.x",)), CLAIMS[1])}, "uses devices.x"),
+        ({"classes": ()}, "will not do for request gpu"),
+        ({"classes": (device_class("gpu", "false"),)}, "will not do for request gpu"),
+        ({"rules": (TaintRule("r", BROKEN, device="gpu-0"),)}, "will not do for request gpu"),
+        ({"slices": (replace(ROOM.slices[0], slices=2),)}, "has no device"),
+        ({"slices": (ROOM.slices[0], replace(ROOM.slices[0], name="twin"))}, "has no device"),
+        (
+            {"slices": (replace(ROOM.slices[0], slices=2), replace(ROOM.slices[0], slices=2))},
+            "has no device",
+        ),
+        ({"slices": (ROOM.slices[0], replace(gpus("n1", 2), generation=0))}, ""),
+    ],
+)
+def test_devices_that_changed_are_a_fault(change: dict[str, object], fault: str) -> None:
+    found = faults(cluster(replace(ROOM, **change)), [GOOD], [NEXT])  # type: ignore[arg-type]
+    assert fault in found if fault else not found
+
+
+@pytest.mark.parametrize(
+    ("toleration", "is_tolerated"),
+    [
+        (DeviceToleration("broken", "Exists"), True),
+        (DeviceToleration("broken", "Equal", "", "NoSchedule"), True),
+        (DeviceToleration("broken", "Equal", "x"), False),
+        (DeviceToleration("other", "Exists"), False),
+        (DeviceToleration("", "Exists", effect="NoExecute"), False),
+    ],
+)
+def test_a_taint_may_be_tolerated(toleration: DeviceToleration, is_tolerated: bool) -> None:  # noqa: FBT001
+    wanted = (DeviceRequest("gpu", "gpu", tolerations=(toleration,)),)
+    room = replace(
+        ROOM,
+        rules=(TaintRule("r", BROKEN), TaintRule("s", DeviceTaint("soft", "", "None"))),
+        claims=tuple(replace(own, requests=wanted) for own in CLAIMS),
+    )
+    assert (faults(cluster(room), [GOOD], [NEXT]) == "") is is_tolerated
+
+
+def test_a_pod_joins_a_claim_that_has_devices_where_these_are() -> None:
+    first = claim("c-0", allocated=GOOD.results, nodes=(N1,))
+    room = replace(ROOM, claims=(first, CLAIMS[1]))
+    joining = replace(GOOD, results=())
+    assert faults(cluster(room), [joining], [NEXT]) == ""
+    assert "has devices already" in faults(cluster(room), [GOOD], [NEXT])
+    taken = replace(NEXT, results=GOOD.results)
+    assert "is in use" in faults(cluster(room), [joining], [taken])
+    elsewhere = faults(cluster(room), [joining], [NEXT], on=NodeName("n2"))
+    assert "cannot use the devices of claim c-0" in elsewhere
+    unknown = replace(ROOM, claims=(replace(first, reaches_unknown=True), CLAIMS[1]))
+    assert "cannot use the devices" in faults(cluster(unknown), [joining], [NEXT])
+
+
+def test_no_claim_gets_devices_twice() -> None:
+    one_claim = (PodClaim("gpu", "c-0"),)
+    base = cluster()
+    shared = replace(
+        base.gangs[0],
+        members=tuple(replace(m, device_claims=one_claim) for m in base.gangs[0].members),
+    )
+    other = replace(GOOD, results=NEXT.results)
+    assert "gets devices twice" in faults(replace(base, gangs=(shared,)), [GOOD], [other])
+
+
+def test_what_reservations_hold_is_taken() -> None:
+    entry = PodReservation(base_key(), Uid("other"), N1, (replace(GOOD, claim="c-1"),))
+    other = Reservation(
+        gang("b").made.key, Uid("b"), 1, "tutti", "term", 0.0, (entry,), self_uid=Uid("r")
+    )
+    found = faults(cluster(ROOM, other), [GOOD], [NEXT])
+    assert "gpu-0 is in use" in found
+    assert "claim c-1 gets devices twice" in found
+
+
+def base_key() -> PodKey:
+    return gang("b").of(1, cpu=1).made.members[0].key
+
+
+def test_placements_that_hold_together_do_not_share_a_device() -> None:
+    snapshot = cluster()
+    first = snapshot.gangs[0]
+    second = replace(
+        first,
+        key=first.key._replace(name="b"),
+        uid=Uid("b-uid"),
+        members=tuple(
+            replace(
+                m,
+                key=m.key._replace(name=f"b-{i}"),
+                uid=Uid(f"b-{i}"),
+                group="b",
+                device_claims=(PodClaim("gpu", f"d-{i}"),),
+            )
+            for i, m in enumerate(first.members)
+        ),
+    )
+    claims = (*CLAIMS, claim("d-0"), claim("d-1"))
+    both = replace(snapshot, gangs=(first, second), devices=replace(ROOM, claims=claims))
+    copied = [replace(own, claim=f"d-{i}", uid=Uid(f"d-{i}")) for i, own in enumerate((GOOD, NEXT))]
+    own = placement(both, [GOOD], [NEXT])
+    late = placement(replace(both, gangs=(second,)), *([given] for given in copied))
+    assert upheld(both, [own, late]) == (own,)
+    assert upheld(both, [late, own]) == (late,)
