@@ -1,0 +1,89 @@
+"""What a tenant tries to have a gang of another queue end that this queue's guarantee covers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Snapshot
+from tutti.model.decisions import Plan, Policy
+from tutti.model.queues import Preemption, Queue
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+from tutti.verify import preemption_checks
+
+from ....harness.builders import Part, node, single
+from .test_failures_of_others import PATIENT, cluster, quota, runs, waits
+
+HUGE = 1_000_000_000
+TENANT = replace(quota("tenant", gpu=4), default_for=())
+FULL = replace(PATIENT, preemption=Preemption.FULL)
+STARVING = Policy(age_seconds=1e9, starvation_seconds=60.0, preemption=Preemption.FULL)
+
+TRIES: dict[str, Sequence[Part]] = {
+    "a gang within the guarantee": [waits("x", "tenant", 4)],
+    "a gang beyond the guarantee": [waits("x", "tenant", 5)],
+    "a huge priority": [waits("x", "tenant", 4, HUGE)],
+    "a huge priority beyond the guarantee": [waits("x", "tenant", 5, HUGE)],
+    "a gang that cannot be ended": [waits("x", "tenant", 4).but(is_protected=True)],
+    "a gang that has waited for long": [waits("x", "tenant", 5).but(created=0.0)],
+    "many gangs": [waits(f"x{n}", "tenant", 1, HUGE) for n in range(12)],
+    "many members beyond those needed": [waits("x", "tenant", 12, HUGE).needing(1)],
+    "a pod without a PodGroup that is old": [single("x", gpu=1).but(created=0.0)],
+    "a queue that does not admit the namespace": [waits("x", "closed", 4, HUGE)],
+    "a queue that does not exist": [waits("x", "nowhere", 4, HUGE)],
+    "nothing of what is guaranteed": [waits("x", "tenant", 4, HUGE, cpu=1, gpu=0)],
+}
+
+
+def scene(own: Queue, batch: Queue, tried: Sequence[Part]) -> Snapshot:
+    """A full cluster: ``own`` has 4 of 8 GPUs and all CPUs, and ``batch`` has the other GPUs."""
+    closed = replace(quota("closed", gpu=4), namespaces=None)
+    return cluster(
+        node("n1", cpu=4, gpu=8),
+        *(own, TENANT, closed, batch),
+        *runs(waits("own", "own", 4, cpu=1, gpu=1), own, *["n1"] * 4),
+        *runs(waits("batch", "batch", 4, 9), batch, *["n1"] * 4),
+        *tried,
+    )
+
+
+def planned(snapshot: Snapshot, policy: Policy) -> Plan:
+    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), policy)
+    assert preemption_checks.faults(snapshot, made, policy.preemption) == ()
+    return made
+
+
+def ended(made: Plan) -> set[str]:
+    return {victim.gang.name for claim in made.claims for victim in claim.victims}
+
+
+@pytest.mark.parametrize("policy", [FULL, STARVING], ids=["patient", "starving"])
+@pytest.mark.parametrize("tried", TRIES)
+def test_no_try_of_a_tenant_ends_what_the_guarantee_of_another_queue_covers(
+    tried: str, policy: Policy
+) -> None:
+    for batch in (quota("batch"), quota("batch", gpu=4)):
+        made = planned(scene(quota("own", gpu=4), batch, TRIES[tried]), policy)
+        assert "own" not in ended(made)
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        "a gang within the guarantee",
+        "a huge priority",
+        "a gang that cannot be ended",
+        "many gangs",
+        "many members beyond those needed",
+        "a pod without a PodGroup that is old",
+        "nothing of what is guaranteed",
+    ],
+)
+def test_what_has_a_right_to_room_ends_the_same_gang_where_no_guarantee_covers_it(
+    tried: str,
+) -> None:
+    made = planned(scene(quota("own"), quota("batch", gpu=4), TRIES[tried]), FULL)
+    assert ended(made) == {"own"}
