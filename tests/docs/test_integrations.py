@@ -178,3 +178,12 @@ def test_the_job_with_task_groups_is_a_gang_of_four() -> None:
     (job,) = manifests("yunikorn")["Job"]
     assert len(placements(of_yunikorn(job), 8)["sum"].assignments) == 4
     assert "sum" not in placements(of_yunikorn(job), 7)
+
+
+def test_the_job_behind_kueue_is_a_gang_of_four() -> None:
+    group, job = manifests("kueue")["Job"]
+    template = job["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    pods = [pod(f"sum-{i}", template["spec"], **labels) for i in range(job["spec"]["parallelism"])]
+    assert len(placements([group, *pods], 8)["sum"].assignments) == 4
+    assert "sum" not in placements([group, *pods], 7)

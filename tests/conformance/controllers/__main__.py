@@ -9,17 +9,24 @@ import sys
 import traceback
 
 from .cases import CASES, play
+from .kueue_gangs import FRONTS, enact_front
 from .owner_gangs import OWNERS, enact_owner
 from .scenes import SCENES, act
 from .volcano_gangs import ROUNDS, enact
 
-_PLAYS = ((CASES, play), (SCENES, act), (ROUNDS, enact), (OWNERS, enact_owner))
+_PLAYS = (
+    (CASES, play),
+    (SCENES, act),
+    (ROUNDS, enact),
+    (OWNERS, enact_owner),
+    (FRONTS, enact_front),
+)
 
 
 def main(names: list[str]) -> int:
     """Check what these controllers make, or all, and what Tutti does; 1 if something fails."""
     failed = 0
-    for name in names or dict.fromkeys([*CASES, *SCENES, *ROUNDS, *OWNERS]):
+    for name in names or dict.fromkeys([name for cases, _ in _PLAYS for name in cases]):
         for cases, run in _PLAYS:
             if name not in cases:
                 continue

@@ -10,6 +10,7 @@ from .ground import NAMESPACE, path, schedulers, template
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...harness.rig import Rig
     from .ground import Ground
 
 API = "kueue.x-k8s.io/v1beta2"
@@ -21,15 +22,15 @@ COUNT = "kueue.x-k8s.io/pod-group-total-count"
 
 def pod_groups(ground: Ground) -> None:
     """Two pod groups that take 60 % of the quota each: the second is gated until the first ends."""
-    ground.create(*_queues(cpus=10))
+    ground.create(*queues(cpus=10))
     ground.until_condition(path(API, "localqueues", "team"), "Active")
-    ground.create(*_pods("first", 3, cpu=2))
-    ground.until(lambda: _gates(ground, "first") == [[]] * 3, "the first group is let through")
-    ground.create(*_pods("second", 3, cpu=2))
+    ground.create(*group_pods("first", 3, cpu=2))
+    ground.until(lambda: gates(ground, "first") == [[]] * 3, "the first group is let through")
+    ground.create(*group_pods("second", 3, cpu=2))
     ground.until(
         lambda: _reason(ground, "second") == "Pending", "the second group waits for its quota"
     )
-    assert _gates(ground, "second") == [GATES] * 3
+    assert gates(ground, "second") == [GATES] * 3
     assert schedulers(ground.pods()) == {"tutti"}
     assert len(ground.all(f"{API}/workloads")) == 2
 
@@ -37,14 +38,15 @@ def pod_groups(ground: Ground) -> None:
         soon = {"metadata": {"annotations": {RUN_SECONDS: "0"}}}
         ground.patch(path("v1", "pods", pod), soon)
     ground.bind_all()
-    ground.until(lambda: _gates(ground, "second") == [[]] * 3, "the second group is let through")
+    ground.until(lambda: gates(ground, "second") == [[]] * 3, "the second group is let through")
 
 
-def _gates(ground: Ground, group: str) -> list[list[str]]:
+def gates(ground: Ground | Rig, group: str) -> list[list[str]]:
+    """The scheduling gates of each pod of a group."""
     return [
         [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
         for pod in ground.pods()
-        if pod["metadata"]["labels"].get(GROUP) == group
+        if pod["metadata"].get("labels", {}).get(GROUP) == group
     ]
 
 
@@ -53,7 +55,8 @@ def _reason(ground: Ground, workload: str) -> str | None:
     return next((line["reason"] for line in lines if line["type"] == "QuotaReserved"), None)
 
 
-def _queues(cpus: int) -> Iterator[dict[str, Any]]:
+def queues(cpus: int) -> Iterator[dict[str, Any]]:
+    """A queue of the namespace, with a quota of CPUs."""
     quota = {"name": "cpu", "nominalQuota": str(cpus)}
     flavors = [{"name": "any", "resources": [quota]}]
     cluster_queue = {
@@ -68,7 +71,8 @@ def _queues(cpus: int) -> Iterator[dict[str, Any]]:
         yield {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _pods(group: str, number: int, cpu: int) -> Iterator[dict[str, Any]]:
+def group_pods(group: str, number: int, cpu: int, **labels: str) -> Iterator[dict[str, Any]]:
+    """The pods of a pod group of Kueue's, with further labels."""
     for index in range(number):
         yield {
             "apiVersion": "v1",
@@ -76,7 +80,7 @@ def _pods(group: str, number: int, cpu: int) -> Iterator[dict[str, Any]]:
             "metadata": {
                 "name": f"{group}-{index}",
                 "namespace": NAMESPACE,
-                "labels": {QUEUE: "team", GROUP: group},
+                "labels": {QUEUE: "team", GROUP: group, **labels},
                 "annotations": {COUNT: str(number)},
             },
             **template(cpu=cpu, schedulerName="tutti"),
