@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from ...model.decisions import Reason
+from ...model.inter_pod import DomainRule
 from ...model.keys import ApiKind, GangKey, Uid
 from .. import wire
 from ..calls import Kind
@@ -34,10 +35,16 @@ class SchedulingPolicy(wire.Wire):
     basic: dict[str, Any] | None = None
 
 
+class TopologyConstraint(wire.Wire):
+    """A label of nodes: all pods are on nodes with one value of it."""
+
+    key: str = ""
+
+
 class SchedulingConstraints(wire.Wire):
     """Constraints on the nodes of all pods together."""
 
-    topology: tuple[Any, ...] = ()
+    topology: tuple[TopologyConstraint, ...] = ()
 
 
 class PodGroupSpec(wire.Wire):
@@ -68,6 +75,7 @@ def decode_group(group: PodGroup) -> GangObject:
     named(group)
     metadata, spec = group.metadata, group.spec
     policy, unsupported = spec.scheduling_policy, tuple(_unsupported(spec))
+    levels = {entry.key for entry in spec.scheduling_constraints.topology if entry.key}
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
         uid=Uid(metadata.uid),
@@ -77,6 +85,7 @@ def decode_group(group: PodGroup) -> GangObject:
         terminating=metadata.deletion_timestamp is not None,
         priority_value=spec.priority or 0,
         unsupported_fields=unsupported,
+        same_domain=tuple(DomainRule(level) for level in sorted(levels)) if policy.gang else (),
         needs_equal_members=True,
         is_one_by_one=policy.gang is None and policy.basic is not None and not unsupported,
         version=metadata.resource_version,
@@ -86,13 +95,16 @@ def decode_group(group: PodGroup) -> GangObject:
 
 def _unsupported(spec: PodGroupSpec) -> Iterator[str]:
     """The fields in use that Tutti does not support; sorted."""
+    policy = spec.scheduling_policy
     if spec.parent_composite_pod_group_name:
         yield "spec.parentCompositePodGroupName"
     if spec.resource_claims:
         yield "spec.resourceClaims"
-    if spec.scheduling_constraints.topology:
+    constraints = spec.scheduling_constraints.topology
+    # Pods that start one by one are in no gang that could have a domain.
+    if constraints and (policy.gang is None or not all(entry.key for entry in constraints)):
         yield "spec.schedulingConstraints.topology"
-    if spec.scheduling_policy.gang is None and spec.scheduling_policy.basic is None:
+    if policy.gang is None and policy.basic is None:
         yield "spec.schedulingPolicy"
 
 

@@ -11,6 +11,7 @@ from tutti.kube.codec.decode import decode_member
 from tutti.kube.gang_sources import GangObject, GangOutcome
 from tutti.kube.gang_sources.kubernetes import KIND, PodGroup, decode_group, status_of
 from tutti.model.decisions import Reason
+from tutti.model.inter_pod import DomainRule
 from tutti.model.keys import POD, GangKey
 
 from .. import objects
@@ -54,6 +55,21 @@ def test_a_pod_group_of_the_gang_policy_declares_a_gang() -> None:
     assert gang_object.needs_equal_members
 
 
+def test_the_key_of_a_topology_constraint_is_a_required_level() -> None:
+    gang_object = group(schedulingConstraints={"topology": [{"key": "rack"}]})
+    assert gang_object.same_domain == (DomainRule("rack"),)
+    assert gang_object.unsupported_fields == ()
+    two = [{"key": "rack"}, {"key": "block"}, {"key": "rack"}]
+    gang_object = group(schedulingConstraints={"topology": two})
+    assert gang_object.same_domain == (DomainRule("block"), DomainRule("rack"))
+
+
+def test_one_constraint_without_a_key_makes_the_gang_wait_whatever_else_is_named() -> None:
+    gang_object = group(schedulingConstraints={"topology": [{"key": "rack"}, {}]})
+    assert gang_object.unsupported_fields == ("spec.schedulingConstraints.topology",)
+    assert gang_object.same_domain == (DomainRule("rack"),)
+
+
 def test_the_pods_of_a_group_of_the_basic_policy_start_one_by_one() -> None:
     assert group(schedulingPolicy={"basic": {}}).is_one_by_one
 
@@ -67,7 +83,7 @@ def test_any_number_is_taken(count: int, needed: int) -> None:
     ("spec", "fields"),
     [
         (
-            {"schedulingConstraints": {"topology": [{"key": "zone"}]}},
+            {"schedulingConstraints": {"topology": [{"name": "of a later version"}]}},
             "schedulingConstraints.topology",
         ),
         ({"resourceClaims": [{"name": "gpus"}]}, "resourceClaims"),
