@@ -58,6 +58,10 @@ MAKE: Mapping[str, str] = {
 # What cannot be typed as it stands.
 NOT_RUN: Mapping[str, str] = {
     "docker build": "needs a Docker engine; tests/packaging/image carries the Dockerfile out",
+    ".venv/bin/python -m tests.conformance.console.speed": (
+        "measures for minutes, on a machine that does nothing else; tests/e2e/test_console.py "
+        "drives the same page"
+    ),
     "kubectl krew install": "krew is not built; tests/packaging/krew unpacks as it does",
 }
 
