@@ -14,7 +14,8 @@ from ..dump.violations import ViolationDumps
 from ..model.cluster import Snapshot
 from ..model.decisions import Claim, Eviction, Placement, Plan
 from ..model.queues import Preemption
-from ..verify import plan_checks, preemption_checks
+from ..verify import plan_checks
+from ..verify.preemption import checks as preemption_checks
 from . import dry_run
 
 logger = logging.getLogger(__name__)

@@ -25,7 +25,8 @@ from ..reporting.reporter import Reporter
 from ..spark.pod_group_creator import PodGroupCreator
 from ..state.cluster_state import ClusterState
 from ..strategies.problem import Budget, Strategy
-from ..verify import plan_checks, preemption_checks
+from ..verify import plan_checks
+from ..verify.preemption import checks as preemption_checks
 from . import check, dry_run
 from .check import CheckedPlan
 from .enqueuer import Enqueuer

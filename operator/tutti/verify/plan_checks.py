@@ -21,13 +21,13 @@ from . import (
     domain_checks,
     inter_pod,
     lookup,
-    preemption_checks,
     queue_checks,
     queue_order,
     room_ledger,
     slot_checks,
 )
 from .devices.checks import DeviceLedger
+from .preemption import checks as preemption_checks
 
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:

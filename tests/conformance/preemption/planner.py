@@ -21,7 +21,8 @@ from tutti.planning.queueing.victim_pool import PreemptionRules
 from tutti.planning.search.limits import SearchLimits
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
-from tutti.verify import plan_checks, preemption_checks
+from tutti.verify import plan_checks
+from tutti.verify.preemption import checks as preemption_checks
 
 from ...harness.builders import NAMESPACE
 from . import plans, rules

@@ -11,7 +11,8 @@ from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, SlotRe
 from tutti.model.decisions import Assignment, Claim, Placement, Plan, Victim
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart
-from tutti.verify import plan_checks, preemption_checks
+from tutti.verify import plan_checks
+from tutti.verify.preemption import checks as preemption_checks
 
 from ...harness.builders import (
     GPU,

@@ -14,7 +14,8 @@ from tutti.planning import plan as planning
 from tutti.planning.queueing import claim_rounds
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
-from tutti.verify import plan_checks, preemption_checks
+from tutti.verify import plan_checks
+from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import GangBuilder, Part, budget, gang, labels, node, single, snapshot_of
 from ..test_queued_gangs import queue

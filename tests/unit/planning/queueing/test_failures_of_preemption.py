@@ -16,8 +16,8 @@ from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
-from tutti.verify import preemption_checks
 from tutti.verify.plan_checks import violations
+from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import (
     GangBuilder,

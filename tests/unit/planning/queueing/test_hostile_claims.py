@@ -12,7 +12,7 @@ from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
-from tutti.verify import preemption_checks
+from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import Part, node, single
 from .test_failures_of_others import PATIENT, cluster, quota, runs, waits

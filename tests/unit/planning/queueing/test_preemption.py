@@ -21,7 +21,7 @@ from tutti.planning.search import round_answer
 from tutti.planning.search.limits import SearchLimits
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
-from tutti.verify import preemption_checks
+from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import (
     GPU,

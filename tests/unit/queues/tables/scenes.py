@@ -21,8 +21,8 @@ from tutti.queues.share import Shares
 from tutti.queues.tree import QueueTree
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
-from tutti.verify import preemption_checks
 from tutti.verify.plan_checks import violations
+from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import (
     GangBuilder,

@@ -1,0 +1,1 @@
+"""Claims checked against ``docs/preemption.md``, by code that shares nothing with the planner."""
