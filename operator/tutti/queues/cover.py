@@ -102,6 +102,13 @@ def would_be_covered(
     return not any(_strip(tree, running, own) for own in by_queue.values())
 
 
+def covering_tier(tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang) -> float:
+    """The tier of the queue that would cover a start; infinite if it would not be covered."""
+    if not would_be_covered(tree, running, [start]):
+        return inf
+    return tree.tiers[walk(tree, (*running, start)).gangs[start.key]]
+
+
 def _is_covered(gang: QueuedGang, cover: Cover) -> bool:
     """Whether a queue covers the gang; for a protected gang, whether its own queue does."""
     queue = cover.gangs.get(gang.key)

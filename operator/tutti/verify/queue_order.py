@@ -9,7 +9,7 @@ cover all of them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -39,9 +39,9 @@ def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     borrowers = [start for start in judge.starts if judge.exceeds_guarantees(start)]
     groups = [*judge.exceeding({start.gang for start in borrowers})]
     for gang in judge.waiting(plan) if borrowers or groups else ():
-        # The entitled starved gang starts before all others, and there is only one.
+        # A starved gang of its own queue may come before it, and other gangs before that one.
         behind = [group for group in groups if judge.comes_before(gang, group)]
-        if len(behind) > 1 or any(judge.exceeds_leaf(group, without_one=True) for group in behind):
+        if behind and not judge.is_behind_its_queue(gang):
             why = f"its queue guarantees it, and gang {behind[0][0].gang} starts in its place"
             yield f"gang {gang.key} waits although {why} beyond the guarantee of its own"
         if judge.is_covered(gang):
@@ -181,17 +181,14 @@ class _Judge:
             if self.exceeds_leaf(group):
                 yield group
 
-    def exceeds_leaf(self, group: Sequence[Placement], *, without_one: bool = False) -> bool:
+    def exceeds_leaf(self, group: Sequence[Placement]) -> bool:
         """Whether a leaf cannot cover all of these gangs, which are in it.
 
-        With ``without_one``: whether it cannot cover them even if any one of them is left out. A
-        queue with one child counts as part of the leaf.
+        A queue with one child counts as part of the leaf.
         """
         chain = self.chain(group[0])
         above = next((n for n, name in enumerate(chain) if len(self.children[name]) > 1), None)
-        used = self._sums(group, sum)
-        if without_one:
-            used -= self._sums(group, max)
+        used = sum((self.starting[start.gang] for start in group), Amounts())
         return any(
             all(used[line] > self.guarantee(name, line) for name in chain[:above])
             for line in self.lines
@@ -209,10 +206,13 @@ class _Judge:
         chain = self.chain(gang)
         return bool(chain) and self._has_cover_left(chain[0], self.needs(gang))
 
-    def _sums(self, group: Sequence[Placement], of: Callable[[list[int]], int]) -> Amounts:
-        """By line: the sum of what these gangs are charged, or its minimum or maximum (``of``)."""
-        charges = [self.starting[start.gang] for start in group]
-        return Counter({line: of([charge[line] for charge in charges]) for line in self.lines})
+    def is_behind_its_queue(self, gang: Gang) -> bool:
+        """Whether a gang of its queue starts that has no lower priority."""
+        return any(
+            self.chain(start)[:1] == self.chain(gang)[:1]
+            and self.gangs[start.gang].priority >= gang.priority
+            for start in self.starts
+        )
 
     def _guarantees_any(self, name: str) -> bool:
         return any(self.guarantee(name, line) for line in self.lines)

@@ -249,7 +249,17 @@ COVERS_TWICE = Mutant(
 )
 STRIPS_GANGS = Mutant(
     "lets a start take the cover of its own queue's gangs",
-    (Patch("queues/cover.py", "    return not any(\n", "    return True or any(\n"),),
+    (Patch("queues/cover.py", "return not any(_strip(", "return True or any(_strip("),),
+)
+HOLDS_ANOTHERS_GUARANTEE = Mutant(
+    "lets a starved gang come before what leaves guarantee to others",
+    (
+        Patch(
+            "planning/queueing/stages.py",
+            "self.start_covered(is_not_behind, up_to=first.tier)",
+            "self.start_covered(is_not_behind, up_to=0)",
+        ),
+    ),
 )
 JOINS_BEFORE_ITS_TIER = Mutant(
     "lets members join by a parent's guarantee before what a leaf guarantees",
@@ -309,6 +319,7 @@ UNLAWFUL_QUEUE_MUTANTS = (
     BORROWS_IN_ANY_ORDER,
     COVERS_TWICE,
     STRIPS_GANGS,
+    HOLDS_ANOTHERS_GUARANTEE,
     JOINS_BEFORE_ITS_TIER,
     COUNTS_ONLY_CHILDREN,
     FORGETS_LOST_MEMBERS,

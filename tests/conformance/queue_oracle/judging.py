@@ -64,37 +64,48 @@ def _order(world: World, placed: Placed) -> Iterator[str]:
 def _readings(begin: Reading, problems: list[str]) -> Iterator[Reading]:
     """All readings of the plan in which each stage is the best."""
     first = first_of(begin.world, begin.now)
-    if first is None:
-        steps = [_covered(lambda _: True, first, problems)]
-    else:
-        gang, is_entitled = first
-        if is_entitled:
+    steps: list[Step] = [_reset]
+    if first is not None:
+        gang, tier, _ = first
 
-            def is_before(one: Gang) -> bool:
-                return one.team == gang.team and one.priority > gang.priority
+        def is_not_behind(one: Gang) -> bool:
+            return one.team != gang.team or one.priority > gang.priority
 
-        else:
+        def is_above(one: Gang) -> bool:
+            return one.team == gang.team and one.priority > gang.priority
 
-            def is_before(one: Gang) -> bool:
-                return one.team != gang.team or one.priority > gang.priority
+        def is_covered(reading: Reading) -> bool:
+            world = reading.world
+            return tier < inf and are_covered(world, reading.running, [start_of(gang)], tier)
 
-        steps = [
-            _covered(is_before, first, problems),
-            _alone(gang, problems, is_entitled=is_entitled),
-            _covered(lambda _: True, first, problems),
-        ]
+        def if_not_covered(reading: Reading) -> Iterator[Reading]:
+            every = [*_covered(is_not_behind, first, problems, begin.world.tiers)]
+            yield from _through(iter([reading]), *([] if is_covered(reading) else every))
+
+        lower = [t for t in begin.world.tiers if t < tier]
+        steps += _covered(is_not_behind, first, problems, lower)
+        if tier < inf:
+            steps += [*_covered(is_above, first, problems, [int(tier)]), if_not_covered]
+        steps += [_alone(first, problems), _reset]
+    steps += _covered(lambda _: True, first, problems, begin.world.tiers)
     steps += [_borrowers(first, problems), _end(problems)]
     yield from _through(iter([begin]), *steps)
 
 
-def _covered(is_meant: Callable[[Gang], bool], first: First | None, problems: list[str]) -> Step:
+def _reset(reading: Reading) -> Iterator[Reading]:
+    """What has started counts as gangs that run."""
+    yield replace(reading, together=())
+
+
+def _covered(
+    is_meant: Callable[[Gang], bool],
+    first: First | None,
+    problems: list[str],
+    tiers: Sequence[int],
+) -> Iterator[Step]:
     """The best covered gangs, those that leaves cover first."""
-
-    def step(reading: Reading) -> Iterator[Reading]:
-        rounds = [_round(tier, is_meant, first, problems) for tier in reading.world.tiers]
-        yield from _through(iter([replace(reading, together=())]), *rounds)
-
-    return step
+    for tier in tiers:
+        yield _round(tier, is_meant, first, problems)
 
 
 def _round(
@@ -199,18 +210,18 @@ def _covered_extras(
     }
 
 
-def _alone(gang: Gang, problems: list[str], *, is_entitled: bool) -> Step:
+def _alone(first: First, problems: list[str]) -> Step:
     """The starved gang starts if it can; else what it needs is held."""
+    gang = first.gang
 
     def step(reading: Reading) -> Iterator[Reading]:
-        may = not is_entitled or are_covered(reading.world, reading.running, [start_of(gang)])
-        can = may and any(model.best(reading.stage([gang])))
+        can = any(model.best(reading.stage([gang])))
         starts = gang.name in reading.placed
         if starts and can:
             yield reading.with_starts([gang])
         elif not (starts or can):
             begun = frozenset(g.name for g in reading.now if has_begun(g))
-            hold = Hold(gang, is_entitled, use(reading.world, reading.now), begun)
+            hold = Hold(gang, first.is_entitled, use(reading.world, reading.now), begun)
             yield replace(reading, held=hold)
         else:
             problems.append(f"the starved gang {gang.name} can start: {can}, starts: {starts}")

@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import model
 from .lawful import has_begun, use
-from .world import are_covered, entry, start_of
+from .world import Gang, are_covered, entry, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .reading import Reading
-    from .world import Entry, Gang, World
+    from .world import Entry, World
 
-First = tuple["Gang", bool]  # the gang that goes first, and whether it is entitled
+
+class First(NamedTuple):
+    """The starved gang that goes first."""
+
+    gang: Gang
+    tier: float  # of the queue that would cover it beside all that run; infinite if none would
+    is_entitled: bool
 
 
 def first_of(world: World, running: Sequence[Gang]) -> First | None:
-    """The starved gang that goes first, and whether it is entitled."""
+    """The starved gang that goes first."""
     late = [g for g in world.gangs if not has_begun(g) and world.now - g.since >= world.starving]
     late = [g for g in late if model.fit(world.nodes, [g]) and _keeps_limits_alone(world, g)]
     late.sort(key=lambda g: (-g.priority, g.since, g.name))
     entries = [entry(g) for g in running if has_begun(g)]
-    entitled = {g.name: is_entitled(world, entries, g) for g in late}
-    candidates = {(g.team, entitled[g.name]): g for g in reversed(late)}.values()
-    ranked = [(not entitled[g.name], g.since, g.name, g) for g in candidates]
-    if not ranked:
-        return None
-    borrows, *_, gang = min(ranked, key=lambda rank: rank[:3])
-    return gang, not borrows
+    firsts = [First(g, tier_of(world, entries, g), is_entitled(world, entries, g)) for g in late]
+    candidates = {
+        (one.gang.team, one.tier, one.is_entitled): one for one in reversed(firsts)
+    }.values()
+    return min(
+        candidates,
+        key=lambda one: (one.tier, not one.is_entitled, one.gang.since, one.gang.name),
+        default=None,
+    )
+
+
+def tier_of(world: World, running: Sequence[Entry], gang: Gang) -> float:
+    """The lowest tier up to which queues would cover it beside these."""
+    start = start_of(gang)
+    return next((t for t in world.tiers if are_covered(world, running, [start], t)), inf)
 
 
 def _keeps_limits_alone(world: World, gang: Gang) -> bool:

@@ -82,7 +82,7 @@ def test_it_notices_that_a_starved_gang_is_passed_over() -> None:
 def test_it_notices_cover_that_is_held_and_taken() -> None:
     small = replace(gang("r", "a", 1), start=0, at_start=(1, 1), pods=(Pod((1, 1), 0),))
     late = gang("x", "a", 1)
-    cluster = world(small, gang("w", "a", 4, since=0), late, room=8, starving=500, a=A)
+    cluster = world(small, gang("w", "a", 4, since=0), late, room=4, starving=500, a=A)
     assert wrong(cluster) == ()
     assert "the cover of w is held" in wrong(cluster, "x")[0]
 

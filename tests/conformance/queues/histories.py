@@ -56,14 +56,14 @@ def scene(seed: int) -> Scene:
 
 
 class Wait(NamedTuple):
-    """How many turns the big gang waits, in all and as the one for which room is held."""
+    """How many turns the big gang waits, in all and on end as the one that is covered and first."""
 
     turns: int  # TURNS if it never starts
     as_first: int = 0
 
     @property
     def is_too_long(self) -> bool:
-        """Whether it does not start once all have ended that ran when it became the first."""
+        """Whether it does not start once all have ended that ran when room was first held."""
         return self.turns == TURNS or self.as_first > LONGEST
 
 
@@ -85,7 +85,7 @@ def waits(
     running: list[Job] = []
     ends: dict[str, int] = {}
     queue: list[Job] = []
-    as_first = 0
+    as_first = longest = 0
     for turn in range(TURNS):
         running = [j for j in running if ends[j.name] > turn]
         if turn == LONGEST:
@@ -96,14 +96,17 @@ def waits(
                 replace(kind, name=f"{kind.name}-{turn}-{i}", since=turn) for i in range(copies)
             ]
         first, _ = _first(scene.world, running, queue, turn, as_in_the_issue=as_in_the_issue)
-        as_first += first is not None and first.name == "big"
+        is_first = first is not None and first.name == "big"
+        is_first = is_first and plans.are_covered(scene.world, running, [scene.big])
+        as_first = as_first + 1 if is_first else 0
+        longest = max(longest, as_first - 1)
         for job in decided(turn):
             if job.name == "big":
-                return Wait(turn - LONGEST, max(as_first - 1, 0))
+                return Wait(turn - LONGEST, longest)
             running.append(job)
             queue = [j for j in queue if j.name != job.name]
             ends[job.name] = turn + chance.randint(1, LONGEST)
-    return Wait(TURNS, as_first)
+    return Wait(TURNS, longest)
 
 
 def _first(
@@ -111,11 +114,13 @@ def _first(
 ) -> tuple[Job | None, list[Job]]:
     """The starved gang that goes first, and those that a guarantee covers but for their queue."""
     starving = [j for j in queue if turn - j.since >= STARVED and _fits_alone(world, j)]
-    starving.sort(key=lambda j: (j.since, j.name))
-    entitled = [j for j in starving if _is_entitled(world, running, j)]
-    if as_in_the_issue:
-        entitled = []
-    return next(iter(entitled or starving), None), entitled
+    entitled = [] if as_in_the_issue else [j for j in starving if _is_entitled(world, running, j)]
+
+    def rank(job: Job) -> tuple[bool, bool, int, str]:
+        is_late = as_in_the_issue or not plans.are_covered(world, running, [job])
+        return is_late, job not in entitled, job.since, job.name
+
+    return min(starving, key=rank, default=None), entitled
 
 
 def _started(
@@ -124,22 +129,29 @@ def _started(
     """Who starts in one turn, placed."""
     first, entitled = _first(world, running, queue, turn, as_in_the_issue=as_in_the_issue)
     there, held = list(running), None
-    for job in sorted(queue, key=lambda j: _stage(world, running, j, first, entitled)):
+    is_covered = first is not None and plans.are_covered(world, running, [first])
+    is_covered = is_covered and not as_in_the_issue
+    last = "" if first is None or as_in_the_issue else first.team
+
+    def order(job: Job) -> tuple[int, int, str]:
+        if first is not None and job.name == first.name:
+            return (0 if is_covered else 2), 0, ""
+        return _stage(world, running, job, last)
+
+    for job in sorted(queue, key=order):
         is_first = first is not None and job.name == first.name
         room = plans.free(world, there)
         if not is_first and held is not None and first is not None:
-            binds = _binds(world, there, job, first, entitled, as_in_the_issue=as_in_the_issue)
-            if binds:
+            own = not as_in_the_issue and job.team == first.team
+            if is_covered or own or not plans.are_covered(world, there, [job]):
                 room = [
                     tuple(max(a - b, 0) for a, b in zip(x, y, strict=True))
                     for x, y in zip(room, held, strict=True)
                 ]
-            if not as_in_the_issue and not _leaves(world, there, job, first):
+            if not as_in_the_issue and not _leaves(world, there, job, first, entitled):
                 continue
         nodes = _place(job, room)
         placed = replace(job, nodes=nodes, start=turn)
-        if is_first and job in entitled and not plans.are_covered(world, there, [job]):
-            nodes = ()  # until gangs of its own queue have ended
         if nodes and reference.within_limits(world, there, [*there, placed]):
             there.append(placed)
         elif is_first:
@@ -153,40 +165,21 @@ def _is_entitled(world: World, running: list[Job], job: Job) -> bool:
     return plans.are_covered(world, others, [job])
 
 
-def _stage(
-    world: World, running: list[Job], job: Job, first: Job | None, entitled: list[Job]
-) -> tuple[int, int, str]:
-    """Entitled starved gang, covered, starved gang, borrowers; of each the oldest first."""
-    is_first = first is not None and job.name == first.name
-    if is_first:
-        stage = 0 if job in entitled else 2
-    else:
-        stage = 1 if plans.are_covered(world, running, [job]) else 3
+def _stage(world: World, running: list[Job], job: Job, last: str) -> tuple[int, int, str]:
+    """Covered gangs, then those of the queue that is ``last``, then borrowers; by age."""
+    stage = 4
+    if plans.are_covered(world, running, [job]):
+        stage = 3 if job.team == last else 1
     return stage, job.since, job.name
 
 
-def _binds(
-    world: World,
-    there: list[Job],
-    job: Job,
-    first: Job,
-    entitled: list[Job],
-    *,
-    as_in_the_issue: bool,
-) -> bool:
-    """Whether a gang gets nothing of the room that is held for the first."""
-    is_covered = plans.are_covered(world, there, [job])
-    if as_in_the_issue:
-        return not is_covered
-    return first in entitled or job.team == first.team or not is_covered
-
-
-def _leaves(world: World, there: list[Job], job: Job, first: Job) -> bool:
+def _leaves(world: World, there: list[Job], job: Job, first: Job, entitled: list[Job]) -> bool:
     """Whether a start of its queue leaves the first gang what it needs of limits, and its cover."""
     if job.team != first.team:
         return True
     after = [*there, replace(job, start=TURNS)]
-    if _is_entitled(world, there, first) and not plans.are_covered(world, after, [first]):
+    has_cover = first in entitled and plans.are_covered(world, there, [first])
+    if has_cover and not plans.are_covered(world, after, [first]):
         return False
     return reference.within_limits(world, there, [*after, first])
 

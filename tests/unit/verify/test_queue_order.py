@@ -277,21 +277,21 @@ def test_gangs_that_their_leaf_may_cover_may_start_first() -> None:
     assert in_family(w, *three, queues=only_child) == ()
 
 
-def test_the_starved_gang_of_a_queue_may_start_first() -> None:
-    """And gangs of a higher priority before it; so one start beyond the leaf tells nothing."""
+def test_no_starved_gang_starts_beyond_its_leaf_before_what_another_leaf_guarantees() -> None:
     w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 2), gang_in("y", "a", 2)
-    assert in_family(w, gang_in("x", "a", 3), cpu=3) == ()
-    assert in_family(w, x, y, cpu=4) == ()
-    assert in_family(w, x, y.priority(1), gang_in("z", "a", 2), cpu=6) == ()
-    assert in_family(w, x, y, gang_in("z", "a", 2)) == (LEAF,)
-    third = queue("c", parent="p", guaranteed=(("cpu", 1000),))
-    assert in_family(w, gang_in("x", "a", 3), gang_in("y", "c", 2), queues=(*FAMILY, third), cpu=5)
+    assert in_family(w, gang_in("x", "a", 3), cpu=3) == (LEAF,)
+    assert in_family(w, x, y, cpu=4) == (LEAF,)
+    assert in_family(w, x, y.priority(1), gang_in("z", "a", 2), cpu=6) == (LEAF,)
+    assert in_family(w, x, y.priority(1), cpu=4) == (), "y may be covered by the parent"
+    assert in_family(w, gang_in("x", "a", 3), gang_in("own", "b", 0), cpu=3) == ()
+    assert in_family(w.priority(1), gang_in("x", "a", 3), gang_in("own", "b", 0), cpu=3) == (LEAF,)
 
 
 def test_members_beyond_those_needed_may_borrow() -> None:
     """They join last, in room that is too little for the gang that waits."""
     w, x, y = gang_in("w", "b", 2), gang_in("x", "a", 3), gang_in("y", "a", 1, members=3)
-    assert in_family(w, x, y.needing(1)) == ()
+    assert in_family(w, y.needing(1), cpu=3) == ()
+    assert in_family(w, x, y.needing(1)) == (LEAF,)
     assert faults(made(W, X), *SCENE, W, X) == (GUARANTEE,)
     grows = gang_in("x", "b", 1, members=5).needing(1)
     assert faults(made(W, grows), *SCENE, W, grows) == ()

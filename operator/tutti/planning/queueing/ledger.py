@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from ...gang import demand, order
 from ...gang.demand import MemberCounts, PlacementRequest
@@ -181,17 +182,28 @@ class QueueLedger:
         )
 
 
+class Entitlement(NamedTuple):
+    """Whether a gang is entitled, and the tier that would cover it now; lower ones come first.
+
+    The tier is infinite if the gang would not be covered beside all gangs that run.
+    """
+
+    tier: float
+    must_borrow: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Entitlements:
-    """Which gangs are entitled before the plan; gangs that request the same share one walk."""
+    """Which gangs are entitled before the plan; gangs that request the same share their walks."""
 
     ledger: QueueLedger
-    known: dict[tuple[str, int, Resources, bool], bool] = field(default_factory=dict)
+    known: dict[tuple[str, int, Resources, bool], Entitlement] = field(default_factory=dict)
 
-    def includes(self, want: PlacementRequest) -> bool:
-        """Whether the gang is entitled.
+    def of(self, want: PlacementRequest) -> Entitlement:
+        """Whether the gang is entitled, and its tier.
 
-        It is if it would be covered without the gangs of its queue that have no higher priority.
+        It is entitled if it would be covered without the gangs of its queue that have no higher
+        priority.
         """
         start, tree = self.ledger.started(want), self.ledger.tree
         lines = cover.on_lines(tree, start.minimum)
@@ -202,15 +214,17 @@ class Entitlements:
                 for gang in self.ledger.running
                 if gang.queue != start.queue or gang.priority > start.priority
             ]
-            self.known[kind] = cover.would_be_covered(tree, others, [start])
+            must_borrow = not cover.would_be_covered(tree, others, [start])
+            tier = inf if must_borrow else cover.covering_tier(tree, self.ledger.running, start)
+            self.known[kind] = Entitlement(tier, must_borrow)
         return self.known[kind]
 
-    def candidacy(self, want: PlacementRequest) -> tuple[str, bool]:
-        """The queue of the gang, and whether it is entitled.
+    def candidacy(self, want: PlacementRequest) -> tuple[str, Entitlement]:
+        """The queue of the gang, and whether and how it is entitled.
 
         The first gang of each such pair is a candidate for the starved gang.
         """
-        return self.ledger.queued.queue_of(want.gang), self.includes(want)
+        return self.ledger.queued.queue_of(want.gang), self.of(want)
 
 
 def extra_of(want: PlacementRequest) -> tuple[str, Resources]:

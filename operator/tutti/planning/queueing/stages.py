@@ -1,12 +1,13 @@
 """The stages of a plan while there are Queues, as ``docs/queues.md`` orders them.
 
-The stages are: the starved gang if it is entitled, covered gangs, the starved gang if it is not
-entitled, and borrowers by turns. Each stage is decided in the room and the limits that earlier
-stages leave.
+The stages are: covered gangs, tier by tier, with the starved gang at the beginning of its tier, or
+after all of them if it would not be covered, and borrowers by turns. Each stage is decided in the
+room and the limits that earlier stages leave.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TypeVar
 
 from ...gang import demand
@@ -35,13 +36,15 @@ _PartOfGang = TypeVar("_PartOfGang", PlacementRequest, MemberCounts)
 
 @dataclass(frozen=True, slots=True)
 class StarvedQueueGang:
-    """The starved gang, and whether it is entitled.
+    """The starved gang, whether it is entitled, and the tier of the queue that covers it.
 
-    It is entitled if it would be covered without the gangs of its queue that come after it.
+    It is entitled if it would be covered without the gangs of its queue that come after it. The
+    tier is infinite if it would not be covered beside all gangs that run.
     """
 
     gang: StarvedGang
     is_entitled: bool
+    tier: float
 
     @property
     def want(self) -> PlacementRequest:
@@ -73,14 +76,8 @@ class QueueStages:
         ledger = self.ledger.with_assigned(self.ledger.counts, plan.assigned)
         stage = _Stage(self, replace(plan, hold=None), ledger, limits)
         first = self.starved
-        if first is not None and plan.has_placed(first.want):
-            first = None
-        if first is not None and first.is_entitled:
-            stage.start_covered(lambda gang: _is_above(ledger, gang, first.want.gang))
-            stage.start_entitled(first)
-        elif first is not None:
-            stage.start_covered(lambda gang: not _is_behind(ledger, gang, first.want.gang))
-            stage.start_starved(first)
+        if first is not None and not plan.has_placed(first.want):
+            stage.start_first(first)
         stage.start_covered(lambda _: True)
         if self.has_borrowers:
             stage.start_borrowers()
@@ -111,22 +108,22 @@ def order(
 def _starved(
     entitlements: Entitlements, candidates: Sequence[StarvedGang], policy: Policy
 ) -> StarvedQueueGang | None:
-    """The candidate that has been starved longest; entitled candidates come first.
+    """The first candidate: by the tier that covers it, then the entitled, then the longest wait.
 
     A protected gang that is not entitled is left out: it must not borrow.
     """
     ranked = [
-        (borrows, starvation.falls_due(gang.want, policy), gang)
+        (entitlements.of(gang.want), starvation.falls_due(gang.want, policy), gang)
         for gang in candidates
         if not (
-            (borrows := not entitlements.includes(gang.want))
+            entitlements.of(gang.want).must_borrow
             and entitlements.ledger.started(gang.want).is_protected
         )
     ]
     if not ranked:
         return None
-    borrows, _, first = min(ranked, key=lambda rank: (*rank[:2], rank[2].want.gang.key))
-    return StarvedQueueGang(first, not borrows)
+    entitlement, _, first = min(ranked, key=lambda rank: (*rank[:2], rank[2].want.gang.key))
+    return StarvedQueueGang(first, not entitlement.must_borrow, entitlement.tier)
 
 
 @dataclass(eq=False)
@@ -151,32 +148,46 @@ class _Stage:
             if want.gang.key != first and not self.plan.has_placed(want)
         ]
 
-    def start_entitled(self, first: StarvedQueueGang) -> None:
-        """Start the starved gang if it would be covered now; otherwise hold what it needs."""
-        start = self.ledger.started(first.want)
-        if cover.would_be_covered(self.ledger.tree, self.ledger.running, [start]):
+    def start_first(self, first: StarvedQueueGang) -> None:
+        """Start the starved gang after all that comes before it, or else hold what it needs.
+
+        Gangs of its queue that come after it wait for that in any tier. Gangs that a lower tier
+        covers come before it, and so do all covered gangs if it would not be covered itself.
+        """
+        ledger, gang, start = self.ledger, first.want.gang, self.ledger.started(first.want)
+
+        def is_not_behind(other: Gang) -> bool:
+            return not _is_of_queue(ledger, other, gang) or other.priority > gang.priority
+
+        def is_above(other: Gang) -> bool:
+            return _is_of_queue(ledger, other, gang) and other.priority > gang.priority
+
+        self.start_covered(is_not_behind, up_to=first.tier)
+        is_covered = first.tier < inf
+        if is_covered:
+            self._start_of_tier(first.tier, is_above)
+            running = self.ledger.running
+            is_covered = cover.would_be_covered(ledger.tree, running, [start], first.tier)
+            if not is_covered:
+                self.start_covered(is_not_behind)
+        if is_covered or not start.is_protected:
             self._start_alone(first)
         if not self.plan.has_placed(first.want):
             self._hold(first, start)
-            self.held = HeldCover(start)
+            self.held = HeldCover(start) if first.is_entitled else None
+        self.started = []
 
-    def start_starved(self, first: StarvedQueueGang) -> None:
-        """Start the starved gang; if that is not possible, hold what it needs."""
-        self._start_alone(first)
-        if not self.plan.has_placed(first.want):
-            self._hold(first, self.ledger.started(first.want))
-
-    def start_covered(self, is_meant: Callable[[Gang], bool]) -> None:
+    def start_covered(self, is_meant: Callable[[Gang], bool], up_to: float = inf) -> None:
         """Start the gangs that ``is_meant`` accepts and that would be covered; let gangs grow.
 
-        The lowest tier comes first. So no gang that a parent covers takes the room of a gang that
-        its own leaf covers.
+        The lowest tier comes first; tiers from ``up_to`` on are left out. So no gang that a parent
+        covers takes the room of a gang that its own leaf covers.
         """
-        self.started = []
         for tier in self.ledger.tree.covering_tiers:
-            self._start_of_tier(tier, is_meant)
+            if tier < up_to:
+                self._start_of_tier(tier, is_meant)
 
-    def _start_of_tier(self, tier: int, is_meant: Callable[[Gang], bool]) -> None:
+    def _start_of_tier(self, tier: float, is_meant: Callable[[Gang], bool]) -> None:
         """Start the gangs that queues up to this tier would cover, and let gangs grow with them.
 
         Successive priorities are decided together, up to each priority at which gangs may grow.
@@ -251,7 +262,7 @@ class _Stage:
         new = [want.gang.key for want in gangs if self.plan.has_placed(want)]
         return self._extras([self.ledger.counts[key] for key in new])
 
-    def _start_together(self, wants: Wants, tier: int) -> None:
+    def _start_together(self, wants: Wants, tier: float) -> None:
         while wants := self._that_may_start(wants):
             started = [self.ledger.gangs[key] for key in self.started]
             context = replace(self._context(wants), tier=tier, started=started)
@@ -330,7 +341,7 @@ class _Stage:
             for want in demand.growth_requests(counts, self.plan.assigned)
         ]
 
-    def _extend_covered(self, growing: Sequence[MemberCounts], tier: int) -> None:
+    def _extend_covered(self, growing: Sequence[MemberCounts], tier: float) -> None:
         """Let members join that a queue up to this tier would cover."""
         if extras := self._extras(growing):
             tree = self.ledger.tree
@@ -375,16 +386,6 @@ class _Stage:
 def _is_of_queue(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
     """Whether a gang is of the queue of the starved gang, which is ``first``."""
     return ledger.queued.queue_of(gang) == ledger.queued.queue_of(first)
-
-
-def _is_above(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
-    """Whether a gang is of the queue of the starved gang and has a higher priority."""
-    return _is_of_queue(ledger, gang, first) and gang.priority > first.priority
-
-
-def _is_behind(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
-    """Whether a gang is of the queue of the starved gang and has no higher priority."""
-    return _is_of_queue(ledger, gang, first) and gang.priority <= first.priority
 
 
 def _by_priority(parts: Iterable[_PartOfGang]) -> Mapping[int, Sequence[_PartOfGang]]:

@@ -327,12 +327,67 @@ def test_higher_priorities_of_its_queue_that_are_covered_come_before_an_entitled
 
 
 def test_its_cover_is_held_for_an_entitled_gang_from_its_own_queue() -> None:
-    """There is room for both, but the small one would take what covers the starved one."""
-    own, other = runs("r", A, 2), waits("z", "b", 2)
-    plan = planned(node("n1", gpu=12), A, B, *own, starves("x", "a", 4), waits("y", "a", 1), other)
-    assert started(plan) == {"z"}
-    plan = planned(node("n1", gpu=12), A, B, *own, waits("y", "a", 1), other)
-    assert started(plan) == {"y", "z"}
+    """There is room for the small one, but it would take what covers the starved one."""
+    room = (node("n1", gpu=6), node("n2", gpu=1))
+    own, other, small = runs("r", A, 2), waits("z", "b", 2), waits("y", "a", 1)
+    assert started(planned(*room, A, B, *own, starves("x", "a", 4), small, other)) == {"z"}
+    assert started(planned(*room, A, B, *own, small, other)) == {"y", "z"}
+
+
+def test_an_entitled_gang_borrows_until_its_own_queue_leaves_it_its_cover() -> None:
+    own, starved = runs("r", A, 2), starves("x", "a", 4)
+    assert started(planned(node("n1", gpu=12), A, B, *own, starved)) == {"x"}
+    guarded = starved.but(is_protected=True)
+    assert started(planned(node("n1", gpu=12), A, B, *own, guarded)) == set()
+
+
+def test_a_queue_that_uses_its_guarantee_holds_no_room_that_another_guarantees() -> None:
+    """Otherwise a gang that has starved behind its own queue would keep it for ever."""
+    own, starved = runs("r", A, 4), starves("x", "a", 4)
+    assert started(planned(eight(), A, B, *own, starved, waits("w", "b", 4))) == {"w"}
+    assert started(planned(eight(), A, B, *own, starved, waits("w", "b", 5))) == {"x"}
+
+
+def family(a: int, b: int, parent: int) -> tuple[Queue, ...]:
+    return (
+        queue("p", **gpus(parent)),
+        queue("a", parent="p", **gpus(a)),
+        queue("b", parent="p", **gpus(b)),
+    )
+
+
+def test_a_starved_gang_that_a_parent_covers_comes_after_what_leaves_guarantee() -> None:
+    starved, own = starves("x", "a", 4), waits("w", "b", 4)
+    plan = planned(node("n1", gpu=4), *family(0, 4, 8), starved, own)
+    assert (started(plan), plan.proved) == ({"w"}, True)
+    other = waits("y", "b", 8, priority=9)
+    assert started(planned(eight(), *family(0, 4, 8), starved, other)) == {"x"}
+
+
+def test_a_starved_gang_whose_cover_others_take_comes_after_all_covered_gangs() -> None:
+    starved, own, small = starves("x", "a", 4), waits("w", "b", 4), waits("y", "c", 2)
+    children = queue("c", parent="q"), queue("d", parent="q")
+    queues = (*family(0, 4, 4), queue("q", **gpus(2)), *children)
+    assert started(planned(node("n1", gpu=9), *queues, starved, own, small)) == {"w", "y"}
+    assert started(planned(node("n1", gpu=10), *queues, starved, own, small)) == {"w", "x", "y"}
+
+
+def test_higher_priorities_come_before_a_starved_gang_only_in_its_tier() -> None:
+    high = [waits(f"h{i}", "a", 2, priority=9) for i in range(3)]
+    starved, own = starves("x", "a", 2), waits("w", "b", 4)
+    plan = planned(node("n1", gpu=6), *family(2, 4, 12), starved, own, *high)
+    assert "w" in started(plan)
+    assert len(started(plan)) == 2
+
+
+def test_a_gang_behind_a_starved_one_of_its_queue_may_wait_within_its_guarantee() -> None:
+    """What others start before the starved one takes its place, too."""
+    queues = (queue("a", **gpus(1)), queue("p", **gpus(4)))
+    others = queue("b", parent="p"), queue("c", parent="p")
+    some = [waits(f"y{i}", "b", 1) for i in range(2)]
+    behind = waits("z", "a", 1)
+    plan = planned(node("n1", gpu=4), *queues, *others, starves("x", "a", 2), behind, *some)
+    assert started(plan) == {"x", "y0", "y1"}
 
 
 def test_own_gangs_that_leave_an_entitled_gang_its_cover_start() -> None:
