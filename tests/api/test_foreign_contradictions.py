@@ -1,0 +1,123 @@
+"""Contradictory and bad objects of other projects, on a real API server: said, and nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..harness.controlplane.pins import chosen_k8s
+from ..harness.rig import Rig, pod, pod_group
+from .test_gang_sources import crd_of
+
+ROOT = Path(__file__).parents[1]
+KUBERNETES, PLUGINS, VOLCANO = (
+    "scheduling.k8s.io/v1beta1",
+    "scheduling.x-k8s.io/v1alpha1",
+    "scheduling.volcano.sh/v1beta1",
+)
+CRDS = {
+    PLUGINS: ROOT / "bench" / "e2e" / "coscheduling-crd.yaml",
+    VOLCANO: ROOT / "chaos" / "faults" / "volcano-crd.yaml",
+}
+SOURCES = ",".join(
+    f"podgroups.{version.partition('/')[0]}" for version in (KUBERNETES, PLUGINS, VOLCANO)
+)
+VALUES = [f"settings.gangSources={{{SOURCES}}}"]
+ENVIRONMENT = {"TUTTI_GANG_SOURCES": SOURCES}
+BAD_WORDS = ("Traceback", "Exception")
+FOREIGN = (KUBERNETES, PLUGINS, VOLCANO)
+
+pytestmark = pytest.mark.skipif(chosen_k8s() != "1.37", reason="one of the APIs is 1.37's")
+
+
+def group(version: str, name: str, least: int) -> dict[str, Any]:
+    """A PodGroup of this API; without one, of Tutti's."""
+    if not version:
+        return pod_group(name, least)
+    spec: dict[str, Any] = {"minMember": least}
+    if version == KUBERNETES:
+        spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    metadata = {"name": name, "namespace": "ml"}
+    return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def member(name: str, **groups: str) -> dict[str, Any]:
+    """A pod of one CPU; keywords are names of groups by the source, which may be several."""
+    body = pod(name, groups.get("tutti", ""), cpu=1)
+    if "kubernetes" in groups:
+        body["spec"]["schedulingGroup"] = {"podGroupName": groups["kubernetes"]}
+    if "plugins" in groups:
+        body["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = groups["plugins"]
+    if "volcano" in groups:
+        body["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = groups["volcano"]
+    return body
+
+
+def says(rig: Rig, name: str) -> str:
+    """What the pod says of why it waits."""
+    line = rig.pod_says(name)
+    return f"{line.get('reason', '')}: {line.get('message', '')}"
+
+
+def until_says(rig: Rig, name: str, *words: str) -> None:
+    """Wait until a pod says all of these words."""
+    rig.until(lambda: all(word in says(rig, name) for word in words), f"{name} says {words}")
+
+
+def bound(rig: Rig, *names: str) -> list[bool]:
+    """Whether each of these pods has a node."""
+    return ["nodeName" in rig.pod(name)["spec"] for name in names]
+
+
+def assert_log_is_clean(rig: Rig) -> None:
+    """The operator is still the process that was started, and nothing went wrong in it."""
+    log = rig.operator.log.read_text()
+    assert not [line for line in log.splitlines() if any(word in line for word in BAD_WORDS)]
+
+
+def test_groups_of_one_name_and_of_different_kinds_are_different_gangs() -> None:
+    """A pod that names several is in the first of the written order, and an Event says so."""
+    of = {"tutti": "", "kubernetes": KUBERNETES, "plugins": PLUGINS, "volcano": VOLCANO}
+    with Rig.start("native-gang", values=VALUES, environment=ENVIRONMENT) as rig:
+        for crd in CRDS.values():
+            rig.plane.install_crds(crd)
+        rig.nodes(1, cpu=12, memory="16Gi")
+        rig.create(*(group(version, "same", 2) for version in of.values()))
+        rig.create(*(member(f"{source}-0", **{source: "same"}) for source in of))
+        for source in of:
+            until_says(rig, f"{source}-0", "1 of 2 members exist")
+        rig.create(member("kubernetes-1", kubernetes="same"))
+        rig.until(lambda: rig.bound() == 2, "one of the gangs is whole")
+        assert bound(rig, "tutti-0", "plugins-0", "volcano-0") == [False] * 3
+        rest = ("tutti", "plugins", "volcano")
+        rig.create(*(member(f"{source}-1", **{source: "same"}) for source in rest))
+        rig.until(lambda: rig.bound() == 8, "all of them are whole")
+
+        rig.create(member("both", plugins="same", volcano="same"))
+        events = rig.until(lambda: rig.events("both"), "it is said")
+        assert [event["reason"] for event in events] == ["SeveralGangs"]
+        assert "scheduling" in events[0]["message"] or "PodGroup same" in events[0]["message"]
+        assert_log_is_clean(rig)
+
+
+def test_an_api_that_is_served_in_another_version_alone_is_no_such_api() -> None:
+    """Once the version that Tutti reads is served, gangs start, also with unknown fields."""
+    name, unknown = "podgroups.scheduling.x-k8s.io", {"spec": {"spread": {"every": "rack"}}}
+    values = [f"settings.gangSources={{{name}}}"]
+    with Rig.start(values=values, environment={"TUTTI_GANG_SOURCES": name}) as rig:
+        rig.nodes(1, cpu=3, memory="16Gi")
+        newer = crd_of(name, "PodGroup", "v1beta2")
+        rig.plane.install([newer])
+        body = group("scheduling.x-k8s.io/v1beta2", "sum", 2)
+        rig.create(body | {"spec": body["spec"] | unknown["spec"]})
+        rig.create(*(member(f"sum-{i}", plugins="sum") for i in range(2)), pod("other", cpu=1))
+        until_says(rig, "sum-0", "PodGroupNotFound")
+        rig.until(lambda: bound(rig, "other") == [True], "other pods are served")
+        older = newer["spec"]["versions"][0] | {"name": "v1alpha1", "storage": False}
+        versions = [*newer["spec"]["versions"], older]
+        crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+        rig.plane.request("PATCH", crd, {"spec": {"versions": versions}})
+        rig.until(lambda: rig.bound() == 3, "the gang starts whole", 120.0)
+        assert_log_is_clean(rig)
