@@ -15,10 +15,13 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from tutti.filters.selectors import is_budgeted
+from tutti.filters.volume_rules import is_reached
 from tutti.kube import errors, wire
+from tutti.kube.client import Written
 from tutti.kube.codec import decode, encode
 from tutti.kube.codec import devices as claims
 from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_status
+from tutti.kube.codec.volumes import encode_selected_node
 from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
@@ -51,6 +54,7 @@ from tutti.model.keys import (
 from tutti.model.owners import Job
 from tutti.model.queues import Preemption, Queue
 from tutti.model.resources import Resources
+from tutti.model.volumes import Claim, ClaimKey, ClaimRef, Volume
 from tutti.operator.cycle import Cycle
 from tutti.reporting.metrics import Metrics
 from tutti.state.cluster_state import ClusterState
@@ -78,6 +82,13 @@ STREAMS = (
     "devices.classes",
     "devices.rules",
     "devices.claims",
+    "storage.claims",
+    "storage.volumes",
+    "storage.classes",
+    "storage.nodes",
+    "storage.drivers",
+    "storage.attachments",
+    "storage.capacities",
 )
 
 
@@ -132,6 +143,8 @@ class FakeCluster:
     budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     devices: FakeDevices = field(default_factory=FakeDevices)
+    storage: dict[str, dict[Any, Item[Any]]] = field(default_factory=dict)  # by stream, by name
+    work: Callable[[], None] = lambda: None  # what controllers do after each turn
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
     roles: dict[GangKey, tuple[Role, ...]] = field(default_factory=dict)  # of jobs without pods
@@ -311,6 +324,27 @@ class FakeCluster:
         self.budgets[name] = item
         self._tell("budgets", lambda state: state.budgets.put(item))
 
+    def put_storage(self, kind: str, value: Any) -> Item[Any]:
+        """Create or change a claim, a volume, a class, a driver or a capacity."""
+        stream = f"storage.{kind}"
+        known = self.storage.setdefault(stream, {})
+        name = value.key if isinstance(value, Claim) else value.name
+        uid = known[name].uid if name in known else self._uid()
+        if isinstance(value, Claim):
+            version = "" if value.is_bound else str(self.version + 1)
+            value = replace(value, uid=uid, version=version)
+        item: Item[Any] = Item(uid, self._next(), value)
+        known[name] = item
+        self._tell(stream, lambda state: _store(state, stream).put(item))
+        return item
+
+    def stored(self, kind: str, name: Any) -> Any:
+        """A claim by its key, or another object of storage by its name."""
+        item = self.storage.get(f"storage.{kind}", {}).get(name)
+        if item is None:
+            raise errors.Gone(f"there is no {name} among {kind}", status=404)
+        return item.value
+
     def add_namespace(self, name: str, **by_name: str) -> None:
         """Create a namespace."""
         item = Item(self._uid(), self._next(), Namespace(name, labels(**by_name)))
@@ -387,6 +421,35 @@ class FakeCluster:
             return self.pods[member.key]
 
         return await self._call("say_of_pod", commit)
+
+    async def bind_claim(self, claim: Claim, volume: str) -> Written[Volume]:
+        """See ``Api.bind_claim``."""
+
+        def commit() -> Written[Volume]:
+            current, found = self.stored("claims", claim.key), self.stored("volumes", volume)
+            if current.uid != claim.uid or current.volume or current.terminating:
+                raise errors.Conflict("it is another claim", status=409)
+            if not found.is_for(claim):
+                if not found.is_available:
+                    raise errors.Conflict("the volume is not available", status=409)
+                taken = replace(found, claim=ClaimRef(claim.key, claim.uid))
+                return Written(*self.put_storage("volumes", taken))
+            return Written(*self.storage["storage.volumes"][volume])
+
+        return await self._call("bind_claim", commit)
+
+    async def select_node(self, claim: Claim, node: NodeName | None) -> Written[Claim]:
+        """See ``Api.select_node``."""
+
+        def commit() -> Written[Claim]:
+            current = self.stored("claims", claim.key)
+            if encode_selected_node(node, claim.version)["metadata"]["resourceVersion"] != str(
+                self.storage["storage.claims"][claim.key].version
+            ):
+                raise errors.Conflict("the claim has changed", status=409)
+            return Written(*self.put_storage("claims", replace(current, selected_node=node)))
+
+        return await self._call("select_node", commit)
 
     async def evict(self, member: Member) -> None:
         """See ``Api.evict``; the pod stays, terminating, until it is deleted."""
@@ -659,6 +722,8 @@ class FakeCluster:
         }
         if stream in self.devices.items:
             return [*self.devices.items[stream].values()]
+        if stream.startswith("storage."):
+            return [*self.storage.get(stream, {}).values()]
         return lists.get(stream, list)()
 
     # Behind it all
@@ -695,6 +760,15 @@ class FakeCluster:
             for entry in reservation.entries
         ):
             self.broken.append(f"{pod.key} is bound without a Reservation")
+        for name in pod.claims:
+            claim = self.stored("claims", ClaimKey(pod.key.namespace, name))
+            if not claim.is_bound:
+                self.broken.append(f"{pod.key} is bound before its claim {name}")
+                continue
+            volume = self.stored("volumes", claim.volume)
+            at = self.nodes.get(node)
+            if at is not None and not is_reached(volume, dict(at.value.labels)):
+                self.broken.append(f"{pod.key} cannot reach {volume.name} from {node}")
         item = self.nodes.get(node)
         if item is not None:
             used = Resources.total([*self._used(node), pod.shape.requests])
@@ -750,6 +824,10 @@ class FakeCluster:
 
     def _uid(self) -> Uid:
         return Uid(f"uid-{self._next()}")
+
+
+def _store(state: ClusterState, stream: str) -> Any:
+    return attrgetter(stream)(state)
 
 
 def _put_budget(item: Item[DisruptionBudget], state: ClusterState) -> None:
@@ -873,6 +951,7 @@ class Life:
             self.problems.append(problem)
         except Deposed:
             self.is_deposed = True
+        self.cluster.work()
         self.watch.catch_up(*(stream for stream in STREAMS if stream not in self.late))
         return next_in
 

@@ -9,15 +9,20 @@ from hypothesis import strategies as st
 
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import ForeignPod, Snapshot
+from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
 from tutti.model.volumes import (
+    NO_PROVISIONER,
     Attachment,
     Claim,
     ClaimKey,
+    ClaimRef,
     Driver,
     NodeDrivers,
+    Offer,
     StorageClass,
     Volume,
+    VolumeRequest,
 )
 from tutti.state.cluster_state import ClusterState
 
@@ -48,8 +53,25 @@ def _pods(draw: st.DrawFn) -> Event:
 def _claim(name: str, volume: str, flags: list[bool], of_class: str) -> Claim:
     is_bound, terminating, for_one_pod = flags
     key = ClaimKey(NAMESPACE, name)
-    state = {"is_bound": is_bound and bool(volume), "terminating": terminating}
-    return Claim(key, volume, storage_class=of_class, for_one_pod=for_one_pod, **state)
+    is_bound &= bool(volume)
+    return Claim(
+        key,
+        volume,
+        is_bound=is_bound,
+        storage_class=of_class,
+        terminating=terminating,
+        for_one_pod=for_one_pod,
+        request=None if is_bound else VolumeRequest(of_class, 10),
+        uid=f"uid-{name}",
+    )
+
+
+def _volume(name: str, driver: str, handle: str, size: int, claim: str) -> Volume:
+    """A local volume, which may be available or for a claim."""
+    way = (Requirement("kubernetes.io/hostname", "In", ("n1",)),)
+    ref = ClaimRef(ClaimKey(NAMESPACE, claim)) if claim else None
+    offer = Offer("c", size) if size else None
+    return Volume(name, (way,), driver=driver, handle=handle, offer=offer, claim=ref)
 
 
 _flags = st.lists(st.booleans(), min_size=3, max_size=3)
@@ -61,13 +83,18 @@ _claims = st.builds(
     st.sampled_from(("", "c")),
 )
 _volumes = st.builds(
-    lambda name, driver, handle: Volume(name, driver=driver, handle=handle),
+    _volume,
     st.sampled_from(VOLUMES),
     st.sampled_from((*DRIVERS, "")),
     st.sampled_from(HANDLES),
+    st.sampled_from((0, 9, 10, 11)),
+    st.sampled_from(("", "", CLAIMS[0])),
 )
 _classes = st.builds(
-    StorageClass, st.just("c"), waits=st.booleans(), provisioner=st.sampled_from(DRIVERS)
+    StorageClass,
+    st.just("c"),
+    waits=st.booleans(),
+    provisioner=st.sampled_from((*DRIVERS, NO_PROVISIONER, NO_PROVISIONER)),
 )
 _limits = st.builds(
     lambda on, most: NodeDrivers(on, ((DRIVERS[0], most),)), _node, st.sampled_from((None, 0, 1, 2))
@@ -112,7 +139,8 @@ def _told(events: Sequence[Event], *, listed_after: int) -> ClusterState:
     """A World that was told of these, and of all lists once it knew of so many."""
     state = ClusterState(lambda: None)
     for name in NODES:
-        state.nodes.put(Item(Uid(name), 1, node(name, cpu=4).made))
+        labelled = node(name, cpu=4).labelled(**{"kubernetes.io/hostname": name})
+        state.nodes.put(Item(Uid(name), 1, labelled.made))
     for at, (kind, uid, one) in enumerate((*events, ("pending", "nobody", None))):
         if at == min(listed_after, len(events)):
             for each in KINDS:

@@ -39,6 +39,13 @@ a Role in each of these. A test compares it with the calls that the code makes.
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
+{{- if .Values.settings.bindVolumes }}
+# The node for which a waiting claim is provisioned, in an annotation; it is removed again if no volume
+# was made and the gang is given back.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, patch]
+{{- end }}
 # The condition PodScheduled, by which people and cluster autoscalers see why a pod waits.
 - apiGroups: [""]
   resources: [pods/status]

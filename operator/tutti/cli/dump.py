@@ -85,7 +85,11 @@ def _written(snapshot: Snapshot, settings: Settings, *, with_plan: bool) -> str:
     from .output import offline
 
     setup = dump.PlannerConfig(
-        settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
+        settings.scheduler_name,
+        settings.strategy,
+        settings.policy,
+        asdict(settings.budget),
+        settings.bind_volumes,
     )
     plan = offline.planned(snapshot, setup).plan if with_plan else None
     return dump.write(snapshot, setup, plan)

@@ -155,6 +155,7 @@ async def _following(
             settings.scheduler_name,
             settings.namespaces,
             sources=chosen(settings.gang_sources),
+            binds_volumes=settings.bind_volumes,
             namespace=namespace_of(kubeconfig, context),
             now=time.time,
         )

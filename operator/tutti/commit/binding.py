@@ -1,19 +1,22 @@
-"""Binds one pod at a time, and finds out what an unclear answer means for the pod.
+"""Binds one pod or one claim at a time, and finds out what an unclear answer means.
 
 Nothing here knows of Reservations: the commit decides what is bound when.
 """
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from ..kube import errors
 from ..kube.backoff import CONFLICT_SECONDS, REFUSED_SECONDS, Clock
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import is_away
+from ..kube.list_watch import Item
 from ..model.cluster import Member
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, PodKey, Uid
+from ..model.volumes import ClaimKey, VolumeChoice
 from ..state.cluster_state import ClusterState
 from ..verify import plan_checks
 
@@ -22,6 +25,53 @@ logger = logging.getLogger(__name__)
 LATE_SECONDS = 0.5  # seconds by which the watch may lag behind the answers of bindings
 WAIT_SECONDS, MOST_WAITS = 0.05, 20  # one wait for the watch, and how many in a cycle
 SENTENCE_LIMIT = 500  # characters of a reason in the condition of a pod
+
+
+class VolumeBinder:
+    """Gives volumes to claims, or has volumes provisioned for them (docs/storage.md).
+
+    It deletes nothing. The PV controller or a provisioner completes what is begun here.
+    """
+
+    def __init__(self, state: ClusterState, api: Api, clock: Clock) -> None:
+        self._state = state
+        self._api = api
+        self._clock = clock
+
+    async def bind(self, gang: GangKey, choice: VolumeChoice) -> None:
+        """Bind the claim of a choice to its volume, or say for which node it is provisioned.
+
+        A claim or volume that has changed is left alone: the watch shows why.
+        """
+        claim = self._state.storage.claim(ClaimKey(gang.namespace, choice.claim))
+        if claim is None or claim.uid != choice.uid:
+            return
+        key = Uid(choice.uid)
+        what = f"claim {choice.claim}: binding it"
+        with self._state.refusals.backing_off_on_refusal(key, gang, what, self._clock):
+            try:
+                if choice.volume:
+                    volume = await self._api.bind_claim(claim, choice.volume)
+                    self._state.storage.volumes.put(Item(*volume))
+                else:
+                    selected = await self._api.select_node(claim, choice.node)
+                    self._state.storage.claims.put(Item(*selected))
+            except errors.Gone:
+                return
+            self._state.refusals.forget(key)
+
+    async def unselect(self, namespace: str, choice: VolumeChoice) -> None:
+        """Remove the node for which a claim is provisioned, unless its volume has been made.
+
+        Raises:
+            errors.ApiError: it is not certain that no node is selected any more.
+        """
+        claim = self._state.storage.claim(ClaimKey(namespace, choice.claim))
+        if claim is None or claim.uid != choice.uid or claim.selected_node != choice.node:
+            return
+        with suppress(errors.Gone):
+            released = await self._api.select_node(claim, None)
+            self._state.storage.claims.put(Item(*released))
 
 
 class Binder:

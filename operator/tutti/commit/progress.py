@@ -7,6 +7,7 @@ Reservation that was created a moment ago.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..filters.volume_choice import BIND_SECONDS, ChoiceState, ChoiceStates, Stage
 from ..gang import demand, health, slots
 from ..gang.slots import Places
 from ..model.cluster import (
@@ -19,6 +20,7 @@ from ..model.cluster import (
 )
 from ..model.decisions import Assignment
 from ..model.keys import LeaderTerm, Uid
+from ..model.volumes import VolumeChoice
 from ..planning import partial_release
 from ..verify import reservation_checks
 from ..verify.reservation_checks import Unkeepable
@@ -37,10 +39,24 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class BindVolumes:
+    """Bind these claims, and wait until all claims of members that are not bound yet are bound.
+
+    Claims that wait for the PV controller or a provisioner are not among ``choices``.
+    """
+
+    choices: tuple[VolumeChoice, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
-    """Give the room back: nothing of it is bound, and it cannot be carried out as it stands."""
+    """Give the room back: nothing of it is bound, and it cannot be carried out as it stands.
+
+    ``failed`` is the member whose claim got no volume, if that is why.
+    """
 
     sentence: str
+    failed: Uid | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +64,11 @@ class Finish:
     """Delete the Reservation: all of it that can be bound is bound, and it awaits no member.
 
     The ``sentence`` reports room that is given back; it is empty if there is nothing to report.
+    ``failed`` is as of ``Release``.
     """
 
     sentence: str = ""
+    failed: Uid | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +78,13 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """Keep the room for members that do not exist yet; give back what cannot be carried out."""
+    """Keep the room for members that do not exist yet; give back what cannot be carried out.
+
+    ``failed`` is as of ``Release``.
+    """
 
     rest: tuple[PodReservation, ...]
+    failed: Uid | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +111,7 @@ class Preempt:
     members: tuple[Member, ...]
 
 
-Step = Bind | Release | Finish | Clear | Trim | Await | Discard | Evict | Preempt
+Step = Bind | BindVolumes | Release | Finish | Clear | Trim | Await | Discard | Evict | Preempt
 Steps = tuple[tuple[Reservation, Step], ...]
 
 
@@ -106,6 +128,7 @@ def next_steps(
     inherited: Collection[Uid | None] = (),
     *,
     preempts: bool = True,
+    volume_seconds: float = BIND_SECONDS,
 ) -> Steps:
     """The next step for every standing Reservation, the oldest first.
 
@@ -113,7 +136,7 @@ def next_steps(
     ``inherited`` has the objects, by uid, that stood when ``term`` began. An inherited Reservation
     without the signature of ``term`` keeps its room and is left alone. Any other Reservation of
     another term is discarded: the leader that made it had lost the Lease by then, and noticed that
-    before its first binding.
+    before its first binding. A claim must be bound within ``volume_seconds`` of its Reservation.
     """
     others = [reservation for reservation in snapshot.reservations if reservation.term != term]
     strangers = [reservation for reservation in others if reservation.self_uid not in inherited]
@@ -122,12 +145,70 @@ def next_steps(
         for reservation in snapshot.reservations
         if reservation.term == term or reservation.self_uid in inherited
     )
-    steps = _steps(replace(snapshot, reservations=standing), preempts=preempts)
+    volumes = VolumeProgress(ChoiceStates.of(snapshot.storage), snapshot.taken_at - volume_seconds)
+    steps = _steps(replace(snapshot, reservations=standing), volumes, preempts=preempts)
     own = ((reservation, step) for reservation, step in steps if reservation.term == term)
     return (*((reservation, Discard()) for reservation in strangers), *own)
 
 
-def _steps(snapshot: Snapshot, *, preempts: bool) -> Steps:
+@dataclass(frozen=True, slots=True)
+class VolumeProgress:
+    """How far the claims of members have come; since ``deadline`` claims have had enough time."""
+
+    states: ChoiceStates
+    deadline: float  # seconds since the epoch
+
+    def pending(self, reservation: Reservation, members: Sequence[Member]) -> "PendingVolumes":
+        """The claims of these members that are not bound."""
+        is_late = reservation.reserved_at <= self.deadline
+        choices: list[VolumeChoice] = []
+        failed: dict[Uid, ChoiceState] = {}
+        is_waiting = False
+        for member in members:
+            states = [
+                state
+                for state in self.states.of_members(reservation, [member])
+                if state.stage is not Stage.BOUND
+            ]
+            lost = [state for state in states if state.stage is Stage.LOST]
+            late = [state._replace(sentence=f"{state.sentence} in time") for state in states]
+            if why := [*lost, *(late if is_late else ())]:
+                failed[member.uid] = why[0]
+            else:
+                is_waiting |= bool(states)
+                choices += [s.choice for s in states if s.stage is Stage.CHOSEN]
+        return PendingVolumes(tuple(choices), failed, is_waiting=is_waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingVolumes:
+    """The choices to write, and by member why a claim gets no volume."""
+
+    choices: tuple[VolumeChoice, ...]
+    failed: Mapping[Uid, ChoiceState]
+    is_waiting: bool  # whether a claim of another member is not bound
+
+    @property
+    def first_failed(self) -> Uid | None:
+        """The first member whose claim gets no volume although one was chosen."""
+        return next((uid for uid, state in self.failed.items() if state.choice.uid), None)
+
+    @property
+    def sentence(self) -> str:
+        """Why a claim gets no volume; empty if all may."""
+        return next((f"{why.sentence}; planning again" for why in self.failed.values()), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """A Snapshot, its members by uid, and how far their claims have come."""
+
+    snapshot: Snapshot
+    members: Mapping[Uid, Member]
+    volumes: VolumeProgress
+
+
+def _steps(snapshot: Snapshot, volumes: VolumeProgress, *, preempts: bool) -> Steps:
     unkeepable = reservation_checks.lost(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
@@ -135,6 +216,7 @@ def _steps(snapshot: Snapshot, *, preempts: bool) -> Steps:
         snapshot.reservations, key=lambda reservation: (reservation.reserved_at, reservation.gang)
     )
     claims = _claim_steps(snapshot, gangs, members, unkeepable) if preempts else {}
+    seen = _Observed(snapshot, members, volumes)
     return tuple(
         (
             reservation,
@@ -142,9 +224,8 @@ def _steps(snapshot: Snapshot, *, preempts: bool) -> Steps:
             or _next_step(
                 reservation,
                 gangs.get(reservation.uid),
-                members,
                 unkeepable.get(reservation.uid, Unkeepable()),
-                snapshot,
+                seen,
             ),
         )
         for reservation in ordered
@@ -154,11 +235,11 @@ def _steps(snapshot: Snapshot, *, preempts: bool) -> Steps:
 def _next_step(
     reservation: Reservation,
     gang: Gang | None,
-    members: Mapping[Uid, Member],
     unkeepable: Unkeepable,
-    snapshot: Snapshot,
+    seen: _Observed,
 ) -> Step:
     """The steps of design §4: lost before the first binding → release; after it → go on."""
+    snapshot, members, volumes = seen.snapshot, seen.members, seen.volumes
     if reservation.evict:
         return _next_eviction(reservation, gang, members)
     now = snapshot.taken_at
@@ -167,8 +248,12 @@ def _next_step(
     here = [(entry, members.get(entry.uid)) for entry in reservation.entries]
     reserved = [member for _, member in here if member is not None]
     bound = _bound_member(gang, reserved)
-    if bound is None and (why := _why_not_begin(reservation, gang, reserved, unkeepable, snapshot)):
-        return Release(why)
+    why = _why_not_begin(reservation, gang, reserved, unkeepable, snapshot) if bound is None else ""
+    waiting = [member for member in reserved if member.is_waiting]
+    pending = volumes.pending(reservation, waiting)
+    if why or (bound is None and pending.failed):
+        return Release(why or pending.sentence, None if why else pending.first_failed)
+    lost_entries |= {entry for entry in reservation.entries if entry.uid in pending.failed}
     open_entries = tuple(
         Assignment(member.key, member.uid, member.version, entry.node, entry.claims)
         for entry, member in here
@@ -176,12 +261,14 @@ def _next_step(
     )
     if open_entries:
         is_repair = gang is not None and not _starts(reservation, gang, reserved, now)
-        return Bind(open_entries, bound if is_repair else None)
+        bind = Bind(open_entries, bound if is_repair else None)
+        return BindVolumes(pending.choices) if pending.is_waiting else bind
     if is_open:
-        return _next_wait(reservation, here, lost_entries)
+        return _next_wait(reservation, here, lost_entries, pending.first_failed)
     if gang is not None and _is_plain(reservation, gang, reserved, snapshot):
         return Clear()
-    return Finish(slots.timeout_message(reservation, gang, now))
+    sentence = pending.sentence or slots.timeout_message(reservation, gang, now)
+    return Finish(sentence, pending.first_failed)
 
 
 def _bound_member(gang: Gang | None, reserved: Sequence[Member]) -> Member | None:
@@ -246,6 +333,7 @@ def _next_wait(
     reservation: Reservation,
     here: Sequence[tuple[PodReservation, Member | None]],
     lost_entries: Collection[PodReservation],
+    failed: Uid | None,
 ) -> Step:
     """The step if nothing is left to bind and members are awaited.
 
@@ -256,7 +344,7 @@ def _next_wait(
         for entry, member in here
         if member is not None and member.node is not None and entry not in lost_entries
     )
-    return Await() if rest == reservation.entries else Trim(rest)
+    return Await() if rest == reservation.entries else Trim(rest, failed)
 
 
 def _claim_steps(

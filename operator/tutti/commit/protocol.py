@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ..kube.backoff import Clock
+from ..filters.volume_choice import BIND_SECONDS
+from ..kube.backoff import REFUSED_SECONDS, Clock
 from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..kube.leader_election import Deposed, assert_leader
@@ -21,7 +22,7 @@ from ..verify import plan_checks
 from . import progress
 from . import steps as step_lists
 from .adoption import Adoption
-from .binding import Binder
+from .binding import Binder, VolumeBinder
 from .devices.claim_writer import ClaimWriter
 from .eviction import NO_LIMITS, Evictor, PendingEviction
 from .queue_lifecycle import QueueLifecycle
@@ -45,8 +46,11 @@ class Commit:
         predecessor_resigned: Callable[[], bool],
         preempts: bool = False,
         limits: RolloutLimits = NO_LIMITS,
+        volume_seconds: float = BIND_SECONDS,
     ) -> None:
         """``scheduler`` is the name in our Reservations; ``in_flight`` limits concurrent calls.
+
+        Claims of a gang must be bound ``volume_seconds`` after its Reservation.
 
         ``predecessor_resigned`` is as of ``Recovery``. Without ``preempts``, claims are given up.
         """
@@ -58,10 +62,18 @@ class Commit:
         self._limit = ConcurrencyLimit(in_flight)
         self._refusals = state.refusals
         self._binder = Binder(state, api, clock)
+        self._volumes = VolumeBinder(state, api, clock)
+        self._volume_seconds = volume_seconds
         self._claims = ClaimWriter(state, api, self._limit, clock)
         self._writer = ReservationWriter(state, api, clock)
         self._releaser = Releaser(
-            state, self._writer, self._binder, self._claims, limit=self._limit, clock=clock
+            state,
+            self._writer,
+            self._binder,
+            self._claims,
+            volumes=self._volumes,
+            limit=self._limit,
+            clock=clock,
         )
         self._adoption = Adoption(state, api, self._writer, self._limit, clock)
         self.recovery = Recovery(
@@ -70,6 +82,7 @@ class Commit:
             self._binder,
             self._releaser,
             self._claims,
+            volumes=self._volumes,
             limit=self._limit,
             clock=clock,
             predecessor_resigned=predecessor_resigned,
@@ -132,7 +145,13 @@ class Commit:
             return member.may_get_a_node or entry.uid in unconfirmed
 
         entries = (*filter(stays, reservation.entries), *entries_for(placement.assignments))
-        return replace(reservation, entries=entries, slots=placement.slots)
+        volumes = {choice.claim: choice for choice in (*reservation.volumes, *placement.volumes)}
+        return replace(
+            reservation,
+            entries=entries,
+            slots=placement.slots,
+            volumes=tuple(volumes[claim] for claim in sorted(volumes)),
+        )
 
     async def execute(
         self, placements: Sequence[Placement], term: LeaderTerm
@@ -153,13 +172,37 @@ class Commit:
         bindings = await self._due_bindings(steps, placements, snapshot)
         strangers = step_lists.strangers(steps)
         evictable = step_lists.evictable(steps)
-        if self._writer.created or bindings or strangers or evictable:
+        choices = [
+            (gang, choice)
+            for gang, choice in step_lists.choices(steps)
+            if not self._refusals.holds_off(Uid(choice.uid), snapshot.taken_at)
+        ]
+        if self._writer.created or bindings or strangers or evictable or choices:
             await self._assert_leader(term)
         await self._limit.all(partial(self._writer.delete, stranger) for stranger in strangers)
         released = step_lists.releases(steps)
+        self._back_off_failures(steps)
         await self._releaser.release(released, snapshot)
+        await self._limit.all(partial(self._volumes.bind, gang, choice) for gang, choice in choices)
         await self._bind_all(bindings, steps, snapshot)
         return [*self._writer.replanned, *released, *await self._finish(evictable, term)]
+
+    def _back_off_failures(self, steps: progress.Steps) -> None:
+        """Plan members again later whose claims got no volume, less and less often."""
+        now = self._clock()
+        for gang, uid, sentence in step_lists.failures(steps):
+            if not self._refusals.holds_off(uid, now):
+                self._refusals.back_off(uid, gang, sentence, seconds=REFUSED_SECONDS, now=now)
+
+    def next_late_volume(self) -> float | None:
+        """The seconds until the claims of a gang are late; None if there are no such claims."""
+        now = self._clock()
+        waits = (
+            reservation.reserved_at + self._volume_seconds - now
+            for reservation in self._state.reservations
+            if reservation.volumes
+        )
+        return min((wait for wait in waits if wait > 0), default=None)
 
     async def _due_bindings(
         self, steps: progress.Steps, placements: Sequence[Placement], snapshot: Snapshot
@@ -304,7 +347,12 @@ class Commit:
             return ()
         inherited, now = self._adoption.inherited, self._clock()
         steps = await asyncio.to_thread(
-            progress.next_steps, snapshot, term, inherited, preempts=self._preempts
+            progress.next_steps,
+            snapshot,
+            term,
+            inherited,
+            preempts=self._preempts,
+            volume_seconds=self._volume_seconds,
         )
         return tuple(
             (
@@ -321,5 +369,6 @@ def _needs_reservation(decision: Placement | Eviction | Claim) -> bool:
     """Whether a decision is written down first: not if one binding carries all of it out."""
     if decision.gang.kind != POD or isinstance(decision, Claim):
         return True
-    assignments = decision.assignments if isinstance(decision, Placement) else ()
-    return any(assignment.claims for assignment in assignments)
+    if not isinstance(decision, Placement):
+        return False
+    return bool(decision.volumes) or any(a.claims for a in decision.assignments)

@@ -6,22 +6,19 @@ without our knowledge is read first, or is fenced so that it cannot be bound (do
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ..kube import errors
 from ..kube.backoff import CONFLICT_SECONDS, Clock
 from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Released
-from ..model.keys import LeaderTerm
+from ..model.keys import GangKey, LeaderTerm, Uid
+from ..model.volumes import ClaimKey, VolumeChoice
 from ..state.cluster_state import ClusterState
 from .adoption import Adoption
-from .binding import Binder
+from .binding import Binder, VolumeBinder
 from .devices.claim_writer import ClaimWriter
 from .release import Releaser
-
-if TYPE_CHECKING:
-    from ..model.keys import Uid
 
 DELETED = "another client deleted its Reservation"
 UNCLAIMED = "a leader before may have reserved room for it, for a PodGroup that is gone"
@@ -38,6 +35,7 @@ class Recovery:
         releaser: Releaser,
         claims: ClaimWriter,
         *,
+        volumes: VolumeBinder,
         limit: ConcurrencyLimit,
         clock: Clock,
         predecessor_resigned: Callable[[], bool],
@@ -48,6 +46,7 @@ class Recovery:
         self._binder = binder
         self._releaser = releaser
         self._claims = claims
+        self._volumes = volumes
         self._limit = limit
         self._clock = clock
         self._predecessor_resigned = predecessor_resigned
@@ -81,6 +80,7 @@ class Recovery:
             Deposed: as of ``begin``.
         """
         await self._confirm_bindings()
+        await self._release_claims()
         await self._adoption.retry(term)
         await self._releaser.read_absent(self._adoption.removed_entries)
         self._adoption.removed_entries.clear()
@@ -101,6 +101,21 @@ class Recovery:
         what = f"pod {member.key}: settling its binding"
         with self._refusals.backing_off_on_refusal(member.uid, member.gang, what, self._clock):
             await self._binder.fence(member, "the binding got no answer")
+
+    async def _release_claims(self) -> None:
+        """Let no volume be made for claims whose Reservation another client has deleted."""
+        now = self._clock()
+        await self._limit.all(
+            partial(self._release_claim, key, choice)
+            for key, choice in self._state.storage.abandoned()
+            if not self._refusals.holds_off(Uid(choice.uid), now)
+        )
+
+    async def _release_claim(self, key: ClaimKey, choice: VolumeChoice) -> None:
+        gang = GangKey(key.namespace, key.name)
+        what = f"claim {key.name}: removing its selected node"
+        with self._refusals.backing_off_on_refusal(Uid(choice.uid), gang, what, self._clock):
+            await self._volumes.unselect(key.namespace, choice)
 
     async def _release_deleted(self) -> None:
         """Fence the pods of inherited Reservations that other clients have deleted.

@@ -13,10 +13,11 @@ from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
 from ..model.decisions import Released
 from ..model.keys import GangKey, Uid
+from ..model.volumes import VolumeChoice
 from ..planning.partial_release import is_evictable
 from ..state.cluster_state import ClusterState
 from . import progress
-from .binding import Binder
+from .binding import Binder, VolumeBinder
 from .devices.claim_writer import ClaimWriter
 from .reservations import ReservationWriter
 
@@ -31,6 +32,7 @@ class Releaser:
         binder: Binder,
         claims: ClaimWriter,
         *,
+        volumes: VolumeBinder,
         limit: ConcurrencyLimit,
         clock: Clock,
     ) -> None:
@@ -38,6 +40,7 @@ class Releaser:
         self._writer = writer
         self._binder = binder
         self._claims = claims
+        self._volumes = volumes
         self._refusals = state.refusals
         self._limit = limit
         self._clock = clock
@@ -111,6 +114,12 @@ class Releaser:
             if released.reservation.uid not in failed
         )
         await self._limit.all(
+            partial(self._unselect, released, choice, failed)
+            for released in ended
+            for choice in released.ended_volumes
+            if not choice.volume
+        )
+        await self._limit.all(
             partial(self._writer.delete, released.reservation)
             if released.rest is None
             else partial(self._writer.amend, released.rest)
@@ -161,6 +170,15 @@ class Releaser:
         sentence = f"not evicted: {released.sentence}"
         with self._backing_off(released.reservation, f"keeping pod {member.key}"):
             is_sure = await self._binder.fence(member, sentence, reason="NotEvicted")
+        if not is_sure:
+            failed.add(released.reservation.uid)
+
+    async def _unselect(self, released: Released, choice: VolumeChoice, failed: set[Uid]) -> None:
+        """Let no provisioner make a volume any more for a claim that Tutti had provisioned."""
+        is_sure = False
+        with self._backing_off(released.reservation, f"releasing claim {choice.claim}"):
+            await self._volumes.unselect(released.reservation.gang.namespace, choice)
+            is_sure = True
         if not is_sure:
             failed.add(released.reservation.uid)
 

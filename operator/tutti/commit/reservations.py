@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 
 from ..kube import errors
-from ..kube.backoff import CONFLICT_SECONDS, Clock
+from ..kube.backoff import CONFLICT_SECONDS, REFUSED_SECONDS, Clock
 from ..kube.client import Api
 from ..model.cluster import PodReservation, Reservation
 from ..model.decisions import Assignment, Claim, Eviction, Placement, Released
@@ -24,6 +24,7 @@ NO_DEVICES = (
     "Tutti"
 )
 NO_CLAIMS = "the CRD of Reservations has no field claim: apply the CRDs of this version of Tutti"
+NO_VOLUMES = "the CRD of Reservations has no field volumes: apply the CRDs of this version of Tutti"
 LARGER = "LargerThanDeclared"  # than its role's template; such a member is placed again
 
 
@@ -47,6 +48,7 @@ def reservation_for(
         evict=tuple(member.uid for member in eviction.members) if eviction else (),
         record=start.record if start else None,
         victims=claim_rounds.victims_of(claim) if claim else None,
+        volumes=start.volumes if start else (),
     )
 
 
@@ -115,9 +117,11 @@ class ReservationWriter:
                 self.created.append(created)
                 self._state.hold(created)
                 if reservation.victims is not None and created.victims is None:
-                    self._back_off(reservation, NO_CLAIMS)  # it has no room, and is released
+                    self._back_off_member(reservation, NO_CLAIMS)  # it has no room, and is released
                 elif _has_devices(reservation) and not _has_devices(created):
-                    self._back_off(reservation, NO_DEVICES)  # it is released
+                    self._back_off_member(reservation, NO_DEVICES)  # it is released
+                elif reservation.volumes and not created.volumes:
+                    self._back_off_member(reservation, NO_VOLUMES)  # likewise
                 else:
                     self._state.refusals.forget(reservation.uid)
 
@@ -167,7 +171,12 @@ class ReservationWriter:
                     if self._state.needs_record(reservation):
                         victims = None if reservation.victims is None else ()
                         empty = replace(
-                            reservation, entries=(), slots=(), evict=(), victims=victims
+                            reservation,
+                            entries=(),
+                            slots=(),
+                            evict=(),
+                            victims=victims,
+                            volumes=(),
                         )
                         spent = await self._api.amend(self._charging(empty))
                     else:
@@ -212,6 +221,17 @@ class ReservationWriter:
             reservation.gang,
             sentence,
             seconds=CONFLICT_SECONDS,
+            now=self._clock(),
+        )
+
+    def _back_off_member(self, reservation: Reservation, sentence: str) -> None:
+        """Back off a member: the release of the Reservation ends what is noted for the gang."""
+        uids = (entry.uid for entry in reservation.entries)
+        self._state.refusals.back_off(
+            next(uids, reservation.uid),
+            reservation.gang,
+            sentence,
+            seconds=REFUSED_SECONDS,
             now=self._clock(),
         )
 

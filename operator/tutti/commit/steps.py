@@ -9,9 +9,11 @@ from dataclasses import replace
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment, Released
 from ..model.keys import GangKey, Uid
+from ..model.volumes import VolumeChoice
 from .progress import (
     Await,
     Bind,
+    BindVolumes,
     Clear,
     Discard,
     Evict,
@@ -37,6 +39,29 @@ def bindings(steps: Steps) -> Sequence[tuple[GangKey, Assignment]]:
     ]
 
 
+def choices(steps: Steps) -> Sequence[tuple[GangKey, VolumeChoice]]:
+    """The claims that are still to be bound, with their gang."""
+    return [
+        (reservation.gang, choice)
+        for reservation, step in steps
+        if isinstance(step, BindVolumes)
+        for choice in step.choices
+    ]
+
+
+def failures(steps: Steps) -> Sequence[tuple[GangKey, Uid, str]]:
+    """The members whose claims get no volume, with their gang and the reason."""
+    return [
+        (reservation.gang, step.failed, _sentence(step))
+        for reservation, step in steps
+        if isinstance(step, Release | Finish | Trim) and step.failed is not None
+    ]
+
+
+def _sentence(step: Release | Finish | Trim) -> str:
+    return UNFIT if isinstance(step, Trim) else step.sentence
+
+
 def relied_on(steps: Steps) -> Mapping[GangKey, Member]:
     """By gang with members to replace or add, the bound member that this relies on."""
     return {
@@ -50,7 +75,7 @@ def uids_going_on(steps: Steps) -> Collection[Uid]:
     """The uids of Reservations that go on, and of the pods that they still bind."""
     going_on: set[Uid] = set()
     for reservation, step in steps:
-        if isinstance(step, Bind | Trim | Await | Preempt):
+        if isinstance(step, Bind | BindVolumes | Trim | Await | Preempt):
             going_on.add(reservation.uid)
         if isinstance(step, Bind):
             going_on.update(assignment.uid for assignment in step.assignments)
@@ -111,11 +136,11 @@ def without_writes(step: Step) -> Step:
 
 def _released(reservation: Reservation, step: Step) -> Released | None:
     match step:
-        case Finish(sentence):
+        case Finish(sentence=sentence):
             return Released(reservation, sentence or (WHOLE if reservation.evict else UNFIT))
-        case Release(sentence):
+        case Release(sentence=sentence):
             return Released(reservation, sentence)
-        case Trim(rest):
-            return Released(reservation, UNFIT, replace(reservation, entries=rest))
+        case Trim(rest=rest):  # bound members, whose claims are bound
+            return Released(reservation, UNFIT, replace(reservation, entries=rest, volumes=()))
         case _:
             return None

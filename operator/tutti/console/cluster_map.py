@@ -35,7 +35,7 @@ Hold = tuple[str, str, int, int]  # gang, one of the statuses above, amount, mem
 def unit_of(node: Node, demand: Mapping[str, int]) -> str:
     """The resource that is counted on a node."""
     devices = [
-        name for name in node.allocatable.names if "/" in name and not volumes.is_attaching(name)
+        name for name in node.allocatable.names if "/" in name and not volumes.counts_volumes(name)
     ]
     return min(devices, key=lambda name: (-demand.get(name, 0), name), default=CPU)
 
@@ -284,7 +284,7 @@ def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:
             }
             for resource, n in node.allocatable.amounts
             if not (
-                ports.is_port(resource) or volumes.is_attaching(resource) or is_counting(resource)
+                ports.is_port(resource) or volumes.counts_volumes(resource) or is_counting(resource)
             )
         ],
         "gangs": [

@@ -17,7 +17,7 @@ from ..kube.gang_sources import ALWAYS, GangSource
 from ..model.cluster import Snapshot
 from ..model.keys import GangKey
 from ..state.cluster_state import ClusterState
-from ..state.reflectors import Reflector, reflectors_into, storage_into
+from ..state.reflectors import Reflector, capacities_into, reflectors_into, storage_into
 from . import operator_figures
 from .observation import MissingKind, Observation, Record, WrongQuestion
 
@@ -43,22 +43,25 @@ class LiveCluster:
         served: Sequence[str] = (),
         *,
         sources: Sequence[GangSource] = ALWAYS,
+        binds_volumes: bool = True,
         namespace: str = "default",
         now: Callable[[], float],
     ) -> None:
         """``namespace`` is read where the cluster may not be; ``now`` is the time since 1970.
 
         PodDisruptionBudgets are read even if preemption is off: what-if questions may turn it on.
+        ``binds_volumes`` is as of ``ClusterState``.
         """
         self.title = title
         self._now = now
         self._namespace = namespace
-        self._state = ClusterState(self._wake)
+        self._state = ClusterState(self._wake, binds_volumes=binds_volumes)
         feeds = reflectors_into(self._state, scheduler, served, sources=sources, preempts=True)
         self._feeds = list(feeds)
         optional = frozenset(feed.stream.name for feed in self._feeds if feed.is_optional)
         self._api = _Noting(api, self._wake, optional)
         self._storage = list(storage_into(self._state))
+        self._capacities = list(capacities_into(self._state))
         self._version = 1
         self._observed: Observation | None = None
         self._change = asyncio.Event()
@@ -72,12 +75,16 @@ class LiveCluster:
         if self._state.storage.are_wanted:
             for feed in self._storage:
                 await self._list(feed)
+        if self._state.storage.needs_capacities:
+            for feed in self._capacities:
+                await self._list(feed)
         self.is_listed.set()
         self._wake()
         async with asyncio.TaskGroup() as tasks:
             for feed, version in versions:
                 tasks.create_task(list_watch.follow(self._api, feed, version))
             tasks.create_task(self._follow_storage())
+            tasks.create_task(self._follow_capacities())
 
     async def _list(self, feed: Reflector) -> tuple[Reflector, str]:
         """List once; return the feed to watch, perhaps of one namespace, and its version."""
@@ -108,6 +115,13 @@ class LiveCluster:
             await asyncio.sleep(STORAGE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             for feed in self._storage:
+                tasks.create_task(list_watch.follow(self._api, feed))
+
+    async def _follow_capacities(self) -> None:
+        while not self._state.storage.needs_capacities:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(STORAGE_SECONDS)
+        async with asyncio.TaskGroup() as tasks:
+            for feed in self._capacities:
                 tasks.create_task(list_watch.follow(self._api, feed))
 
     def _wake(self) -> None:

@@ -231,7 +231,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     add_wishes(spec, shape.preferences)
     for field in value.unsupported_fields:
         _use(spec, field)
-    add_claims(spec, value.claims)
+    add_claims(spec, value)
     membership.mount(spec, value.application)
     return spec
 

@@ -15,6 +15,7 @@ from ..kube import errors
 from ..model.cluster import ApiRefusal, Snapshot
 from ..model.decisions import Claim, Plan, Policy
 from ..model.keys import POD_GROUP, GangKey, Uid
+from ..model.volumes import VolumeChoice
 
 PREFIX = "tutti.dev/"
 TAKEN_AT, SETTINGS, PLAN = "taken-at", "settings", "plan"
@@ -30,6 +31,7 @@ class PlannerConfig:
     strategy: str
     policy: Policy
     budget: Mapping[str, float] = field(default_factory=dict)  # by field of ``Budget``
+    binds_volumes: bool = True  # claims that wait for their pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
                     for a in placement.assignments
                 ],
                 "slots": [[slot.node, slot.role, slot.count] for slot in placement.slots],
+                **_volumes_record(placement.volumes),
             }
             for placement in plan.placements
         ],
@@ -95,6 +98,7 @@ def claim_record(claim: Claim) -> dict[str, Any]:
         "assignments": [
             {"pod": a.pod.name, "uid": a.uid, "node": a.node} for a in claim.assignments
         ],
+        **_volumes_record(claim.volumes),
         "victims": [
             {
                 "gang": gang_text(victim.gang),
@@ -108,6 +112,18 @@ def claim_record(claim: Claim) -> dict[str, Any]:
     }
 
 
+def _volumes_record(choices: Sequence[VolumeChoice]) -> dict[str, Any]:
+    """The choices as JSON: the volume by claim, or the node that one is provisioned for."""
+    if not choices:
+        return {}
+    return {
+        "volumes": {
+            choice.claim: {"volume": choice.volume} if choice.volume else {"node": choice.node}
+            for choice in choices
+        }
+    }
+
+
 def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> dict[str, str]:
     """The annotations of a dump, which ``header`` reads back."""
     values = {field.name: getattr(setup.policy, field.name) for field in fields(Policy)}
@@ -116,6 +132,7 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
         "strategy": setup.strategy,
         "policy": {name: v.value if isinstance(v, Enum) else v for name, v in values.items()},
         "budget": dict(setup.budget),
+        **({} if setup.binds_volumes else {"bindVolumes": False}),
     }
     gangs = snapshot.gangs
     finished = {gang_text(gang.key): list(gang.finished) for gang in gangs if gang.finished}
@@ -225,7 +242,12 @@ def _setup(raw: Mapping[str, Any]) -> PlannerConfig:
     for name in ("schedulerName", "strategy"):
         if not isinstance(raw.get(name), str):
             raise _wrong(SETTINGS, f"{name}: is not text")
-    return PlannerConfig(raw["schedulerName"], raw["strategy"], Policy(**values), budget)
+    binds_volumes = raw.get("bindVolumes", True)
+    if not isinstance(binds_volumes, bool):
+        raise _wrong(SETTINGS, f"bindVolumes: {binds_volumes!r} is neither true nor false")
+    return PlannerConfig(
+        raw["schedulerName"], raw["strategy"], Policy(**values), budget, binds_volumes
+    )
 
 
 def _json(words: Mapping[str, Any], name: str) -> dict[str, Any]:

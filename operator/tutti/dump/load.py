@@ -24,7 +24,8 @@ V = TypeVar("V")
 def snapshot_of(objects: Objects) -> Snapshot:
     """The Snapshot at the time that the files were taken."""
     has_devices = any(objects.items.get(kind) for kind in kinds.DEVICES)
-    state = ClusterState(lambda: None, reads_devices=has_devices)
+    binds_volumes = objects.header is None or objects.header.setup.binds_volumes
+    state = ClusterState(lambda: None, reads_devices=has_devices, binds_volumes=binds_volumes)
     bound: list[tuple[str, Member | ForeignPod]] = [(pod.uid, pod) for pod in objects.occupants]
     bound += [(member.uid, member) for member in objects.members if member.node is not None]
     _fill(

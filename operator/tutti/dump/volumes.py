@@ -3,23 +3,28 @@
 The inverse of ``kube.codec.volumes``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..kube.codec import volumes as reading
-from ..kube.codec.shapes import CLAIM, NODE_NAME
-from ..model.cluster import Snapshot
+from ..kube.codec.shapes import CLAIM, EPHEMERAL, NODE_NAME
+from ..model.cluster import Member, Snapshot
 from ..model.devices.claims import without_counts
 from ..model.keys import NodeName
 from ..model.resources import Resources
 from ..model.volumes import (
     PLENTY,
+    Capacity,
     Claim,
     ClaimKey,
+    Driver,
+    Offer,
     Storage,
     StorageClass,
     Volume,
+    VolumeRequest,
     Way,
+    counts_volumes,
     driver_of,
     is_attaching,
 )
@@ -29,16 +34,18 @@ Raw = dict[str, Any]
 
 
 def written(storage: Storage) -> Iterator[Raw]:
-    """The classes, volumes and claims as API objects; their uids are not part of a Snapshot."""
+    """The classes, volumes and claims as API objects; most uids are not part of a Snapshot."""
     yield from (_class(storage_class) for storage_class in storage.classes)
+    yield from (_driver(driver) for driver in storage.drivers)
+    yield from (_capacity(n, capacity) for n, capacity in enumerate(storage.capacities))
     yield from (_volume(volume) for volume in storage.volumes)
     yield from (_claim(claim) for claim in storage.claims)
 
 
 def without_volumes(amounts: Resources) -> Resources:
-    """The amounts without those that count the volumes of drivers, or devices."""
+    """The amounts without those that count volumes or devices."""
     amounts = without_counts(amounts)
-    return Resources(tuple(amount for amount in amounts.amounts if not is_attaching(amount[0])))
+    return Resources(tuple(amount for amount in amounts.amounts if not counts_volumes(amount[0])))
 
 
 def drivers(snapshot: Snapshot) -> Iterator[Raw]:
@@ -78,30 +85,61 @@ def _attached_for_ours(snapshot: Snapshot) -> Mapping[tuple[NodeName, str], set[
     return handles
 
 
-def add_claims(spec: Raw, claims: Iterable[str]) -> None:
-    """Add a volume for each of these claims to the spec of a pod."""
-    for name in claims:
+def add_claims(spec: Raw, member: Member) -> None:
+    """Add a volume for each claim of a pod to its spec."""
+    for name in member.claims:
         volumes = spec.setdefault("volumes", [])
-        volumes.append({"name": f"volume-{len(volumes)}", CLAIM: {"claimName": name}})
+        if name in member.own_claims:
+            own = {"name": name.removeprefix(f"{member.key.name}-"), EPHEMERAL: {}}
+            volumes.append(own)
+        else:
+            volumes.append({"name": f"volume-{len(volumes)}", CLAIM: {"claimName": name}})
 
 
 def _claim(value: Claim) -> Raw:
-    metadata: Raw = {**value.key._asdict(), "uid": f"claim-{'/'.join(value.key)}"}
-    if value.is_bound:
-        metadata["annotations"] = {reading.BOUND: "yes"}
+    metadata: Raw = {**value.key._asdict(), "uid": value.uid or f"claim-{'/'.join(value.key)}"}
+    annotations = {reading.BOUND: "yes"} if value.is_bound else {}
+    if value.selected_node is not None:
+        annotations[reading.SELECTED_NODE] = value.selected_node
+    if annotations:
+        metadata["annotations"] = annotations
+    if value.version:
+        metadata["resourceVersion"] = value.version
+    if value.owner:
+        metadata["ownerReferences"] = [{"kind": "Pod", "uid": value.owner, "controller": True}]
     if value.terminating:
         metadata["deletionTimestamp"] = "1970-01-01T00:00:00Z"  # the time does not matter
+    spec: Raw = {"volumeName": value.volume, "storageClassName": value.storage_class}
+    if value.request is not None:
+        spec |= _wanted(value.request)
+    elif value.for_one_pod:
+        spec["accessModes"] = [reading.ONE_POD]
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": metadata,
-        "spec": {
-            "volumeName": value.volume,
-            "storageClassName": value.storage_class,
-            "accessModes": [reading.ONE_POD] if value.for_one_pod else [],
-        },
+        "spec": spec,
         "status": {"phase": reading.LOST} if value.is_lost else {},
     }
+
+
+def _wanted(request: VolumeRequest) -> Raw:
+    wanted: Raw = {
+        "accessModes": [*request.modes],
+        "resources": {"requests": {reading.STORAGE: str(request.size)}},
+        "volumeMode": _mode(is_block=request.is_block),
+    }
+    if request.selector is None:
+        wanted["selector"] = {"matchExpressions": [{"key": "", "operator": ""}]}  # unreadable
+    elif request.selector:
+        wanted["selector"] = {"matchExpressions": list(map(requirement, request.selector))}
+    if request.attributes_class:
+        wanted["volumeAttributesClassName"] = request.attributes_class
+    return wanted
+
+
+def _mode(*, is_block: bool) -> str:
+    return reading.BLOCK if is_block else "Filesystem"
 
 
 def _volume(value: Volume) -> Raw:
@@ -112,13 +150,38 @@ def _volume(value: Volume) -> Raw:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": list(map(_term, value.affinity))}}
     if value.in_tree:
         spec[value.in_tree] = {}
+    if value.claim is not None:
+        spec["claimRef"] = {**value.claim.key._asdict(), "uid": value.claim.uid}
+    labels = dict(value.places)
+    if value.offer is not None:
+        spec |= _offered(value.offer)
+        labels |= dict(value.offer.labels)
     names = {"name": value.name, "uid": f"volume-{value.name}"}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {**names, "labels": dict(value.places)},
+        "metadata": {**names, "labels": labels},
         "spec": spec,
+        "status": {"phase": _phase(value)},
     }
+
+
+def _phase(value: Volume) -> str:
+    if value.offer is None:
+        return reading.NO_LONGER_OFFERED[0]
+    return "Bound" if value.claim is not None else reading.AVAILABLE
+
+
+def _offered(offer: Offer) -> Raw:
+    offered: Raw = {
+        "storageClassName": offer.storage_class,
+        "capacity": {reading.STORAGE: str(offer.size)},
+        "accessModes": [*offer.modes],
+        "volumeMode": _mode(is_block=offer.is_block),
+    }
+    if offer.attributes_class:
+        offered["volumeAttributesClassName"] = offer.attributes_class
+    return offered
 
 
 def _term(way: Way) -> Raw:
@@ -133,10 +196,42 @@ def _term(way: Way) -> Raw:
 
 
 def _class(value: StorageClass) -> Raw:
-    return {
+    raw: Raw = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": value.name, "uid": f"storage-class-{value.name}"},
         "volumeBindingMode": reading.WAITS if value.waits else "Immediate",
         "provisioner": value.provisioner,
+    }
+    if value.topologies is not None:
+        ways = value.topologies or ((),)  # a term without expressions allows no node
+        raw["allowedTopologies"] = [
+            {"matchLabelExpressions": [{"key": r.key, "values": [*r.values]} for r in way]}
+            for way in ways
+        ]
+    return raw
+
+
+def _driver(value: Driver) -> Raw:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": value.name, "uid": f"driver-{value.name}"},
+        # Whether nodes without the driver take its volumes is in the limits of the nodes.
+        "spec": {"storageCapacity": value.has_capacity},
+    }
+
+
+def _capacity(number: int, value: Capacity) -> Raw:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {
+            "namespace": "default",
+            "name": f"capacity-{number}",
+            "uid": f"capacity-{number}",
+        },
+        "storageClassName": value.storage_class,
+        "nodeTopology": {"matchExpressions": list(map(requirement, value.way))},
+        "capacity": str(value.largest),
     }

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ..model import ports
 from ..model.devices.claims import is_counting, selected_by
 from ..model.resources import Resources
-from ..model.volumes import driver_of, is_attaching
+from ..model.volumes import counted_volumes, counts_volumes
 
 ELLIPSIS = "..."
 _BYTES = ("memory", "ephemeral-storage")
@@ -40,8 +40,8 @@ def format_resources(requests: Resources) -> str:
 
 def format_name(resource: str) -> str:
     """The name of a resource in words for users."""
-    if is_attaching(resource):
-        return f"volumes of {driver_of(resource)}"
+    if counts_volumes(resource):
+        return f"volumes of {counted_volumes(resource)}"
     if is_counting(resource):
         return f"devices of {_either(resource)}"
     return f"host port {ports.read(resource)}" if ports.is_port(resource) else resource
@@ -68,8 +68,8 @@ def cut(sentence: str, most: int) -> str:
 
 
 def _format_request(name: str, n: int) -> str:
-    if is_attaching(name):
-        return f"{count(n, 'volume')} of {driver_of(name)}"
+    if counts_volumes(name):
+        return f"{count(n, 'volume')} of {counted_volumes(name)}"
     if is_counting(name):
         return f"{count(n, 'device')} of {_either(name)}"
     return f"{format_amount(name, n)} {name}"

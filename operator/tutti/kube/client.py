@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import aiohttp
 
@@ -17,13 +17,14 @@ from ..model.applications import ConfigMapKey
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
 from ..model.devices.claims import Consumer, DeviceClaim
-from ..model.keys import GangKey, LeaderTerm, Lease, LeaseKey, PodKey
+from ..model.keys import GangKey, LeaderTerm, Lease, LeaseKey, NodeName, PodKey, Uid
 from ..model.owners import Job
+from ..model.volumes import Claim, Volume
 from . import connection_errors, errors, kinds, wire
 from .access import Access
 from .calls import Call, Right, Stream
 from .clock import ServerClock
-from .codec import decode, devices, encode, jobs, queues
+from .codec import decode, devices, encode, jobs, queues, volumes
 from .codec.devices import ClaimWrite
 from .codec.queues import QueueObject
 from .gang_sources import (
@@ -52,6 +53,14 @@ NO_ANSWER = 0  # the status for ``heard`` of a call without an answer
 
 def ignore_call(_call: Right, _status: int) -> None:
     """Do nothing."""
+
+
+class Written(NamedTuple, Generic[V]):
+    """An object as the API server answered: its uid, its version and its decoded value."""
+
+    uid: Uid
+    version: int
+    value: V
 
 
 class Api(Protocol):
@@ -101,6 +110,18 @@ class Api(Protocol):
 
     async def release(self, reservation: Reservation) -> None:
         """Delete a Reservation, on condition that it has not changed."""
+
+    async def bind_claim(self, claim: Claim, volume: str) -> Written[Volume]:
+        """Give an available volume to a claim, and return the volume.
+
+        Raises ``Conflict`` if the claim or the volume is another, or another claim has the volume.
+        """
+
+    async def select_node(self, claim: Claim, node: NodeName | None) -> Written[Claim]:
+        """Say for which node a volume is provisioned for a claim, or for none; return the claim.
+
+        Raises ``Conflict`` if the claim has changed.
+        """
 
     async def read_lease(self) -> Lease:
         """Read the Lease as it is now, not from a cache; without a version if there is none."""
@@ -282,6 +303,31 @@ class Client:
         group: GangObject = _read(body, kind.model, kind.decode)
         return group
 
+    async def bind_claim(self, claim: Claim, volume: str) -> Written[Volume]:
+        """See ``Api.bind_claim``; both objects are read first."""
+        body = await self._send(Call.GET_VOLUME_CLAIM, Call.GET_VOLUME_CLAIM.path(*claim.key))
+        current = _read(body, wire.PersistentVolumeClaim, volumes.decode_claim)
+        if current.uid != claim.uid or current.volume or current.terminating:
+            raise errors.Conflict(f"claim {claim.key.name} is another, or has a volume")
+        path = Call.GET_VOLUME.path(name=volume)
+        found = _written(
+            await self._send(Call.GET_VOLUME, path), wire.PersistentVolume, volumes.decode_volume
+        )
+        if found.value.is_for(claim):
+            return found
+        if not found.value.is_available:
+            raise errors.Conflict(f"volume {volume} is not available")
+        call, patch = Call.PATCH_VOLUME, volumes.encode_binding(str(found.version), claim)
+        body = await self._send(call, path, patch, kind="merge-patch")
+        return _written(body, wire.PersistentVolume, volumes.decode_volume)
+
+    async def select_node(self, claim: Claim, node: NodeName | None) -> Written[Claim]:
+        """See ``Api.select_node``."""
+        patch = volumes.encode_selected_node(node, claim.version)
+        call = Call.PATCH_VOLUME_CLAIM
+        body = await self._send(call, call.path(*claim.key), patch, kind="merge-patch")
+        return _written(body, wire.PersistentVolumeClaim, volumes.decode_claim)
+
     async def read_job_pods(self, group: GangObject) -> JobPods:
         """See ``Api.read_job_pods``; a thread decodes the job, which may be large."""
         kind = job_kind(group.key.kind)
@@ -457,6 +503,16 @@ def _read(body: bytes, kind: type[W], decode_one: Callable[[W], V]) -> V:
         return decode_one(wire.parse_one(body, kind))
     except errors.BadObject as problem:
         raise errors.Unavailable(f"the answer cannot be read: {problem}", status=OK) from problem
+
+
+def _written(body: bytes, kind: type[W], decode_one: Callable[[W], V]) -> Written[V]:
+    """Decode the answer to a call as ``_read`` does; return it with its uid and version."""
+
+    def written(found: W) -> Written[V]:
+        metadata = found.metadata
+        return Written(Uid(metadata.uid), int(metadata.resource_version), decode_one(found))
+
+    return _read(body, kind, written)
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

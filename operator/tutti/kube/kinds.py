@@ -273,6 +273,12 @@ DEVICE_CLAIM = Kind(
     devices.decode_device_claim,
     is_optional=True,
 )
+CAPACITY = Kind(
+    ApiKind("storage.k8s.io", "CSIStorageCapacity"),
+    "csistoragecapacities",
+    wire.CSIStorageCapacity,
+    volumes.decode_capacity,
+)
 
 # The kinds that declare gangs, by API group and kind; optional sources included.
 GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.kinds}
@@ -289,11 +295,21 @@ STORAGE: tuple[AnyKind, ...] = (
     CSI_DRIVER,
     ATTACHMENT,
 )
+# What is listed and watched only once a claim waits for a driver that publishes it.
+PROVISIONING: tuple[AnyKind, ...] = (CAPACITY,)
 # The kinds that are listed and watched only once a pod of ours names a claim for devices.
 DEVICES: tuple[AnyKind, ...] = (RESOURCE_SLICE, DEVICE_CLASS, TAINT_RULE, DEVICE_CLAIM)
 # What is listed and watched only while Tutti may end gangs so that others start.
 PREEMPTION: tuple[AnyKind, ...] = (BUDGET,)
-KINDS: tuple[AnyKind, ...] = (POD, *PRESENT_GANGS, *CLUSTER, *STORAGE, *DEVICES, *PREEMPTION)
+KINDS: tuple[AnyKind, ...] = (
+    POD,
+    *PRESENT_GANGS,
+    *CLUSTER,
+    *STORAGE,
+    *PROVISIONING,
+    *DEVICES,
+    *PREEMPTION,
+)
 
 BOUND = POD.stream("spec.nodeName!=", "bound pods")
 

@@ -24,7 +24,7 @@ from .owners import Owner
 from .queues import Queue, QueueRecord
 from .resources import NOTHING, Resources
 from .shapes import Shape, Taint, Template
-from .volumes import NO_STORAGE, Storage
+from .volumes import NO_STORAGE, Storage, VolumeChoice
 
 # The pod of an executor usually exists within seconds; ten minutes allow for a slow image pull.
 ABSENT_SECONDS = 600.0
@@ -76,7 +76,10 @@ class Member:
     # Why the size of its gang is not known yet, in words; it waits until the size is known.
     size_unknown_because: str = ""
     claims: tuple[str, ...] = ()  # names of the claims of its volumes, in its namespace; sorted
+    own_claims: tuple[str, ...] = ()  # of its ephemeral volumes, which must be its own; sorted
     volume_problems: tuple[str, ...] = ()  # problems of its claims, in words; it waits for them
+    # Claims that are not bound and wait for the pod to get a node, or for their volume; sorted.
+    unbound_claims: tuple[str, ...] = ()
     ended: float | None = None  # when it succeeded, in seconds since the epoch; None if unknown
     group_kind: ApiKind = POD_GROUP  # of the object that declares its gang
     other_gangs: tuple[GangKey, ...] = ()  # further gangs that it names; it is in none of them
@@ -392,6 +395,8 @@ class Reservation:
     # For a claim: the pods that end before the first pod is bound, sorted by gang. None if the room
     # was free from the start.
     victims: tuple[ReservedVictim, ...] | None = None
+    # The volumes of claims that are bound before the first pod; sorted by claim.
+    volumes: tuple[VolumeChoice, ...] = ()
 
     @property
     def pods(self) -> Iterator[Uid]:

@@ -11,6 +11,7 @@ from .devices.claims import ClaimAllocation
 from .keys import GangKey, NodeName, PodKey, Uid
 from .queues import ROOT, Preemption, QueueRecord
 from .resources import Resources
+from .volumes import VolumeChoice
 
 
 class Objective(StrEnum):
@@ -119,6 +120,7 @@ class Placement:
     slots: tuple[SlotReservation, ...] = ()
     remark: str = ""
     record: QueueRecord | None = None  # of the start; None if there are no Queues
+    volumes: tuple[VolumeChoice, ...] = ()  # of the members' claims that are not bound; by claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,7 @@ class Claim:
     cost: Fraction
     bound: Fraction
     record: QueueRecord | None = None  # of the start; None if there are no Queues
+    volumes: tuple[VolumeChoice, ...] = ()  # as of ``Placement``
 
     @property
     def is_proved(self) -> bool:
@@ -286,3 +289,9 @@ class Released(NamedTuple):
         """The entries that are given back."""
         remaining = frozenset(() if self.rest is None else self.rest.entries)
         return (entry for entry in self.reservation.entries if entry not in remaining)
+
+    @property
+    def ended_volumes(self) -> Iterator[VolumeChoice]:
+        """The choices of volumes that are given back."""
+        remaining = frozenset(() if self.rest is None else self.rest.volumes)
+        return (choice for choice in self.reservation.volumes if choice not in remaining)

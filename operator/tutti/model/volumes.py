@@ -24,10 +24,11 @@ PLACES: Mapping[str, str] = {
 _BETWEEN_PLACES = "__"  # separates the places of a volume that is in several
 
 
-# Prefix of the resource that counts the volumes of a driver on a node. The API server accepts no
-# resource name with a colon.
-_ATTACH = "attach:"
+# Prefixes of the resources of a node that count volumes: those that a driver attaches, and
+# PersistentVolumes that wait for a claim. The API server accepts no resource name with a colon.
+_ATTACH, _AVAILABLE = "attach:", "volume:"
 PLENTY = 2**20  # the amount of a node without a limit
+NO_PROVISIONER = "kubernetes.io/no-provisioner"  # of classes whose volumes administrators make
 
 
 class ClaimKey(NamedTuple):
@@ -38,8 +39,24 @@ class ClaimKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeRequest:
+    """What a claim requests of a volume; claims with equal requests are interchangeable."""
+
+    storage_class: str
+    size: int = 0  # bytes
+    modes: tuple[str, ...] = ()  # access modes that a volume must all have; sorted
+    is_block: bool = False  # volumeMode Block
+    selector: tuple[Requirement, ...] | None = ()  # on the labels of a volume; None: unreadable
+    attributes_class: str = ""  # VolumeAttributesClass
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """A PersistentVolumeClaim."""
+    """A PersistentVolumeClaim.
+
+    ``request``, ``version`` and ``selected_node`` matter until it is bound, and are empty from then
+    on.
+    """
 
     key: ClaimKey
     volume: str = ""  # the volume that it names
@@ -48,11 +65,39 @@ class Claim:
     is_lost: bool = False
     terminating: bool = False
     for_one_pod: bool = False  # ReadWriteOncePod
+    request: VolumeRequest | None = None
+    uid: str = ""
+    version: str = ""  # metadata.resourceVersion, the precondition of writes
+    selected_node: NodeName | None = None  # where its volume is to be provisioned
+    owner: str = ""  # the uid of the pod whose ephemeral volume it is for, if any
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """The claim that a volume is for; without a uid, the claim of that name."""
+
+    key: ClaimKey
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a volume offers to claims that are not bound yet."""
+
+    storage_class: str
+    size: int = 0  # bytes
+    modes: tuple[str, ...] = ()  # access modes; sorted
+    is_block: bool = False  # volumeMode Block
+    labels: Labels = ()
+    attributes_class: str = ""  # VolumeAttributesClass
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A PersistentVolume: from which nodes it can be reached, and which driver attaches it."""
+    """A PersistentVolume: from which nodes it can be reached, and which driver attaches it.
+
+    It has an ``offer`` while it is Available, or a claim has it. ``claim`` is that claim.
+    """
 
     name: str
     affinity: Reach | None = None
@@ -60,6 +105,18 @@ class Volume:
     driver: str = ""  # its CSI driver
     handle: str = ""  # the driver's name for it
     in_tree: str = ""  # its in-tree volume type, if that was migrated to a CSI driver
+    offer: Offer | None = None
+    claim: ClaimRef | None = None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether a claim may get it."""
+        return self.offer is not None and self.claim is None
+
+    def is_for(self, claim: Claim) -> bool:
+        """Whether it is for this claim, which may not be bound to it yet."""
+        ref = self.claim
+        return ref is not None and ref.key == claim.key and ref.uid in ("", claim.uid)
 
     @property
     def reach(self) -> Iterator[Reach]:
@@ -89,6 +146,12 @@ class StorageClass:
     name: str
     waits: bool = False
     provisioner: str = ""
+    topologies: Reach | None = None  # allowedTopologies: where volumes may be provisioned
+
+    @property
+    def provisions(self) -> bool:
+        """Whether volumes of the class are made on demand."""
+        return self.provisioner not in ("", NO_PROVISIONER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +164,14 @@ class NodeDrivers:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A CSIDriver; with ``is_needed``, pods with its volumes cannot run on nodes without it."""
+    """A CSIDriver; with ``is_needed``, pods with its volumes cannot run on nodes without it.
+
+    With ``has_capacity``, CSIStorageCapacities say where it can provision volumes.
+    """
 
     name: str
     is_needed: bool = False
+    has_capacity: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +184,42 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """A CSIStorageCapacity: how large a volume of a class may be on the nodes of ``way``."""
+
+    storage_class: str
+    way: Way
+    largest: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeChoice:
+    """The volume that is chosen for a claim; without one, it is provisioned for the node.
+
+    ``version`` is that of the claim when the choice was made: a claim that has changed since, and
+    is not on its way to its volume, has lost it.
+    """
+
+    claim: str  # its name, in the namespace of the gang
+    uid: str
+    version: str
+    node: NodeName
+    volume: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Storage:
-    """The claims that our pods name, their volumes and their classes, each sorted."""
+    """The claims that our pods name, with their volumes and classes, each sorted.
+
+    For claims that wait for their pod, it also has all volumes that they may get, and for the
+    drivers with ``has_capacity`` the capacities of their classes.
+    """
 
     claims: tuple[Claim, ...] = ()
     volumes: tuple[Volume, ...] = ()
     classes: tuple[StorageClass, ...] = ()
+    drivers: tuple[Driver, ...] = ()
+    capacities: tuple[Capacity, ...] = ()
 
 
 NO_STORAGE = Storage()
@@ -143,9 +240,24 @@ def attaching(driver: str) -> str:
     return _ATTACH + driver
 
 
+def available(phrase: str) -> str:
+    """The name of the resource that counts volumes a claim may get; ``phrase`` describes them."""
+    return _AVAILABLE + phrase
+
+
+def counts_volumes(resource: str) -> bool:
+    """Whether the resource counts volumes, and is no amount that pods request by name."""
+    return resource.startswith((_ATTACH, _AVAILABLE))
+
+
 def is_attaching(resource: str) -> bool:
     """Whether the resource counts the volumes of a driver."""
     return resource.startswith(_ATTACH)
+
+
+def counted_volumes(resource: str) -> str:
+    """What a resource that counts volumes counts, after the word "volumes of"."""
+    return resource.removeprefix(_ATTACH).removeprefix(_AVAILABLE)
 
 
 def driver_of(resource: str) -> str:

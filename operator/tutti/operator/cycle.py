@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..commit.protocol import Commit
 from ..dump.violations import ViolationDumps
 from ..filters.devices import selectors
+from ..filters.volume_choice import BIND_SECONDS
 from ..kube.backoff import Clock
 from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
@@ -59,11 +60,13 @@ class Cycle:
         dumps: ViolationDumps | None = None,
         metrics: Metrics | None = None,
         predecessor_resigned: Callable[[], bool] = _never,
+        volume_seconds: float = BIND_SECONDS,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` limits concurrent calls.
 
         Plans that break a promise are written into ``dumps``, if given; ``metrics`` counts them.
         ``predecessor_resigned`` says whether the leader before this term has ended all its calls.
+        The claims of a gang must be bound ``volume_seconds`` after its Reservation.
         """
         self._state = state
         self._strategy = strategy
@@ -84,6 +87,7 @@ class Cycle:
             predecessor_resigned=predecessor_resigned,
             preempts=policy.preemption is not Preemption.OFF,
             limits=limits,
+            volume_seconds=volume_seconds,
         )
         self._pod_group_creator = PodGroupCreator(
             state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
@@ -268,6 +272,7 @@ class Cycle:
         replan = None if plan.next_change_at is None else max(0.0, plan.next_change_at - now)
         retries = (
             self._commit.evictor.next_retry(),
+            self._commit.next_late_volume(),
             self._pod_group_creator.next_retry(),
             self._enqueuer.next_retry(),
             self._commit.queues.next_retry(),

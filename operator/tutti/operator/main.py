@@ -35,6 +35,7 @@ from ..state.cluster_state import ClusterState
 from ..state.reflectors import (
     Reflector,
     Reflectors,
+    capacities_into,
     devices_into,
     reflectors_into,
     storage_into,
@@ -89,6 +90,7 @@ async def serve(
         is_declaring=makes_groups and settings.spark_enabled,
         reads_task_groups=makes_groups and yunikorn.SOURCE in sources,
         reads_devices=settings.devices_enabled,
+        binds_volumes=settings.bind_volumes,
         shown=shown,
     )
     name = settings.scheduler_name
@@ -121,6 +123,7 @@ async def serve(
             in_flight=settings.bindings_in_flight,
             policy=settings.policy,
             limits=settings.restraint,
+            volume_seconds=settings.volume_seconds,
             dumps=ViolationDumps(
                 Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)
             ),
@@ -187,7 +190,11 @@ async def serve(
 def setup_of(settings: Settings) -> dump.PlannerConfig:
     """The planner's configuration, as dumps store it."""
     return dump.PlannerConfig(
-        settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
+        settings.scheduler_name,
+        settings.strategy,
+        settings.policy,
+        asdict(settings.budget),
+        settings.bind_volumes,
     )
 
 
@@ -212,6 +219,7 @@ class _Run:
         self._feeds = feeds
         self._storage = storage_into(state)
         self._devices = devices_into(state)
+        self._capacities = capacities_into(state)
         self._state = state
         self._election = election
         self._takeover = takeover
@@ -268,6 +276,8 @@ class _Run:
         if self._state.storage.are_wanted:
             # The first cycle already carries out Reservations of pods with claims.
             await persist(partial(self._list_wanted, self._storage, VOLUMES))
+            if self._state.storage.needs_capacities:
+                await persist(partial(self._list_wanted, self._capacities, VOLUMES))
         if self._state.devices.are_wanted:
             await persist(partial(self._list_wanted, self._devices, DEVICES))
         await persist(self._list_supply)
@@ -315,6 +325,7 @@ class _Run:
         streams = (
             *following,
             self._follow_once_wanted(self._storage, lambda: state.storage.are_wanted),
+            self._follow_once_wanted(self._capacities, lambda: state.storage.needs_capacities),
             self._follow_once_wanted(self._devices, lambda: state.devices.are_wanted),
             demand,
         )

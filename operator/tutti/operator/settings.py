@@ -154,6 +154,18 @@ class Settings(BaseModel):
         description="the namespace of the leader's Lease, which has the name of the scheduler; "
         "empty means the pod's own namespace, or kube-system outside a cluster",
     )
+    bind_volumes: bool = Field(
+        default=True,  # WaitForFirstConsumer is the usual default class of managed clusters
+        description="whether Tutti binds claims of classes with WaitForFirstConsumer before it "
+        "binds their pods; otherwise such pods wait with NotModelled",
+    )
+    volume_seconds: float = Field(
+        default=600.0,  # bindTimeoutSeconds of kube-scheduler's VolumeBinding
+        ge=10,
+        le=86_400,
+        description="the seconds within which all claims of a gang must be bound once it has a "
+        "Reservation; then the gang is released and planned again",
+    )
     spark_enabled: bool = Field(
         default=True,  # a driver that starts alone may wait for its executors for ever
         description="whether Tutti makes a gang of each Spark application whose driver is pending",

@@ -8,6 +8,7 @@ Snapshot gives the same Plan.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..filters import volume_choice
 from ..gang import demand, refusals, slots, timeouts
 from ..gang.demand import MemberCounts, PlacementRequest
 from ..gang.findings import ClaimsRoom
@@ -80,11 +81,15 @@ def plan(
     waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
     prioritized = claim_by_priority(begun, improved, limits)
-    claims = guaranteed.claims + prioritized.claims
+    placements, claims = volume_choice.with_volumes(
+        snapshot,
+        placements_of(improved, observed.slots, queued),
+        guaranteed.claims + prioritized.claims,
+    )
     obstacles = {**guaranteed.obstacles, **prioritized.obstacles}
     rejections = (*released.rejections, *queued.observed.refused.values())
     return Plan(
-        placements=placements_of(improved, observed.slots, queued),
+        placements=placements,
         rejections=with_claimants(rejections, claims, obstacles),
         evictions=released.evictions,
         proved=improved.plan.proved,

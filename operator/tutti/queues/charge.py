@@ -16,7 +16,7 @@ from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.devices.claims import is_counting
 from ..model.queues import QueueRecord, RoleAtStart
 from ..model.resources import NOTHING, Resources
-from ..model.volumes import is_attaching
+from ..model.volumes import counts_volumes
 
 PODS = "pods"
 
@@ -170,7 +170,7 @@ def charged(requests: Resources) -> Resources:
     amounts = {
         name: n
         for name, n in requests.amounts
-        if not (ports.is_port(name) or is_attaching(name) or is_counting(name))
+        if not (ports.is_port(name) or counts_volumes(name) or is_counting(name))
     }
     return Resources.of({**amounts, PODS: 1})
 

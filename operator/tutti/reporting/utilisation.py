@@ -86,7 +86,7 @@ def rooms(snapshot: Snapshot) -> Mapping[str, Utilisation]:
             unusable.get(name, 0),
         )
         for name, n in offered.amounts
-        if not (ports.is_port(name) or volumes.is_attaching(name) or is_counting(name))
+        if not (ports.is_port(name) or volumes.counts_volumes(name) or is_counting(name))
     }
 
 

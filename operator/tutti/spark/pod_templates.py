@@ -15,7 +15,7 @@ from ..kube import wire
 from ..kube.codec.inter_pod import decode_rules
 from ..kube.codec.quantity import QuantityError
 from ..kube.codec.requests import PODS, host_ports, pod_requests
-from ..kube.codec.shapes import claims, unmodelled
+from ..kube.codec.shapes import EPHEMERAL, claims, unmodelled
 from ..kube.errors import BadObject
 from ..kube.gang_sources.spark import NUMBER_LABEL
 from ..model.inter_pod import InterPodRules
@@ -199,6 +199,8 @@ def _unsupported(spec: Mapping[str, Any], pod: wire.Pod) -> Iterator[str]:
     rules, malformed = decode_rules(pod)
     yield from malformed
     yield from unmodelled(pod.spec)
+    if any(EPHEMERAL in volume for volume in pod.spec.volumes):
+        yield f"spec.volumes[].{EPHEMERAL}"  # no template has the claims of its pods
     # With hostNetwork, Spark's own ports are host ports, too, and no template shows them.
     if pod.spec.host_network or host_ports(pod.spec):
         yield "spec.hostNetwork" if pod.spec.host_network else PORTS

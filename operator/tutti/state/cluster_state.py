@@ -28,12 +28,12 @@ from ..model.devices.claims import DeviceClaim
 from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
 from ..model.resources import NOTHING
-from .claim_index import ClaimIndex
 from .devices.index import DeviceIndex
 from .gang_index import GangIndex
 from .lost_reservations import LostReservations
 from .node_usage import NOTHING_ATTACHED, NodeUsage, VolumeUsage
 from .placed_pods import PlacedPods
+from .storage.claim_index import ClaimIndex
 from .store import Store
 
 if TYPE_CHECKING:
@@ -67,16 +67,18 @@ class ClusterState:
         is_declaring: bool = False,
         reads_task_groups: bool = False,
         reads_devices: bool = False,
+        binds_volumes: bool = True,
         shown: Callable[[float | None], None] = _ignore_lag,
     ) -> None:
         """``wake`` is called at every change that may matter to a decision.
 
         If ``is_declaring``, this operator makes the PodGroups of Spark applications, and their
         drivers wait for it; if it ``reads_task_groups``, the same holds for applications of
-        YuniKorn. Unless it ``reads_devices``, pods that claim devices are not placed. ``shown`` is
-        called for each binding of ours that the watch of bound pods shows. Its argument is when the
-        API server confirmed the binding, in seconds since the epoch; None if the watch was faster
-        than the answer.
+        YuniKorn. Unless it ``reads_devices``, pods that claim devices are not placed; unless it
+        ``binds_volumes``, claims that wait for their pod are not modelled. ``shown`` is called for
+        each binding of ours that the watch of bound pods shows. Its argument is when the API server
+        confirmed the binding, in seconds since the epoch; None if the watch was faster than the
+        answer.
         """
         self._wake = wake
         self._observe_lag = shown
@@ -90,7 +92,7 @@ class ClusterState:
         self.topologies: Store[Topology] = Store(self._topology_changed, self._listed)
         self.budgets: Store[DisruptionBudget] = Store(self._budget_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
-        self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
+        self.storage = ClaimIndex(self._refresh, self._attached_changed, wake, binds=binds_volumes)
         self.devices = DeviceIndex(self._refresh, self._attached_changed, wake, is_on=reads_devices)
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
             api: Store(self._group_changed, self._listed) for api in kinds.GANGS
@@ -107,6 +109,7 @@ class ClusterState:
             kinds.BUDGET: self.budgets,
             **self.storage.stores,
             **self.devices.stores,
+            kinds.CAPACITY: self.storage.capacities,
         }
         self._node_usage = NodeUsage(self._beside)
         self._assumed: dict[Uid, Assumption] = {}
@@ -147,6 +150,7 @@ class ClusterState:
         Unchanged parts are the same objects as in the last Snapshot.
         """
         self.devices.refresh()
+        self.storage.settle()
         self._gangs.look()
         if self._sorted_reservations is None:
             ordered = sorted(self.reservations, key=lambda reservation: reservation.gang)
@@ -386,6 +390,7 @@ class ClusterState:
             for reservation in (old, new)
         )
         self._lost_reservations.changed(old, new)
+        self.storage.chosen(old, new)
         if old is None or new is None:
             for key in keys:
                 self._gangs.look_at_app(key)
@@ -500,9 +505,9 @@ class ClusterState:
         self._placed_pods.changed(uid, resolved_pod)
         self._wake()
 
-    def _beside(self, node: NodeName) -> VolumeUsage:
+    def _beside(self, node: Node) -> VolumeUsage:
         """The volumes and devices of a node, which no request of a pod includes."""
-        volumes, devices = self.storage.attached(node), self.devices.counted(node)
+        volumes, devices = self.storage.attached(node), self.devices.counted(node.name)
         if devices is NOTHING_ATTACHED:
             return volumes
         return VolumeUsage(volumes.offered + devices.offered, volumes.used + devices.used)

@@ -35,7 +35,7 @@ class NodeUsage:
     """The nodes by name, and the pods by node, also on nodes that are not known."""
 
     def __init__(
-        self, attached: Callable[[NodeName], VolumeUsage] = lambda _: NOTHING_ATTACHED
+        self, attached: Callable[[Node], VolumeUsage] = lambda _: NOTHING_ATTACHED
     ) -> None:
         """``attached`` gives the volumes of a node, which add to the requests of its pods."""
         self._attached = attached
@@ -110,7 +110,7 @@ class NodeUsage:
 
     def _with_usage(self, node: Node) -> Node:
         """A node with its used amounts."""
-        beside, used = self._attached(node.name), self._used(node.name)
+        beside, used = self._attached(node), self._used(node.name)
         if beside is NOTHING_ATTACHED:
             return replace(node, used=used)
         offers = node.allocatable + beside.offered

@@ -112,6 +112,11 @@ def devices_into(state: ClusterState) -> tuple[Reflector, ...]:
     return tuple(_reflector(state, kind) for kind in kinds.DEVICES)
 
 
+def capacities_into(state: ClusterState) -> tuple[Reflector, ...]:
+    """The reflectors of capacities, needed once a claim waits for a driver that publishes them."""
+    return tuple(_reflector(state, kind) for kind in kinds.PROVISIONING)
+
+
 def _gangs(
     state: ClusterState,
     kind: kinds.AnyKind,

@@ -4,15 +4,63 @@ The checks of plans and of Reservations both use it. It shares nothing with the 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..filters.selectors import has_rules
 from ..gang import slots
+from ..model import ports
 from ..model.cluster import Gang, Member, Node, PodReservation, Reservation, Snapshot
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.shapes import Shape
+from ..model.volumes import Claim, ClaimKey, Volume
 from .inter_pod import PlacedMember
-from .room_ledger import Amounts
+
+Amounts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The free room of each node, reduced promise by promise."""
+
+    nodes: Mapping[NodeName, Node]
+    free: dict[NodeName, dict[str, int]] = field(
+        default_factory=dict
+    )  # filled node by node, by ``room``
+
+    def room(self, name: NodeName) -> dict[str, int] | None:
+        """The free amounts of a node, by resource; None if there is no such node."""
+        room = self.free.get(name)
+        if room is None and (node := self.nodes.get(name)) is not None:
+            self.free[name] = room = dict(node.allocatable.amounts)
+            for resource, n in node.used.amounts:
+                room[resource] = _free(room, resource) - n
+        return room
+
+    def lacks(self, node: NodeName, amounts: Amounts) -> Sequence[str]:
+        """The resources of which the node has less free than these amounts."""
+        room = self.room(node) or {}
+        return [name for name, n in amounts.items() if n > max(_free(room, name), 0)]
+
+    def take(self, node: NodeName, amounts: Amounts) -> None:
+        """Count a promise, whether or not there is room for it."""
+        room = self.room(node)
+        if room is not None:
+            for name, n in amounts.items():
+                room[name] = _free(room, name) - n
+
+    def copy(self, names: Iterable[NodeName]) -> "Ledger":
+        """A ledger of these nodes alone; changes of the copy do not change this ledger."""
+        rooms = {name: self.room(name) for name in names}
+        return Ledger(
+            self.nodes, {name: dict(room) for name, room in rooms.items() if room is not None}
+        )
+
+
+def _free(room: Amounts, resource: str) -> int:
+    """The free amount of a resource; a host port that no promise has used is free."""
+    known = room.get(resource)
+    return ports.offered(resource) if known is None else known
 
 
 class SnapshotLookup:
@@ -21,6 +69,7 @@ class SnapshotLookup:
     def __init__(self, snapshot: Snapshot) -> None:
         self.gangs = {gang.key: gang for gang in snapshot.gangs}
         self.topologies = snapshot.topologies
+        self.storage = snapshot.storage
         self._snapshot = snapshot
         self._members: dict[GangKey, Mapping[Uid, Member]] = {}
         self._members_by_uid: dict[Uid, Member] = {}
@@ -29,6 +78,16 @@ class SnapshotLookup:
     def nodes(self) -> Mapping[NodeName, Node]:
         """The nodes by name."""
         return {node.name: node for node in self._snapshot.nodes}
+
+    @cached_property
+    def claims(self) -> Mapping[ClaimKey, Claim]:
+        """The claims by namespace and name."""
+        return {claim.key: claim for claim in self.storage.claims}
+
+    @cached_property
+    def volumes(self) -> Mapping[str, Volume]:
+        """The volumes by name."""
+        return {volume.name: volume for volume in self.storage.volumes}
 
     def members(self, key: GangKey) -> Mapping[Uid, Member]:
         """The members of one gang."""

@@ -23,8 +23,8 @@ from . import (
     lookup,
     queue_checks,
     queue_order,
-    room_ledger,
     slot_checks,
+    volume_checks,
 )
 from .devices.checks import DeviceLedger
 from .preemption import checks as preemption_checks
@@ -67,6 +67,7 @@ def upheld(
         if not any(True for _ in _placement_faults(placement, index, trial, new_slots)):
             commitments.ledger.free.update(trial.ledger.free)
             commitments.devices.take(trial.devices)
+            commitments.volumes.update(trial.volumes)
             valid.append(placement)
     return tuple(
         _without_rule_breakers(snapshot, _within_queues(snapshot, valid), index, counted_uids)
@@ -147,19 +148,20 @@ def _plan_faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Commitments:
-    """The room, the pods and the gangs that are promised so far."""
+    """The room, the pods, the gangs and the volumes that are promised so far."""
 
-    ledger: room_ledger.Ledger
+    ledger: lookup.Ledger
     devices: DeviceLedger
     pods: set[Uid]
     gangs: set[GangKey]
     open: Mapping[GangKey, Reservation]  # standing Reservations with room for absent members
+    volumes: set[str]
 
     @classmethod
     def of(cls, snapshot: Snapshot, index: lookup.SnapshotLookup) -> "_Commitments":
         """The use of nodes, and the room that standing Reservations hold."""
         commitments = cls(
-            room_ledger.Ledger(index.nodes),
+            lookup.Ledger(index.nodes),
             DeviceLedger(snapshot),
             {entry.uid for reservation in snapshot.reservations for entry in reservation.entries},
             {
@@ -172,6 +174,7 @@ class _Commitments:
                 for reservation in snapshot.reservations
                 if _is_open(reservation, index)
             },
+            volume_checks.chosen_before(snapshot),
         )
         for reservation in snapshot.reservations:
             for node, amounts in lookup.held_room(reservation, index):
@@ -181,7 +184,7 @@ class _Commitments:
     def copy(self, nodes: Iterable[NodeName]) -> "_Commitments":
         """These commitments with a copy of the room on these nodes; pods and gangs are shared."""
         ledger, devices = self.ledger.copy(nodes), self.devices.copy()
-        return _Commitments(ledger, devices, self.pods, self.gangs, self.open)
+        return _Commitments(ledger, devices, self.pods, self.gangs, self.open, set(self.volumes))
 
 
 def _is_open(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:
@@ -215,6 +218,10 @@ def _placement_faults(
         yield from _assignment_faults(assignment, gang, index, commitments)
         commitments.pods.add(assignment.uid)
     yield from slot_checks.faults(new_slots, gang, index.nodes, commitments.ledger)
+    for why in volume_checks.faults(
+        placement.assignments, placement.volumes, gang, index, commitments.volumes
+    ):
+        yield f"gang {gang.key}: {why}"
     yield from _missing_members(gang, placement)
     yield from _surplus_members(gang, placement)
     reservation = commitments.open.get(gang.key)
@@ -351,5 +358,5 @@ def _rule_violations(
 
 def takes(node: Node, member: Member) -> bool:
     """Whether the node has room for the member beside its bound pods; ignores Reservations."""
-    lacking = room_ledger.Ledger({node.name: node}).lacks(node.name, lookup.needs(member.shape))
+    lacking = lookup.Ledger({node.name: node}).lacks(node.name, lookup.needs(member.shape))
     return not lacking and fits_node(member.shape, node) is None

@@ -13,7 +13,7 @@ from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Placement, Plan
 from ..model.keys import GangKey, NodeName
 from ..model.shapes import Shape
-from . import lookup, room_ledger
+from . import lookup
 from .lookup import SnapshotLookup
 
 MOST_NODES = 64  # nodes beside those of a start that are tried for each shape of unequal pods
@@ -26,13 +26,13 @@ class FreeRoom:
     """The room that a plan leaves, and the number of pods of each shape that fit into it."""
 
     gangs: Mapping[GangKey, Gang]
-    ledger: room_ledger.Ledger
+    ledger: lookup.Ledger
     counts: dict[Shape, Mapping[NodeName, int]]  # pods that fit on each node, by shape
 
     @classmethod
     def after(cls, snapshot: Snapshot, index: SnapshotLookup, plan: Plan) -> "FreeRoom":
         """The room once a plan is carried out."""
-        ledger = room_ledger.Ledger(index.nodes)
+        ledger = lookup.Ledger(index.nodes)
         for reservation in snapshot.reservations:
             for node, amounts in lookup.held_room(reservation, index):
                 ledger.take(node, amounts)

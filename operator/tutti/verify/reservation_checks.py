@@ -13,7 +13,7 @@ from ..gang.slots import Places
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
 from ..model.keys import NodeName, Uid
 from ..model.resources import NOTHING, Resources
-from . import inter_pod, lookup, room_ledger, slot_checks
+from . import inter_pod, lookup, slot_checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _unkeepable(
     forbidden: Mapping[Uid, Unkeepable],
 ) -> Mapping[Uid, Unkeepable]:
     """The parts without room and the forbidden parts, by the uid of the gang, in this order."""
-    ledger = room_ledger.Ledger(index.nodes)
+    ledger = lookup.Ledger(index.nodes)
     unkeepable: dict[Uid, Unkeepable] = {}
     for reservation in ordered:
         forbidden_parts = forbidden.get(reservation.uid, Unkeepable())
@@ -180,7 +180,7 @@ def _is_keepable(
     entry: PodReservation,
     reservation: Reservation,
     index: lookup.SnapshotLookup,
-    ledger: room_ledger.Ledger,
+    ledger: lookup.Ledger,
     forbidden: Unkeepable,
 ) -> bool:
     """Whether the entry is bound or can be; takes the room of an entry that can be bound."""

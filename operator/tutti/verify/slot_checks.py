@@ -13,10 +13,10 @@ from ..gang.slots import Places
 from ..model.cluster import Gang, Member, Node, Reservation
 from ..model.decisions import Placement
 from ..model.keys import NodeName
-from . import lookup, room_ledger
+from . import lookup
 
 
-def take(places: Places, gang: Gang | None, ledger: room_ledger.Ledger, times: int = 1) -> None:
+def take(places: Places, gang: Gang | None, ledger: lookup.Ledger, times: int = 1) -> None:
     """Take the room of these slots; ``times=-1`` gives it back."""
     for (node, role), n in places.items():
         amounts = lookup.needs_of_slot(gang, role)
@@ -24,7 +24,7 @@ def take(places: Places, gang: Gang | None, ledger: room_ledger.Ledger, times: i
 
 
 def exchange(
-    placement: Placement, gang: Gang, reservation: Reservation | None, ledger: room_ledger.Ledger
+    placement: Placement, gang: Gang, reservation: Reservation | None, ledger: lookup.Ledger
 ) -> Places:
     """Give back the gang's standing slots, and take the slots that stay; return the new slots.
 
@@ -51,7 +51,7 @@ def exchange(
 
 
 def faults(
-    new: Places, gang: Gang, nodes: Mapping[NodeName, Node], ledger: room_ledger.Ledger
+    new: Places, gang: Gang, nodes: Mapping[NodeName, Node], ledger: lookup.Ledger
 ) -> Iterator[str]:
     """One sentence for each fault of the new slots; takes their room."""
     for (node_name, role), n in sorted(new.items()):
@@ -72,7 +72,7 @@ def unkeepable_slots(
     reservation: Reservation,
     gang: Gang | None,
     nodes: Mapping[NodeName, Node],
-    ledger: room_ledger.Ledger,
+    ledger: lookup.Ledger,
     forbidden: Places,
 ) -> Places:
     """The slots that cannot stay on their node; takes the room of the other slots.

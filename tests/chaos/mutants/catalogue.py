@@ -5,7 +5,7 @@ from __future__ import annotations
 from .planting import Mutant, Patch
 
 _NEVER_SHORT = Patch(
-    "verify/room_ledger.py",
+    "verify/lookup.py",
     "return [name for name, n in amounts.items() if n > max(_free(room, name), 0)]",
     "return []",
 )

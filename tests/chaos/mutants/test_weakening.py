@@ -35,7 +35,6 @@ NO_CHECKS = {
         "_separate: never not violations": "saves passes that change nothing",
         "_separate: never not lookup.may_have_rules(snapshot)": "saves the work of counting pods",
     },
-    "room_ledger": {},
     "inter_pod": {
         "__init__: no if pod.anti_affinity": "saves a look at those who have none",
         "least: no self._lowest": "saves looking for them again",

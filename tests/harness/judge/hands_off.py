@@ -20,6 +20,8 @@ ALLOWED = frozenset(
         (TUTTI, "podgroups/status", "patch"),
         ("scheduling.k8s.io", "podgroups/status", "patch"),  # Kubernetes' own, where it is read
         ("scheduling.volcano.sh", "podgroups", "patch"),  # its status alone: see ``_fault``
+        ("", "persistentvolumes", "patch"),  # the claim that gets it: see ``OF_VOLUMES``
+        ("", "persistentvolumeclaims", "patch"),  # its node alone: see ``OF_CLAIMS``
         (TUTTI, "queues", "patch"),
         (TUTTI, "queues/status", "patch"),
         (DEVICES, "resourceclaims", "patch"),  # the finalizer alone: see ``_body_fault``
@@ -36,10 +38,20 @@ ALLOWED = frozenset(
 STATUS_ALONE = frozenset({("scheduling.volcano.sh", "podgroups")})
 # Of a Queue the finalizers alone are written: its spec belongs to administrators.
 OF_QUEUES = frozenset({"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"})
-OF_CLAIMS = OF_QUEUES  # their specs belong to users
+OF_RESOURCE_CLAIMS = OF_QUEUES  # their specs belong to users
 IN_STATUS = frozenset(
     {"metadata.uid", "metadata.resourceVersion", "status.allocation", "status.reservedFor"}
 )
+# Of a volume the claim is written that gets it; of a claim the node that it is provisioned for.
+OF_VOLUMES = frozenset({"metadata.resourceVersion", "metadata.annotations", "spec.claimRef"})
+OF_CLAIMS = frozenset({"metadata.resourceVersion", "metadata.annotations"})
+BODIES = {
+    (TUTTI, "queues"): OF_QUEUES,
+    (DEVICES, "resourceclaims"): OF_RESOURCE_CLAIMS,
+    (DEVICES, "resourceclaims/status"): IN_STATUS,
+    ("", "persistentvolumes"): OF_VOLUMES,
+    ("", "persistentvolumeclaims"): OF_CLAIMS,
+}
 ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/eviction", "pods/status"})
 # A review is a question put as a create: nothing is stored.
 QUESTIONS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
@@ -90,10 +102,7 @@ def _body_fault(entry: AuditEntry) -> str:
         beside = {field for field in entry.fields if field.split(".")[0] != "status"}
         if beside != {"metadata.resourceVersion"}:
             return "has something else in its body than a status and a version"
-    if (entry.group, entry.resource) == (TUTTI, "queues") and entry.fields - OF_QUEUES:
-        return f"writes {', '.join(sorted(entry.fields - OF_QUEUES))} of a Queue"
-    if entry.group == DEVICES:
-        allowed = IN_STATUS if entry.resource.endswith("/status") else OF_CLAIMS
-        if entry.fields - allowed:
-            return f"writes {', '.join(sorted(entry.fields - allowed))} of a ResourceClaim"
+    allowed = BODIES.get((entry.group, entry.resource))
+    if allowed is not None and (beyond := entry.fields - allowed):
+        return f"writes {', '.join(sorted(beyond))} of {entry.resource}"
     return ""

@@ -2,9 +2,21 @@
 
 from dataclasses import replace
 
-from tutti.commit.progress import Clear, Finish, Step, next_steps
-from tutti.model.cluster import ApiRefusal, Phase, SlotReservation
+from tutti.commit import steps
+from tutti.commit.progress import (
+    Bind,
+    BindVolumes,
+    Clear,
+    Finish,
+    Release,
+    Step,
+    Trim,
+    next_steps,
+)
+from tutti.model.cluster import ApiRefusal, Member, Phase, Role, SlotReservation, Snapshot
 from tutti.model.keys import NodeName
+from tutti.model.shapes import Template
+from tutti.model.volumes import Claim, ClaimKey, Storage, Volume, VolumeChoice, VolumeRequest
 
 from ...harness.builders import GangBuilder, gang, node, reservation, snapshot_of
 
@@ -51,3 +63,99 @@ def test_one_that_holds_room_for_others_too_is_deleted_before_anything_is_said()
 
 def test_one_that_could_not_be_deleted_twice_comes_before_the_reports_which_speak_of_it() -> None:
     assert step(WHOLE, is_refused=True) == Finish()
+
+
+N1 = NodeName("n1")
+
+
+def claim(name: str, **changes: object) -> Claim:
+    key, request = ClaimKey("ml", name), VolumeRequest("disk", 1)
+    made = Claim(key, storage_class="disk", request=request, uid=f"u-{name}", version="7")
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+CHOICES = tuple(VolumeChoice(name, f"u-{name}", "7", N1) for name in ("a-0", "a-1"))
+SELECTED = {"selected_node": N1, "version": "8"}
+
+
+def with_claims(of: GangBuilder, *claims: Claim, now: float = 0.0) -> Snapshot:
+    """A Reservation for both members, of which those without a node have a claim of their name."""
+
+    def wait(member: Member) -> Member:
+        name = member.key.name
+        is_open = member.node is None and any(c.key.name == name for c in claims)
+        return replace(member, claims=(name,), unbound_claims=(name,) if is_open else ())
+
+    held = replace(reservation(TWO, ("a-0", "n1"), ("a-1", "n1")), term=TERM, volumes=CHOICES)
+    picture = snapshot_of(ROOM, of.where(wait), held)
+    return replace(picture, storage=Storage(claims), taken_at=now)
+
+
+def test_claims_are_bound_before_any_pod_is() -> None:
+    ((_, found),) = next_steps(with_claims(TWO, claim("a-0"), claim("a-1", **SELECTED)), TERM)
+    assert found == BindVolumes(CHOICES[:1])
+    ((_, found),) = next_steps(with_claims(TWO, claim("a-1", **SELECTED)), TERM)
+    assert found == BindVolumes(())
+    bound = claim("a-1", is_bound=True, volume="pv")
+    waiting = with_claims(TWO, bound)
+    ((_, found),) = next_steps(waiting, TERM)
+    assert found == BindVolumes(())
+    shown = replace(waiting, storage=Storage((bound,), (Volume("pv"),)))
+    ((_, found),) = next_steps(shown, TERM)
+    assert isinstance(found, Bind)
+
+
+def test_a_gang_of_which_a_claim_gets_no_volume_is_released_and_its_member_backs_off() -> None:
+    given_up = with_claims(TWO, claim("a-0"), claim("a-1", version="9"))
+    taken = next_steps(given_up, TERM)
+    ((held, found),) = taken
+    member = given_up.gangs[0].members[1]
+    assert isinstance(found, Release)
+    assert found.failed == member.uid
+    sentence = "the provisioner of class disk made no volume for claim a-1 on n1; planning again"
+    assert steps.failures(taken) == [(held.gang, member.uid, sentence)]
+    assert steps.choices(taken) == []
+
+
+def test_claims_have_a_time_limit() -> None:
+    waiting = with_claims(TWO, claim("a-0", **SELECTED), now=20.0)
+    ((_, found),) = next_steps(waiting, TERM, volume_seconds=21.0)
+    assert found == BindVolumes(())
+    ((_, found),) = next_steps(waiting, TERM, volume_seconds=20.0)
+    assert isinstance(found, Release)
+    assert found.sentence.endswith("has not made a volume for claim a-0 in time; planning again")
+
+
+def test_a_repair_without_its_volume_ends_and_the_members_that_run_stay() -> None:
+    half = TWO.where(lambda m: replace(m, node=N1) if m.key.name == "a-0" else m)
+    given_up = with_claims(half, claim("a-1", version="9"))
+    taken = next_steps(given_up, TERM)
+    ((held, found),) = taken
+    assert isinstance(found, Finish)
+    assert found.failed == given_up.gangs[0].members[1].uid
+    (ended,) = steps.ended(taken)
+    assert ended.rest is None
+    assert [*ended.ended_volumes] == [*held.volumes]
+
+
+def _awaiting_a_third(of: GangBuilder) -> GangBuilder:
+    """The gang, of which each member is a worker, and one more may come."""
+    template = Template(of.made.members[0].shape)
+    worker = Role("worker", 3, template=template)
+    return of.where(lambda m: replace(m, role="worker")).but(roles=(worker,), min_member=3)
+
+
+def test_room_for_absent_members_stays_when_one_that_came_gets_no_volume() -> None:
+    half = TWO.where(lambda m: replace(m, node=N1) if m.key.name == "a-0" else m)
+    given_up = with_claims(_awaiting_a_third(half), claim("a-1", version="9"))
+    slots = (SlotReservation(N1, "worker", 1),)
+    (held,) = given_up.reservations
+    taken = next_steps(replace(given_up, reservations=(replace(held, slots=slots),)), TERM)
+    ((_, found),) = taken
+    assert isinstance(found, Trim)
+    assert found.failed is not None
+    (ended,) = steps.ended(taken)
+    assert ended.rest is not None
+    assert ended.rest.volumes == ()
+    assert [*ended.ended_volumes] == [*held.volumes]
+    assert steps.failures(taken)[0][2] == steps.UNFIT

@@ -49,6 +49,7 @@ from tutti.model.ports import HostPort
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
 from tutti.model.shapes import NO_PREFERENCES, Effect, NodeTerm, Preferences, Taint, Toleration
+from tutti.model.volumes import VolumeChoice
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -267,6 +268,7 @@ FOREIGN: dict[str, Any] = {
 }
 RESERVATION: dict[str, Any] = {
     "slots": (SlotReservation(NodeName("n1"), "worker", 2),),
+    "volumes": (VolumeChoice("data", "c", "7", NodeName("n1"), "pv"),),
     "evict": (Uid("u-1"),),
     "version": "17",
     "charged": (Uid("ml/a-1-uid"),),
@@ -319,7 +321,8 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
     # Every gang of the builders has the first; of claims the tests of storage tell. The last is for
     # an Event alone: no plan reads it.
     assert _differs(Member, MEMBER) == [
-        *("group", "claims", "volume_problems", "group_kind", "unread_gang"),
+        *("group", "claims", "own_claims", "volume_problems", "unbound_claims"),
+        *("group_kind", "unread_gang"),
         *("device_claims", "device_problems"),  # tests of devices have them
     ]
     assert _differs(Node, NODE) == []

@@ -81,7 +81,19 @@ def test_of_a_queue_the_finalizers_and_the_status_are_written_and_nothing_else()
     raised = finalizers | {"spec.resources"}
     story.wrote("patch", "queues", "q", api_group="tutti.dev", fields=raised)
     (fault,) = _faults(story)
-    assert "writes spec.resources of a Queue" in fault
+    assert "writes spec.resources of queues" in fault
+
+
+def test_of_claims_and_volumes_the_binding_is_written_and_nothing_else() -> None:
+    story = two_nodes()
+    version = {"metadata.resourceVersion", "metadata.annotations"}
+    story.wrote("patch", "persistentvolumeclaims", "c", fields=frozenset(version))
+    story.wrote("patch", "persistentvolumes", "v", fields=frozenset({*version, "spec.claimRef"}))
+    assert not _faults(story)
+    story.wrote("patch", "persistentvolumeclaims", "c", fields=frozenset({"spec.volumeName"}))
+    story.wrote("patch", "persistentvolumes", "v", fields=frozenset({"spec.capacity"}))
+    story.wrote("delete", "persistentvolumes", "v")
+    assert len(_faults(story)) == 3
 
 
 def test_of_a_claim_the_finalizer_and_the_status_are_written_and_nothing_else() -> None:
@@ -99,7 +111,7 @@ def test_of_a_claim_the_finalizer_and_the_status_are_written_and_nothing_else() 
         other = two_nodes()
         other.wrote("patch", resource, "c", api_group=group, fields=same | {field})
         (fault,) = _faults(other)
-        assert f"writes {field} of a ResourceClaim" in fault
+        assert f"writes {field} of resourceclaims" in fault
 
 
 def test_others_may_write_what_they_like() -> None:

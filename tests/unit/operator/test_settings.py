@@ -25,6 +25,8 @@ def test_the_defaults_are_as_promised() -> None:
         "mode": "active",
         "bindings_per_cycle": 0,
         "dump_directory": "",
+        "bind_volumes": True,
+        "volume_seconds": 600.0,
         "identity": "",
         "lease_namespace": "",
         "spark_enabled": True,

@@ -11,7 +11,12 @@ from tutti.kube.gang_sources import SOURCES
 from tutti.model.cluster import ForeignPod, Member
 from tutti.operator import handlers
 from tutti.state.cluster_state import ClusterState
-from tutti.state.reflectors import devices_into, reflectors_into, storage_into
+from tutti.state.reflectors import (
+    capacities_into,
+    devices_into,
+    reflectors_into,
+    storage_into,
+)
 
 from ..kube import objects
 
@@ -38,6 +43,7 @@ def test_every_kind_has_a_stream_into_a_store_of_its_own() -> None:
         *reflectors_into(state, "tutti", sources=SOURCES, preempts=True),
         *storage_into(state),
         *devices_into(state),
+        *capacities_into(state),
     )
     known = {*kinds.KINDS, *kinds.GANGS.values()}
     assert {feed.kind for feed in feeds} == {kind.model for kind in known}

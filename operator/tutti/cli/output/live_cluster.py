@@ -35,9 +35,10 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     from ...kube.gang_sources import chosen
     from ...model.queues import Preemption
     from ...state.cluster_state import ClusterState
-    from ...state.reflectors import reflectors_into, storage_into
+    from ...state.reflectors import capacities_into, reflectors_into, storage_into
 
-    state, sources = ClusterState(lambda: None), chosen(settings.gang_sources)
+    sources = chosen(settings.gang_sources)
+    state = ClusterState(lambda: None, binds_volumes=settings.bind_volumes)
     feeds = reflectors_into(
         state,
         settings.scheduler_name,
@@ -49,6 +50,8 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     async with Client(access) as api:
         await list_all(api, feeds, lambda sentence: say(sentence, aside=True))
         for reflector in storage_into(state) if state.storage.are_wanted else ():
+            await list_watch.relist(api, reflector)
+        for reflector in capacities_into(state) if state.storage.needs_capacities else ():
             await list_watch.relist(api, reflector)
     return state
 

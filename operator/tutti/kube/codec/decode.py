@@ -26,6 +26,7 @@ from ...model.owners import Owner
 from ...model.queues import QueueRecord, RoleAtStart
 from ...model.resources import Resources
 from ...model.shapes import NO_PREFERENCES, Taint
+from ...model.volumes import VolumeChoice
 from .. import wire
 from ..errors import BadObject
 from ..gang_sources import (
@@ -47,6 +48,7 @@ from .shapes import (
     claims,
     decode_requests,
     decode_shape,
+    own_claims,
     pinned_to,
     unmodelled,
 )
@@ -111,7 +113,8 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         failure=pod.status.reason if phase is Phase.FAILED else "",
         labels=decode_labels(labels),
         application=application_of(pod, sources),
-        claims=claims(spec),
+        claims=claims(spec, metadata.name),
+        own_claims=own_claims(spec, metadata.name),
         ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
         may_preempt=spec.preemption_policy != "Never",
         run=membership.run,
@@ -212,6 +215,10 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
         record=None if spec.queue is None else _record(spec.queue, name),
         charged=tuple(sorted(map(Uid, spec.charged))),
         victims=_victims(reservation),
+        volumes=tuple(
+            VolumeChoice(v.claim, v.uid, v.version, NodeName(v.node), v.volume)
+            for v in sorted(spec.volumes, key=lambda v: v.claim)
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from ...model.keys import (
     Uid,
 )
 from ...model.queues import QueueRecord
+from ...model.volumes import VolumeChoice
 from .. import errors
 from ..calls import TUTTI_VERSION, api_version
 from ..gang_sources import api_version_of
@@ -103,6 +104,8 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         spec["queue"] = _record(value.record)
     if value.charged:
         spec["charged"] = list(value.charged)
+    if value.volumes:
+        spec["volumes"] = [_volume(choice) for choice in value.volumes]
     if value.victims is not None:
         spec["claim"] = {
             "reservedAt": spec["reservedAt"],
@@ -137,6 +140,16 @@ def _victim(victim: ReservedVictim) -> dict[str, Any]:
         "uid": victim.uid,
         "pods": list(victim.pods),
         "whole": victim.is_whole,
+    }
+
+
+def _volume(choice: VolumeChoice) -> dict[str, Any]:
+    return {
+        "claim": choice.claim,
+        "uid": choice.uid,
+        "version": choice.version,
+        "node": choice.node,
+        **({"volume": choice.volume} if choice.volume else {}),
     }
 
 
@@ -222,7 +235,7 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
         errors.Refused: it would be larger than etcd takes.
     """
     spec = reservation(value)["spec"]
-    changed: dict[str, Any] = {"placement": spec["placement"]}
+    changed: dict[str, Any] = {"placement": spec["placement"], "volumes": spec.get("volumes")}
     if value.record is not None:
         changed |= {
             "podGroup": {"generation": value.generation},

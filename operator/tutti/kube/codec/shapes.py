@@ -20,6 +20,7 @@ KNOWN = 16384  # shapes, tolerations and resources that are cached
 NODE_NAME = "metadata.name"  # the only field that node affinity can match
 
 CLAIM = "persistentVolumeClaim"  # the type of volume that Tutti supports
+EPHEMERAL = "ephemeral"  # the type of volume whose claim belongs to the pod
 CLAIM_FIELD = f"spec.volumes[].{CLAIM}"
 DEVICE_CLAIMS = "spec.resourceClaims"
 # The other types that matter to kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
@@ -30,7 +31,6 @@ DECIDING_VOLUMES = frozenset(
         "azureDisk",
         "azureFile",
         "cinder",
-        "ephemeral",
         "gcePersistentDisk",
         "iscsi",
         "portworxVolume",
@@ -85,11 +85,18 @@ def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
     if not spec.volumes:
         return ()
     names = {name for volume in spec.volumes if (name := _claim_name(volume.get(CLAIM)))}
-    if pod_name:
-        names |= {
-            f"{pod_name}-{volume.get('name')}" for volume in spec.volumes if volume.get("ephemeral")
-        }
-    return tuple(sorted(names))
+    return tuple(sorted({*names, *own_claims(spec, pod_name)}))
+
+
+def own_claims(spec: wire.PodSpec, pod_name: str) -> tuple[str, ...]:
+    """The claims of the generic ephemeral volumes of a pod, sorted; none without its name.
+
+    kube-controller-manager makes them, with the pod as their owner.
+    """
+    if not (spec.volumes and pod_name):
+        return ()
+    names = (v.get("name") for v in spec.volumes if v.get(EPHEMERAL) is not None)
+    return tuple(sorted({f"{pod_name}-{name}" for name in names}))
 
 
 def _claim_name(source: object) -> str:

@@ -31,9 +31,11 @@ from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
 from .storage import (
     CSIDriver,
     CSINode,
+    CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    TopologyTerm,
     VolumeAttachment,
     VolumeSpec,
 )
@@ -42,6 +44,7 @@ __all__ = [
     "Affinity",
     "CSIDriver",
     "CSINode",
+    "CSIStorageCapacity",
     "Condition",
     "ConfigMap",
     "Container",
@@ -72,6 +75,7 @@ __all__ = [
     "SpreadConstraint",
     "StorageClass",
     "Toleration",
+    "TopologyTerm",
     "VolumeAttachment",
     "VolumeSpec",
     "WatchEvent",

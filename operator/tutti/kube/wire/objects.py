@@ -115,6 +115,16 @@ class ReservationClaim(Wire):
     victims: tuple[Victim, ...] = ()
 
 
+class ReservedVolume(Wire):
+    """The volume that a claim gets; without one, it is provisioned for the node."""
+
+    claim: str
+    uid: str
+    version: str
+    node: str
+    volume: str = ""
+
+
 class ReservationSpec(Wire):
     """The whole placement of a gang."""
 
@@ -127,6 +137,7 @@ class ReservationSpec(Wire):
     queue: QueueRecord | None = None
     charged: tuple[str, ...] = ()
     claim: ReservationClaim | None = None
+    volumes: tuple[ReservedVolume, ...] = ()
 
 
 class Reservation(Object):

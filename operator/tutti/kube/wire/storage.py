@@ -7,22 +7,26 @@ from typing import Any
 
 from pydantic import Field
 
-from .base import Metadata, Object, Wire
+from .base import LabelSelector, Object, Quantities, Requirement, Wire
 from .pods import NodeSelector
 
 
-class ClaimMetadata(Metadata):
-    """The metadata of a claim; an annotation says whether it is bound."""
+class ClaimResources(Wire):
+    """How much storage a claim requests."""
 
-    annotations: dict[str, str] = Field(default_factory=dict)
+    requests: Quantities = Field(default_factory=dict)
 
 
 class ClaimSpec(Wire):
-    """The class and access modes of a claim, and the volume that it has."""
+    """What a claim requests of a volume, and the volume that it has."""
 
     volume_name: str = ""
     access_modes: tuple[str, ...] = ()
     storage_class_name: str | None = None
+    resources: ClaimResources = ClaimResources()
+    volume_mode: str = ""
+    selector: LabelSelector | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class ClaimStatus(Wire):
@@ -34,7 +38,6 @@ class ClaimStatus(Wire):
 class PersistentVolumeClaim(Object):
     """A v1 PersistentVolumeClaim."""
 
-    metadata: ClaimMetadata = ClaimMetadata()
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
@@ -52,11 +55,31 @@ class VolumeAffinity(Wire):
     required: NodeSelector | None = None
 
 
+class ClaimReference(Wire):
+    """The claim that a volume is for, or is bound to."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class VolumeStatus(Wire):
+    """The phase of a volume; Available means that no claim has it."""
+
+    phase: str = ""
+
+
 class VolumeSpec(Wire):
     """The source of a volume; of in-tree types only those that were migrated to CSI drivers."""
 
     csi: CsiSource | None = None
     node_affinity: VolumeAffinity = VolumeAffinity()
+    capacity: Quantities = Field(default_factory=dict)
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+    volume_mode: str = ""
+    volume_attributes_class_name: str | None = None
+    claim_ref: ClaimReference | None = None
     aws_elastic_block_store: dict[str, Any] | None = None
     azure_disk: dict[str, Any] | None = None
     azure_file: dict[str, Any] | None = None
@@ -70,6 +93,13 @@ class PersistentVolume(Object):
     """A v1 PersistentVolume."""
 
     spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
+
+
+class TopologyTerm(Wire):
+    """Labels of nodes that must all have one of their values."""
+
+    match_label_expressions: tuple[Requirement, ...] = ()
 
 
 class StorageClass(Object):
@@ -77,6 +107,7 @@ class StorageClass(Object):
 
     volume_binding_mode: str = "Immediate"
     provisioner: str = ""
+    allowed_topologies: tuple[TopologyTerm, ...] = ()
 
 
 class DriverAllocatable(Wire):
@@ -105,9 +136,10 @@ class CSINode(Object):
 
 
 class CsiDriverSpec(Wire):
-    """Whether pods with volumes of the driver are kept off nodes without it."""
+    """Whether nodes without the driver take no pods with its volumes, and who knows its room."""
 
     prevent_pod_scheduling_if_missing: bool = False
+    storage_capacity: bool = False
 
 
 class CSIDriver(Object):
@@ -134,3 +166,12 @@ class VolumeAttachment(Object):
     """A storage.k8s.io VolumeAttachment."""
 
     spec: AttachmentSpec = AttachmentSpec()
+
+
+class CSIStorageCapacity(Object):
+    """A storage.k8s.io CSIStorageCapacity; without a topology, no node can use it."""
+
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Any = None
+    maximum_volume_size: Any = None

@@ -16,7 +16,7 @@ from ...model import ports
 from ...model.cluster import Member
 from ...model.decisions import Objective, Policy
 from ...model.shapes import Shape
-from ...model.volumes import is_attaching
+from ...model.volumes import counts_volumes
 from .grids import Grid, footprint
 from .problems import levels
 
@@ -67,7 +67,7 @@ def _totals(base: Grid) -> Mapping[str, int]:
     return {
         name: n if unit == 1 else sum(node.allocatable[name] for node in base.nodes)
         for name, n, unit in counted
-        if n > 0 and not (ports.is_port(name) or is_attaching(name))
+        if n > 0 and not (ports.is_port(name) or counts_volumes(name))
     }
 
 

@@ -120,6 +120,7 @@ def _once_placed(snapshot: Snapshot, placements: Sequence[Placement]) -> Snapsho
             (*(before.entries if before is not None else ()), *new),
             placement.slots,
             record=placement.record if before is None else before.record,
+            volumes=(*(before.volumes if before is not None else ()), *placement.volumes),
         )
     return replace(snapshot, reservations=tuple(standing.values()))
 

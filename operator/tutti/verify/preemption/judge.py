@@ -13,7 +13,7 @@ from ...model.cluster import Gang, Member, Snapshot
 from ...model.decisions import Claim, Victim
 from ...model.keys import GangKey, Uid
 from ...model.queues import ROOT, Preemption, QueueMode
-from .. import lookup, queue_checks, room_ledger
+from .. import lookup, queue_checks, volume_checks
 from ..queue_checks import QueueChains
 from . import covers
 from .covers import Amounts, ItemGang
@@ -30,24 +30,37 @@ class ClaimJudge:
     modes: Modes
     protected: Collection[GangKey]
     running: dict[GangKey, ItemGang]
-    ledger: room_ledger.Ledger
+    ledger: lookup.Ledger
     over: set[Uid]  # members that have ended, or leave
     claimed: set[GangKey]
     being_bound: Collection[GangKey]  # or being ended
     taken_at: float
+    seen: lookup.SnapshotLookup
+    volumes: set[str]  # that gangs have been given
 
     @classmethod
     def of(cls, snapshot: Snapshot, modes: Modes, protected: Collection[GangKey]) -> "ClaimJudge":
         """The state before the first claim; terminating pods count as gone."""
         seen, queues = lookup.SnapshotLookup(snapshot), QueueChains.of(snapshot)
-        ledger = room_ledger.Ledger(seen.nodes)
+        ledger = lookup.Ledger(seen.nodes)
         for reservation in snapshot.reservations:
             for node, asked in lookup.held_room(reservation, seen):
                 ledger.take(node, asked)
         bound = {reservation.gang for reservation in snapshot.reservations}
         bound |= {v.gang for r in snapshot.reservations for v in r.victims or ()}
         judge = cls(
-            seen.gangs, queues, modes, protected, {}, ledger, set(), set(), bound, snapshot.taken_at
+            seen.gangs,
+            queues,
+            modes,
+            protected,
+            {},
+            ledger,
+            set(),
+            set(),
+            bound,
+            snapshot.taken_at,
+            seen,
+            volume_checks.chosen_before(snapshot),
         )
         records = snapshot.records
         reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
@@ -91,6 +104,9 @@ class ClaimJudge:
             f"gang {claim.gang}: {sentence}"
             for sentence in (
                 *self._placement(claim, gang),
+                *volume_checks.faults(
+                    claim.assignments, claim.volumes, gang, self.seen, self.volumes
+                ),
                 *_record_faults(claim, gang),
                 *self._rights(claim, counted),
                 *self._victims(claim, counted),

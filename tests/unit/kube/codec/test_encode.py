@@ -15,6 +15,7 @@ from tutti.model.keys import POD_GROUP, ApiKind, GangKey, Lease, LeaseKey, NodeN
 from tutti.model.queues import QueueRecord
 from tutti.model.resources import NOTHING
 from tutti.model.shapes import Shape
+from tutti.model.volumes import VolumeChoice
 
 from ....harness import builders
 
@@ -120,7 +121,7 @@ def test_an_amendment_changes_the_placement_of_what_was_seen_and_nothing_else() 
     patch = encode.amendment(replace(held, version="12"))
     assert patch == {
         "metadata": {"resourceVersion": "12"},
-        "spec": {"placement": encode.reservation(held)["spec"]["placement"]},
+        "spec": {"placement": encode.reservation(held)["spec"]["placement"], "volumes": None},
     }
 
 
@@ -192,10 +193,11 @@ def test_a_reservation_with_the_record_of_a_start_has_no_owner() -> None:
 
 def test_only_a_reservation_with_a_record_is_filled_again() -> None:
     bare = builders.reservation(builders.gang("a").of(1), at=60.0)
-    assert encode.amendment(bare)["spec"] == {"placement": []}
+    assert encode.amendment(bare)["spec"] == {"placement": [], "volumes": None}
     recorded = replace(bare, record=QueueRecord("vision", Uid("q"), 0.0))
     assert encode.amendment(recorded)["spec"] == {
         "placement": [],
+        "volumes": None,
         "podGroup": {"generation": bare.generation},
         "term": bare.term,
         "reservedAt": "1970-01-01T00:01:00Z",
@@ -239,3 +241,21 @@ def test_a_claim_with_a_record_is_amended_with_its_victims() -> None:
     assert encode.amendment(recorded)["spec"]["claim"]["victims"][0]["uid"] == "b"
     empty = replace(recorded, entries=(), victims=())
     assert encode.amendment(empty)["spec"]["claim"]["victims"] == []
+
+
+def test_the_volumes_of_claims_are_written_and_read_back() -> None:
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"), at=60.0)
+    here = NodeName("n1")
+    choices = (
+        VolumeChoice("data", "c1", "7", here, "pv-1"),
+        VolumeChoice("scratch", "c2", "8", here),
+    )
+    body = encode.reservation(replace(held, volumes=choices))
+    assert body["spec"]["volumes"] == [
+        {"claim": "data", "uid": "c1", "version": "7", "node": "n1", "volume": "pv-1"},
+        {"claim": "scratch", "uid": "c2", "version": "8", "node": "n1"},
+    ]
+    body = {**body, "metadata": {**body["metadata"], "uid": "r", "resourceVersion": "9"}}
+    again = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+    assert again.volumes == choices
+    assert encode.amendment(again)["spec"]["volumes"] == body["spec"]["volumes"]

@@ -53,12 +53,12 @@ UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "several volumes of a kind are named once": (
         {
             "volumes": [
-                {"name": "a", "ephemeral": {}},
-                {"name": "b", "ephemeral": {}},
+                {"name": "a", "iscsi": {}},
+                {"name": "b", "iscsi": {}},
                 {"name": "c", "rbd": {}},
             ]
         },
-        ("spec.volumes[].ephemeral", "spec.volumes[].rbd"),
+        ("spec.volumes[].iscsi", "spec.volumes[].rbd"),
     ),
     "volumes that bind to no node": (
         {

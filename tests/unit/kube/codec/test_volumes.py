@@ -1,5 +1,6 @@
 """Claims, volumes and classes as API objects: what is read of them, whatever they say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,22 +9,29 @@ from tutti.kube import errors, wire
 from tutti.kube.codec.decode import decode_member, decode_occupant
 from tutti.kube.codec.volumes import (
     decode_attachment,
+    decode_capacity,
     decode_claim,
     decode_class,
     decode_driver,
     decode_drivers,
     decode_volume,
+    encode_binding,
+    encode_selected_node,
 )
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName
 from tutti.model.volumes import (
     Attachment,
+    Capacity,
     Claim,
     ClaimKey,
+    ClaimRef,
     Driver,
     NodeDrivers,
+    Offer,
     StorageClass,
     Volume,
+    VolumeRequest,
 )
 
 from ..objects import pod
@@ -49,17 +57,162 @@ def volume(spec: Any = None, **labels: str) -> Volume:
 
 def test_a_claim_is_bound_once_both_sides_say_so() -> None:
     done = {"pv.kubernetes.io/bind-completed": "yes"}
-    assert claim({"volumeName": "pv"}, done) == Claim(KEY, "pv", is_bound=True)
-    assert claim({"volumeName": "pv"}) == Claim(KEY, "pv")
-    assert claim({}, done) == Claim(KEY)
+    nothing = VolumeRequest("")
+    assert claim({"volumeName": "pv"}, done) == Claim(KEY, "pv", is_bound=True, uid="c")
+    assert claim({"volumeName": "pv"}) == Claim(KEY, "pv", uid="c", request=nothing)
+    assert claim({}, done) == Claim(KEY, uid="c", request=nothing)
 
 
 def test_a_claim_says_what_it_is_and_what_is_wrong_with_it() -> None:
     spec = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "fast"}
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert claim(spec, metadata=gone, status={"phase": "Lost"}) == Claim(
-        KEY, storage_class="fast", is_lost=True, terminating=True, for_one_pod=True
+        KEY,
+        storage_class="fast",
+        is_lost=True,
+        terminating=True,
+        for_one_pod=True,
+        uid="c",
+        request=VolumeRequest("fast", modes=("ReadWriteOncePod",)),
     )
+
+
+def test_what_a_claim_requests_of_a_volume_is_read_until_it_is_bound() -> None:
+    spec = {
+        "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "1.5Gi"}},
+        "volumeMode": "Block",
+        "selector": {"matchLabels": {"tier": "gold"}},
+        "volumeAttributesClassName": "quick",
+    }
+    selected = {"volume.kubernetes.io/selected-node": "n1"}
+    owned = {
+        "resourceVersion": "7",
+        "ownerReferences": [{"uid": "o"}, {"uid": "p", "controller": True}],
+    }
+    read = claim(spec, selected, metadata={**owned, "annotations": selected})
+    assert read.request == VolumeRequest(
+        "fast",
+        3 * 2**29,
+        ("ReadOnlyMany", "ReadWriteOnce"),
+        is_block=True,
+        selector=(Requirement("tier", "In", ("gold",)),),
+        attributes_class="quick",
+    )
+    assert (read.selected_node, read.version, read.owner) == ("n1", "7", "p")
+    done = {**selected, "pv.kubernetes.io/bind-completed": "yes"}
+    bound = claim({**spec, "volumeName": "pv"}, done, metadata={**owned, "annotations": done})
+    assert (bound.request, bound.selected_node, bound.version) == (None, None, "")
+
+
+def test_a_selector_that_cannot_be_read_is_none() -> None:
+    selector = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
+    request = claim({"selector": selector}).request
+    assert request is not None
+    assert request.selector is None
+
+
+@pytest.mark.parametrize("size", ["much", "-1"])
+def test_a_claim_of_an_unreadable_size_is_no_claim(size: str) -> None:
+    with pytest.raises(errors.BadObject, match="its request cannot be read"):
+        claim({"resources": {"requests": {"storage": size}}})
+
+
+OFFERED = {
+    "storageClassName": "fast",
+    "capacity": {"storage": "2Gi"},
+    "accessModes": ["ReadWriteOnce"],
+    "volumeAttributesClassName": "quick",
+}
+OFFER = Offer("fast", 2**31, ("ReadWriteOnce",), attributes_class="quick")
+MINE = {"namespace": "ml", "name": "data", "uid": "c"}
+
+
+def offering(phase: str, spec: Any = None, **metadata: Any) -> Volume:
+    named = {"name": "pv", "uid": "v", "labels": {"tier": "gold"}, **metadata}
+    raw = {"metadata": named, "spec": {**OFFERED, **(spec or {})}, "status": {"phase": phase}}
+    return decode_volume(wire.parse_one(raw, wire.PersistentVolume))
+
+
+def test_a_volume_offers_what_it_has_while_a_claim_may_be_bound_to_it() -> None:
+    free = offering("Available")
+    assert free.offer == replace(OFFER, labels=(("tier", "gold"),))
+    assert free.is_available
+    bound = offering("Bound", {"claimRef": MINE, "volumeMode": "Block"})
+    assert bound.offer == replace(OFFER, is_block=True)
+    assert bound.claim == ClaimRef(KEY, "c")
+    assert not bound.is_available
+    for phase in ("Released", "Failed", "Pending"):
+        assert offering(phase).offer is None
+    assert offering("Available", deletionTimestamp="2026-01-01T00:00:00Z").offer is None
+
+
+def test_a_volume_is_for_the_claim_of_its_reference() -> None:
+    mine = Claim(KEY, uid="c")
+    assert offering("Bound", {"claimRef": MINE}).is_for(mine)
+    assert offering("Bound", {"claimRef": {**MINE, "uid": ""}}).is_for(mine)
+    assert not offering("Bound", {"claimRef": {**MINE, "uid": "older"}}).is_for(mine)
+    assert not offering("Bound", {"claimRef": {**MINE, "name": "other"}}).is_for(mine)
+    assert not offering("Available").is_for(mine)
+
+
+def test_a_volume_of_an_unreadable_size_is_no_volume() -> None:
+    with pytest.raises(errors.BadObject, match="its size cannot be read"):
+        offering("Available", {"capacity": {"storage": "much"}})
+
+
+def test_a_class_says_where_its_volumes_may_be_provisioned() -> None:
+    def topologies(*terms: Any) -> Any:
+        raw = {"metadata": {"name": "fast", "uid": "s"}, "allowedTopologies": list(terms)}
+        return decode_class(wire.parse_one(raw, wire.StorageClass)).topologies
+
+    zones = {"matchLabelExpressions": [{"key": ZONE, "values": ["z2", "z1"]}]}
+    assert topologies(zones, {}) == ((Requirement(ZONE, "In", ("z1", "z2")),),)
+    assert topologies({}) == ()
+    assert topologies() is None
+
+
+def capacity(**spec: Any) -> Capacity | None:
+    raw = {"metadata": {"namespace": "csi", "name": "k", "uid": "k"}, "storageClassName": "fast"}
+    return decode_capacity(wire.parse_one({**raw, **spec}, wire.CSIStorageCapacity))
+
+
+def test_a_capacity_is_the_largest_volume_that_can_be_made_on_some_nodes() -> None:
+    here = {"nodeTopology": {"matchLabels": {ZONE: "z1"}}}
+    way = (Requirement(ZONE, "In", ("z1",)),)
+    assert capacity(**here, capacity="5Gi") == Capacity("fast", way, 5 * 2**30)
+    limited = capacity(**here, capacity="5Gi", maximumVolumeSize="1Gi")
+    assert limited == Capacity("fast", way, 2**30)
+    assert capacity(nodeTopology={}, capacity="1") == Capacity("fast", (), 1)
+    assert capacity(**here) is None
+    assert capacity(capacity="5Gi") is None
+    unreadable = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
+    assert capacity(nodeTopology=unreadable, capacity="1") is None
+    with pytest.raises(errors.BadObject, match="its size cannot be read"):
+        capacity(**here, capacity="much")
+
+
+def test_a_volume_is_given_to_one_claim_in_the_version_that_was_read() -> None:
+    assert encode_binding("7", Claim(KEY, uid="c")) == {
+        "metadata": {
+            "resourceVersion": "7",
+            "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"},
+        },
+        "spec": {
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": "ml",
+                "name": "data",
+                "uid": "c",
+            }
+        },
+    }
+    annotation = {"volume.kubernetes.io/selected-node": None}
+    assert encode_selected_node(None, "7") == {
+        "metadata": {"resourceVersion": "7", "annotations": annotation}
+    }
 
 
 def test_the_older_name_of_a_class_goes_first() -> None:
@@ -135,6 +288,8 @@ def test_of_a_node_its_drivers_and_their_limits_are_read() -> None:
 def test_a_driver_says_whether_it_is_needed() -> None:
     needed = wire.parse_one(named("d", {"preventPodSchedulingIfMissing": True}), wire.CSIDriver)
     assert decode_driver(needed) == Driver("d", is_needed=True)
+    publishing = wire.parse_one(named("d", {"storageCapacity": True}), wire.CSIDriver)
+    assert decode_driver(publishing) == Driver("d", has_capacity=True)
     assert decode_driver(wire.parse_one(named("d", {}), wire.CSIDriver)) == Driver("d")
 
 

@@ -4,42 +4,32 @@ A pod without claims costs nothing here. Sources: kube-scheduler's VolumeBinding
 VolumeRestrictions and NodeVolumeLimits.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from itertools import islice
 from typing import Any
 
-from ..kube import kinds
-from ..kube.codec.shapes import CLAIM_FIELD
-from ..model.cluster import ForeignPod, Member
-from ..model.keys import NodeName, Uid
-from ..model.resources import Resources
-from ..model.shapes import Shape
-from ..model.volumes import (
+from ...kube import kinds
+from ...model.cluster import ForeignPod, Member, Node, Reservation
+from ...model.keys import NodeName, Uid
+from ...model.volumes import (
     NO_STORAGE,
     Attachment,
+    Capacity,
     Claim,
     ClaimKey,
     Driver,
     NodeDrivers,
-    Reach,
     Storage,
     StorageClass,
     Volume,
-    attaching,
-    sorted_reach,
+    VolumeChoice,
 )
-from .attach_limits import AttachLimits, Handle
+from ..node_usage import NOTHING_ATTACHED, VolumeUsage
+from ..store import Store
+from .attach_limits import AttachLimits
+from .claim_demand import MOST_SHARERS, UNLISTED, ClaimDemands
 from .claim_users import ClaimUser, ClaimUsers
-from .node_usage import NOTHING_ATTACHED, VolumeUsage
-from .store import Store
 from .volume_index import VolumeIndex
-
-UNLISTED = "claims and volumes are still being listed"
-KNOWN = 16384  # shapes that are cached
-MOST_SHARERS = 8  # users of a volume that are checked; a volume with more users counts as limited
 
 
 class ClaimIndex:
@@ -50,12 +40,16 @@ class ClaimIndex:
         touched: Callable[[Uid], None],
         nodes_touched: Callable[[Iterable[NodeName] | None], None],
         wake: Callable[[], None],
+        *,
+        binds: bool = True,
     ) -> None:
         """``touched`` is called for each pod whose volumes changed, ``wake`` after every list.
 
         ``nodes_touched`` is called with the nodes whose volumes or limits changed. None means that
-        any node may have changed.
+        any node may have changed. Unless Tutti ``binds`` claims, the pods of claims that wait for
+        their pod are not modelled.
         """
+        self._binds = binds
         self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
         self.claims: Store[Claim] = Store(self._claim_changed, self._listed)
         self.volumes: Store[Volume] = Store(self._volume_changed, self._listed)
@@ -74,6 +68,13 @@ class ClaimIndex:
         self._known = VolumeIndex()
         self._limits = AttachLimits(self._known.volume)
         self._pods = ClaimUsers()
+        self._chosen: dict[ClaimKey, VolumeChoice] = {}  # by standing Reservations
+        # Choices of Reservations that are gone. A volume may still be made for some of them.
+        self._abandoned: dict[ClaimKey, VolumeChoice] = {}
+        self._demands = ClaimDemands(
+            self._known, self._limits, self._pods, self._chosen, binds=binds
+        )
+        self.capacities: Store[Capacity] = Store(self._capacity_changed, self._capacities_listed)
         self._is_known = False  # every kind was listed once
         self._storage: Storage | None = NO_STORAGE  # None: outdated
 
@@ -82,26 +83,124 @@ class ClaimIndex:
         """Whether a pod of our scheduler names a claim, or ever named one."""
         return self._pods.has_been_ours
 
+    @property
+    def needs_capacities(self) -> bool:
+        """Whether a claim that waits for a pod of ours needs CSIStorageCapacities."""
+        return self._binds and any(
+            self._known.needs_capacities(claim) for claim in self._waiting_claims()
+        )
+
+    def _waiting_claims(self) -> Iterator[Claim]:
+        """The claims of our pods that are bound only once their pod has a node."""
+        for key in self._pods.named_by_us():
+            claim = self._known.claim(key)
+            if claim is not None and self._known.waits_for_a_pod(claim):
+                yield claim
+
+    def chosen(self, old: Reservation | None, new: Reservation | None) -> None:
+        """Take in the choices of a Reservation that was created, changed or deleted."""
+        before, after = (
+            {}
+            if reservation is None
+            else {
+                ClaimKey(reservation.gang.namespace, choice.claim): choice
+                for choice in reservation.volumes
+            }
+            for reservation in (old, new)
+        )
+        if before != after:
+            for key in before:
+                self._abandoned[key] = self._chosen.pop(key)
+            self._chosen.update(after)
+            self._outdate_supply()
+            self._touch({*before, *after})
+
+    def abandoned(self) -> list[tuple[ClaimKey, VolumeChoice]]:
+        """The claims that are provisioned for a node without any need: no Reservation has them."""
+        if self._abandoned:
+            self._abandoned = {
+                key: choice
+                for key, choice in self._abandoned.items()
+                if key not in self._chosen
+                and (claim := self._known.claim(key)) is not None
+                and choice.uid == claim.uid
+                and choice.node == claim.selected_node
+            }
+        return list(self._abandoned.items())
+
+    def _outdate_supply(self) -> None:
+        """Have ``settle`` look again; wake the cycle if a claim waits."""
+        if self._is_known and self._binds:
+            self._demands.is_supply_outdated = True
+            if self._demands.supply.needs or self._chosen:
+                self._wake()
+
+    def settle(self) -> None:
+        """Compute again what claims need that wait for their pod, if that may have changed."""
+        if not self._demands.is_supply_outdated:
+            return
+        self._demands.is_supply_outdated = False
+        self._storage = None
+        waiting = [claim for claim in self._waiting_claims() if claim.key not in self._chosen]
+        taken = {choice.volume for choice in self._chosen.values()}
+        requests = {claim.request for claim in waiting if claim.request is not None}
+        before, after = self._demands.supply, self._known.supply(requests, taken)
+        self._demands.supply = after
+        changed = [
+            claim.key
+            for claim in waiting
+            if claim.request is not None
+            and before.needs.get(claim.request) != after.needs.get(claim.request)
+        ]
+        self._notify(self._pods.uids(changed))
+        if before.counts != after.counts:
+            self._nodes_touched(None)
+
     def _listed(self, _began: int) -> None:
         """Take in a list; once every kind is listed, refresh the pods that waited for it."""
         if not self._is_known and all(store.is_synced for store in self.stores.values()):
             self._is_known = True
+            self._outdate_supply()
             self._refresh_all()
         self._wake()
 
+    def _capacities_listed(self, _began: int) -> None:
+        self._demands.knows_capacities = True
+        self._outdate_supply()
+        self._refresh_all()
+        self._wake()
+
     def _claim_changed(self, uid: Uid, old: Claim | None, new: Claim | None) -> None:
+        if old != new:
+            self._outdate_supply()
         self._touch(self._known.claim_changed(uid, old, new))
 
     def _volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> None:
         self._touch(self._known.volume_changed(uid, old, new))
         if old != new:
+            self._outdate_supply()
+            keys = {v.claim.key for v in (old, new) if v is not None and v.claim is not None}
+            self._touch({*keys, *self._choices_of(old), *self._choices_of(new)})
             names = {volume.name for volume in (old, new) if volume is not None}
             self._notify_nodes(self._limits.attached_to(names) if self._is_known else ())
 
     def _class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
         self._known.class_changed(uid, old, new)
         if old != new:
+            self._outdate_supply()
             self._refresh_all()
+
+    def _choices_of(self, volume: Volume | None) -> Iterator[ClaimKey]:
+        """The claims for which a standing Reservation has chosen a volume."""
+        if volume is not None:
+            chosen = self._chosen.items()
+            yield from (key for key, choice in chosen if choice.volume == volume.name)
+
+    def _capacity_changed(self, uid: Uid, old: Capacity | None, new: Capacity | None) -> None:
+        if old != new:
+            self._known.capacity_changed(uid, new)
+            self._outdate_supply()
+            self._wake()
 
     def _node_changed(self, _uid: Uid, old: NodeDrivers | None, new: NodeDrivers | None) -> None:
         if old == new:
@@ -117,7 +216,9 @@ class ClaimIndex:
 
     def _driver_changed(self, _uid: Uid, old: Driver | None, new: Driver | None) -> None:
         if old != new:
+            self._known.driver_changed(_uid, old, new)
             self._limits.driver_changed(old, new)
+            self._outdate_supply()
             self._refresh_all()
 
     def _attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
@@ -135,16 +236,28 @@ class ClaimIndex:
         self._storage = None
         self._limits.pod_changed(uid, old, new)
         self._pods.put(uid, new)
+        self._outdate_supply()
         if self._is_known:
             claims = {key for user in (old, new) if user is not None for key in user.claims}
             sharers = self._pods.few(self._known.sharing(claims), MOST_SHARERS + 2)
             self._notify((sharers or set()) - {uid})
 
-    def attached(self, node: NodeName) -> VolumeUsage:
-        """How many volumes of each limited driver a node takes, and how many it has."""
+    def claim(self, key: ClaimKey) -> Claim | None:
+        """The claim of this name."""
+        return self._known.claim(key)
+
+    def attached(self, node: Node) -> VolumeUsage:
+        """How many volumes a node takes of each limited driver, and has for claims that wait.
+
+        Of the volumes of drivers, some are in use.
+        """
         if not self._is_known:
             return NOTHING_ATTACHED
-        return self._limits.attached(node, self._known.handle)
+        attached = self._limits.attached(node.name, self._known.handle)
+        supply = self._demands.supply
+        if not supply.counts:
+            return attached
+        return attached._replace(offered=attached.offered + supply.at(dict(node.labels)))
 
     def with_volumes(self, member: Member) -> Member:
         """The pod with the demands of its claims, and the problems that keep it waiting."""
@@ -152,69 +265,13 @@ class ClaimIndex:
             return member
         if not self._is_known:
             return replace(member, volume_problems=(UNLISTED,))
-        lacking: list[str] = []
-        unmodelled: set[str] = set()
-        reach: set[Reach] = set()
-        handles: set[Handle] = set()
-        for name in member.claims:
-            key = ClaimKey(member.key.namespace, name)
-            claim, volume = self._known.claim(key), self._known.volume_of(key)
-            if claim is not None and volume is not None and not _problem(claim, volume):
-                reach.update(volume.reach)
-                lacking.extend(self._single_pod_conflict(claim, member.uid))
-                unmodelled.update(self._open(claim, volume, member.uid))
-                handles.update(filter(None, [self._known.handle(key)]))
-            elif claim is not None and self._known.waits_for_a_pod(claim):
-                unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
-            else:
-                lacking.append(f"claim {name} {_problem(claim, volume)}")
-        counted = Counter(
-            handle.driver for handle in handles if handle.driver in self._limits.limited
-        )
-        attachments = Resources.of({attaching(driver): n for driver, n in counted.items()})
-        return replace(
-            member,
-            shape=_shared_shape(member.shape, sorted_reach(reach), attachments),
-            volume_problems=tuple(lacking),
-            unsupported_fields=tuple(sorted({*member.unsupported_fields, *unmodelled})),
-        )
+        return self._demands.with_volumes(member)
 
     def snapshot(self) -> Storage:
         """The claims of our pods, their volumes and their classes."""
         if self._storage is None:
             self._storage = self._known.snapshot(self._pods.named_by_us())
         return self._storage
-
-    def _single_pod_conflict(self, claim: Claim, uid: Uid) -> Iterator[str]:
-        """A problem if the claim is for one pod (ReadWriteOncePod), and another pod uses it."""
-        if claim.for_one_pod and any(
-            user.node is not None for user in self._pods.other_users([claim.key], uid)
-        ):
-            yield f"claim {claim.key.name} is for one pod, and another uses it"
-
-    def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
-        """The features of a bound claim that Tutti does not support.
-
-        They need a rule between pods. Only one of several pods with a ReadWriteOncePod claim may
-        start. Several pods that share a volume on one node count it once. The requirements of a
-        single pod cannot express either.
-        """
-        if volume.in_tree:
-            yield f"{CLAIM_FIELD} ({volume.in_tree})"
-        if claim.for_one_pod and any(
-            user.node is None for user in self._pods.other_users([claim.key], uid)
-        ):
-            yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
-        handle = self._known.handle(claim.key)
-        if handle is None or handle.driver not in self._limits.limited:
-            return
-        users = self._pods.other_users(self._known.sharing([claim.key]), uid)
-        sharers = list(islice(users, MOST_SHARERS + 1))
-        if len(sharers) > MOST_SHARERS or any(
-            pod.node is None or self._limits.limit(pod.node, handle.driver) is not None
-            for pod in sharers
-        ):
-            yield f"{CLAIM_FIELD} (shared, where driver {handle.driver} has a limit)"
 
     def _touch(self, keys: Iterable[ClaimKey]) -> None:
         """Refresh the pods that share a volume of these changed claims."""
@@ -239,23 +296,3 @@ class ClaimIndex:
     def _notify_nodes(self, names: Collection[NodeName]) -> None:
         if names and self._is_known:
             self._nodes_touched(names)
-
-
-def _problem(claim: Claim | None, volume: Volume | None) -> str:
-    """Why no pod that names the claim can run anywhere; empty if there is no problem."""
-    if claim is None:
-        return "does not exist"
-    if claim.is_lost:
-        return f"is lost: volume {claim.volume} is gone"
-    if claim.terminating:
-        return "is being deleted"
-    if not claim.is_bound:
-        return "is not bound yet"
-    return f"is bound to volume {claim.volume}, which does not exist" if volume is None else ""
-
-
-@lru_cache(maxsize=KNOWN)
-def _shared_shape(shape: Shape, reach: tuple[Reach, ...], attachments: Resources) -> Shape:
-    if not (reach or attachments.amounts):
-        return shape
-    return replace(shape, requests=shape.requests + attachments, volume_reach=reach)

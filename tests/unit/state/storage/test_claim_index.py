@@ -7,34 +7,45 @@ import pytest
 
 from tutti import dump
 from tutti.dump.load import snapshot_of
+from tutti.filters import volume_supply
 from tutti.filters.node_rules import fits_node
 from tutti.gang import finding_text
 from tutti.kube.list_watch import Item
-from tutti.model.cluster import ForeignPod, Member, Phase, Snapshot
+from tutti.model.cluster import ForeignPod, Member, Phase, Reservation, Snapshot
 from tutti.model.decisions import Policy
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, PodKey, Uid
 from tutti.model.resources import Resources
+from tutti.model.shapes import NodeTerm
 from tutti.model.volumes import (
+    NO_PROVISIONER,
     NO_STORAGE,
     PLENTY,
     Attachment,
+    Capacity,
     Claim,
     ClaimKey,
+    ClaimRef,
     Driver,
     NodeDrivers,
+    Offer,
+    Reach,
+    Storage,
     StorageClass,
     Volume,
+    VolumeChoice,
+    VolumeRequest,
+    available,
 )
 from tutti.planning.plan import plan
-from tutti.state.attach_limits import Handle, handle
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import storage_into
+from tutti.state.storage.attach_limits import Handle, handle
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 from tutti.verify.plan_checks import violations
 
-from ...harness.builders import NAMESPACE, member, node, resources, shape
+from ....harness.builders import NAMESPACE, gang, member, node, reservation, resources, shape
 
 ZONE = "topology.kubernetes.io/zone"
 BETA = "failure-domain.beta.kubernetes.io/zone"
@@ -43,21 +54,39 @@ IN_Z1 = ((Requirement(ZONE, "In", ("z1",)),),)
 HERE = Volume("pv", IN_Z1)
 
 
+HOST = "kubernetes.io/hostname"
+LATER = StorageClass("later", waits=True, provisioner=NO_PROVISIONER)
 KINDS = ("claims", "volumes", "classes", "nodes", "drivers", "attachments")
 
 
 def claim(name: str = "data", **changes: Any) -> Claim:
-    """A claim that is bound to the volume ``pv``."""
-    return replace(Claim(ClaimKey(NAMESPACE, name), "pv", is_bound=True), **changes)
+    """A claim that is bound to the volume ``pv``, or requests any volume of its class."""
+    made = replace(Claim(ClaimKey(NAMESPACE, name), "pv", is_bound=True), **changes)
+    if made.is_bound or made.request is not None:
+        return made
+    return replace(made, request=VolumeRequest(made.storage_class))
+
+
+def open_claim(name: str = "data", **request: Any) -> Claim:
+    """A claim that waits for its pod."""
+    wanted = VolumeRequest(**{"storage_class": "later", "size": 10, **request})
+    changes = {"storage_class": wanted.storage_class, "request": wanted, "uid": f"uid-{name}"}
+    return claim(name, volume="", is_bound=False, version="7", **changes)
+
+
+def local(name: str, host: str = "n1", **offer: Any) -> Volume:
+    """An available volume of one node."""
+    way = (Requirement(HOST, "In", (host,)),)
+    return Volume(name, (way,), offer=Offer(**{"storage_class": "later", "size": 10, **offer}))
 
 
 class Observed:
     """A World that knows a node and has listed all claims, volumes and classes: there are none."""
 
-    def __init__(self, *, is_listed: bool = True) -> None:
+    def __init__(self, *, is_listed: bool = True, binds: bool = True) -> None:
         self.wakes = 0
         self.version = 1
-        self.state = ClusterState(self.wake)
+        self.state = ClusterState(self.wake, binds_volumes=binds)
         self.storage = self.state.storage
         self.state.nodes.put(Item(Uid("n1"), 1, node("n1", cpu=4).made))
         for kind in KINDS if is_listed else ():
@@ -98,6 +127,10 @@ class Observed:
         """The only pod, as a decision would see it."""
         ((found,),) = (gang.members for gang in self.seen.gangs)
         return found
+
+    def reach(self) -> tuple[Reach, ...]:
+        """The reach of the only pod."""
+        return self.member.shape.volume_reach
 
     def lacks(self) -> tuple[str, ...]:
         """What is wrong with the claims of the only pod."""
@@ -172,7 +205,7 @@ OPEN = {
 
 @pytest.mark.parametrize(("found", "volume", "want"), OPEN.values(), ids=OPEN)
 def test_what_is_not_modelled_yet_is_named(found: Claim, volume: Volume, want: str) -> None:
-    one = Observed()
+    one = Observed(binds=False)
     one.put("volumes", volume)
     one.put("classes", StorageClass("later", waits=True))
     one.put("claims", found)
@@ -574,7 +607,7 @@ def test_there_is_a_stream_for_each_store() -> None:
 
 def test_a_dump_holds_what_claims_lead_to() -> None:
     one = Observed()
-    one.put("claims", claim(), "c1")
+    one.put("claims", claim(uid="u1"), "c1")
     one.put("claims", claim("lost", is_lost=True, for_one_pod=True, terminating=True), "c2")
     one.put("claims", claim("open", volume="", is_bound=False, storage_class="later"), "c3")
     one.put("claims", claim("soon", is_bound=False, volume="pv2", storage_class="now"), "c4")
@@ -588,5 +621,228 @@ def test_a_dump_holds_what_claims_lead_to() -> None:
     setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
     text = dump.write(one.seen, setup)
     again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
+    assert _anonymous(again.storage) == _anonymous(one.seen.storage)
+    assert again.gangs == one.seen.gangs
+
+
+def _anonymous(storage: Storage) -> Storage:
+    """The storage without the uids of claims."""
+    return replace(storage, claims=tuple(replace(one, uid="") for one in storage.claims))
+
+
+def test_a_dump_holds_what_claims_may_get_that_wait() -> None:
+    one = Observed()
+    one.list("capacities")
+    zone = ((Requirement(ZONE, "In", ("z1",)),),)
+    one.put("classes", replace(LATER, provisioner="one.csi", topologies=zone), "s1")
+    one.put("classes", replace(LATER, name="nowhere", topologies=()), "s2")
+    one.put("drivers", Driver("one.csi", has_capacity=True))
+    one.put("capacities", Capacity("later", zone[0], 50))
+    gold = (Requirement("tier", "In", ("gold",)),)
+    strange: dict[str, Any] = {
+        "modes": ("ReadWriteOnce",),
+        "is_block": True,
+        "attributes_class": "quick",
+    }
+    one.put("claims", replace(open_claim(selector=gold, **strange), owner="o"), "uid-data")
+    one.put("claims", open_claim("odd", selector=None), "uid-odd")
+    pinned = replace(open_claim("pinned"), selected_node=NodeName("n1"))
+    one.put("claims", pinned, "uid-pinned")
+    one.put("claims", open_claim("bare", storage_class="nowhere"), "uid-bare")
+    one.put("volumes", local("pv1", labels=(("tier", "gold"),), **strange), "v1")
+    ref = ClaimRef(ClaimKey(NAMESPACE, "pinned"), "uid-pinned")
+    one.put("volumes", replace(local("pv2"), claim=ref), "v2")
+    one.waits("a", "data", "odd", "pinned", "bare", "a-own", own_claims=("a-own",))
+    setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
+    text = dump.write(one.seen, setup)
+    again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
     assert again.storage == one.seen.storage
     assert again.gangs == one.seen.gangs
+    assert again.nodes == one.seen.nodes
+
+
+def test_a_dump_of_a_tutti_that_binds_no_claims_says_so() -> None:
+    one = Observed(binds=False)
+    one.put("classes", LATER)
+    one.put("claims", open_claim(), "uid-data")
+    one.waits()
+    setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {}, binds_volumes=False)
+    text = dump.write(one.seen, setup)
+    again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
+    assert again.gangs == one.seen.gangs
+    wrong = text.replace('\\"bindVolumes\\": false', '\\"bindVolumes\\": 7')
+    assert wrong != text
+    with pytest.raises(dump.BadFile, match="neither true nor false"):
+        dump.read([dump.Text("d", wrong.encode())])
+
+
+COUNT = available(volume_supply.phrase(VolumeRequest("later", 10)))
+
+
+def test_a_claim_that_waits_takes_one_of_the_local_volumes_of_a_node() -> None:
+    one = Observed()
+    one.state.nodes.put(Item(Uid("n1"), 2, node("n1", cpu=4).labelled(**{HOST: "n1"}).made))
+    one.put("classes", LATER)
+    one.put("claims", open_claim(), "uid-data")
+    one.waits()
+    assert one.member.shape.requests[COUNT] == 1
+    assert one.seen.nodes[0].allocatable[COUNT] == 0
+    one.put("volumes", local("pv1"), "v1")
+    one.put("volumes", local("small", size=9), "v2")
+    assert one.seen.nodes[0].allocatable[COUNT] == 1
+    assert one.lacks() == ()
+    assert one.member.unbound_claims == ("data",)
+    made = plan(one.seen, BestFit(), BestFit(), Budget())
+    assert violations(one.seen, made) == ()
+    ((choice,),) = (placement.volumes for placement in made.placements)
+    assert choice == VolumeChoice("data", "uid-data", "7", NodeName("n1"), "pv1")
+    one.storage.volumes.drop(Uid("v1"))
+    assert one.seen.nodes[0].allocatable[COUNT] == 0
+
+
+def test_a_claim_of_a_class_that_provisions_reaches_where_it_can() -> None:
+    one = Observed()
+    zone = ((Requirement(ZONE, "In", ("z1",)),),)
+    one.put("classes", replace(LATER, provisioner="one.csi", topologies=zone))
+    one.put("claims", open_claim(), "uid-data")
+    one.waits()
+    assert one.reach() == (zone,)
+    assert not bool(one.storage.needs_capacities)
+    one.put("drivers", Driver("one.csi", has_capacity=True))
+    assert bool(one.storage.needs_capacities)
+    assert one.lacks() == ("claims and volumes are still being listed",)
+    one.list("capacities")
+    assert one.lacks() == ()
+    assert one.member.shape.requests[COUNT] == 1  # no node has any
+    one.put("capacities", Capacity("later", (Requirement("a", "Exists"),), 10))
+    assert one.reach() == (((Requirement("a", "Exists"),),), zone)
+    one.put("capacities", Capacity("later", (Requirement("a", "Exists"),), 9))
+    assert one.member.shape.requests[COUNT] == 1
+    wakes = one.wakes
+    one.put("capacities", Capacity("later", (Requirement("a", "Exists"),), 9))
+    assert one.wakes == wakes
+    one.put("capacities", Capacity("later", (Requirement("a", "Exists"),), 10))
+    assert one.member.shape.requests[COUNT] == 0
+    one.storage.capacities.drop(Uid("capacities"))
+    assert one.member.shape.requests[COUNT] == 1
+
+
+def test_a_node_that_is_selected_for_a_claim_is_the_only_one() -> None:
+    one = Observed()
+    one.put("classes", replace(LATER, provisioner="one.csi"))
+    one.put("claims", replace(open_claim(), selected_node=NodeName("n7")), "uid-data")
+    one.waits()
+    here = Requirement("metadata.name", "In", ("n7",))
+    assert one.member.shape.required == (NodeTerm(fields=(here,)),)
+    one.put("classes", LATER)
+    assert one.member.shape.volume_reach == ((),)
+
+
+def test_a_claim_that_several_pods_name_is_not_modelled_until_it_is_bound() -> None:
+    one = Observed()
+    one.put("classes", LATER)
+    one.put("claims", open_claim(), "uid-data")
+    one.waits("a")
+    one.waits("b")
+    unsupported = {m.unsupported_fields for gang in one.seen.gangs for m in gang.members}
+    assert unsupported == {(f"{FIELD} (unbound, and named by several pods)",)}
+
+
+def test_what_keeps_claims_from_being_modelled_is_said() -> None:
+    one = Observed()
+    one.put("classes", LATER)
+    one.put("claims", open_claim(), "uid-data")
+    one.put("volumes", replace(local("pv1"), affinity=None), "v1")
+    one.waits()
+    assert one.member.unsupported_fields == (f"{FIELD} ({volume_supply.SHARED})",)
+    one.put("claims", open_claim(selector=None), "uid-data")
+    assert one.lacks() == ("claim data has a selector that cannot be read",)
+
+
+def test_a_claim_of_an_ephemeral_volume_has_to_be_the_pods_own() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim("a-own", owner="another"))
+    made = one.waits("a", "a-own", own_claims=("a-own",))
+    assert one.lacks() == ("claim a-own is not of this pod",)
+    one.put("claims", claim("a-own", owner=made.uid))
+    assert one.lacks() == ()
+
+
+def held(*choices: VolumeChoice) -> Reservation:
+    """A Reservation that has chosen these volumes."""
+    made = reservation(gang("g").of(1, cpu=1), ("g-0", "n1"))
+    return replace(made, volumes=choices, self_uid=Uid("r"))
+
+
+def test_what_a_reservation_has_chosen_is_for_no_other_claim() -> None:
+    one = Observed()
+    one.state.nodes.put(Item(Uid("n1"), 2, node("n1", cpu=4).labelled(**{HOST: "n1"}).made))
+    one.put("classes", LATER)
+    one.put("claims", open_claim(), "uid-data")
+    one.put("claims", open_claim("other"), "uid-other")
+    one.put("volumes", local("pv1"), "v1")
+    one.waits("a")
+    one.waits("b", "other")
+    here = NodeName("n1")
+    choice = VolumeChoice("data", "uid-data", "7", here, "pv1")
+    one.state.reservations.put(Item(Uid("r"), 9, held(choice)))
+    one.state.reservations.put(Item(Uid("r"), 10, replace(held(choice), term="2")))
+    one.state.reservations.put(Item(Uid("s"), 10, replace(held(), uid=Uid("s"))))
+    assert one.storage.claim(ClaimKey(NAMESPACE, "data")) is not None
+    first, second = (m for gang in one.seen.gangs for m in gang.members)
+    assert first.shape.volume_reach == (local("pv1").affinity,)
+    assert first.shape.requests[COUNT] == 0
+    assert second.shape.requests[COUNT] == 1
+    assert one.seen.nodes[0].allocatable[COUNT] == 0
+    # Another client takes it, and the Reservation cannot be carried out.
+    taken = replace(local("pv1"), claim=ClaimRef(ClaimKey("etl", "x")))
+    one.put("volumes", taken, "v1")
+    first, _ = (m for gang in one.seen.gangs for m in gang.members)
+    assert first.volume_problems == ("claim data lost volume pv1",)
+    one.storage.volumes.drop(Uid("v1"))
+    first, _ = (m for gang in one.seen.gangs for m in gang.members)
+    assert first.volume_problems == ("claim data lost volume pv1",)
+    # Once it is for the claim, it decides where the pod goes, whatever was chosen.
+    mine = replace(local("pv2", "n2"), claim=ClaimRef(ClaimKey(NAMESPACE, "data"), "uid-data"))
+    one.put("volumes", mine, "v2")
+    first, _ = (m for gang in one.seen.gangs for m in gang.members)
+    assert first.shape.volume_reach == (mine.affinity,)
+    one.put("volumes", replace(mine, offer=Offer("later", 9)), "v2")
+    first, _ = (m for gang in one.seen.gangs for m in gang.members)
+    assert first.volume_problems == ("claim data lost volume pv1",)
+
+
+def test_a_claim_whose_volume_no_watch_has_shown_yet_is_arriving() -> None:
+    one = Observed()
+    one.put("classes", replace(LATER, provisioner="one.csi"))
+    one.put("claims", open_claim(), "uid-data")
+    one.waits()
+    here = NodeName("n1")
+    choice = VolumeChoice("data", "uid-data", "7", here)
+    one.state.reservations.put(Item(Uid("r"), 9, held(choice)))
+    one.put("claims", replace(open_claim(), selected_node=here), "uid-data")
+    assert one.member.unbound_claims == ("data",)
+    one.put("claims", claim(uid="uid-data"), "uid-data")
+    assert (one.member.unbound_claims, one.lacks()) == (("data",), ())
+    one.put("volumes", HERE)
+    assert not one.seen.gangs[0].members[0].unbound_claims
+
+
+def test_claims_of_a_reservation_that_is_gone_are_abandoned_while_a_node_is_selected() -> None:
+    one = Observed()
+    one.put("classes", replace(LATER, provisioner="one.csi"))
+    one.waits()
+    here = NodeName("n1")
+    choice = VolumeChoice("data", "uid-data", "7", here)
+    selected = replace(open_claim(), selected_node=here)
+    one.put("claims", selected, "uid-data")
+    assert one.storage.abandoned() == []
+    one.state.reservations.put(Item(Uid("r"), 9, held(choice)))
+    one.state.reservations.drop(Uid("r"))
+    key = ClaimKey(NAMESPACE, "data")
+    assert one.storage.abandoned() == [(key, choice)]
+    one.put("claims", open_claim(), "uid-data")
+    assert one.storage.abandoned() == []
+    one.put("claims", selected, "uid-data")
+    assert one.storage.abandoned() == []

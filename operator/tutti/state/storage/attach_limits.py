@@ -8,9 +8,9 @@ Source: kube-scheduler's NodeVolumeLimits, with CSIDrivers that keep pods off no
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from ..model.keys import NodeName, Uid
-from ..model.resources import Resources
-from ..model.volumes import (
+from ...model.keys import NodeName, Uid
+from ...model.resources import Resources
+from ...model.volumes import (
     PLENTY,
     Attachment,
     Claim,
@@ -21,8 +21,8 @@ from ..model.volumes import (
     Volume,
     attaching,
 )
+from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from .claim_users import ClaimUser
-from .node_usage import NOTHING_ATTACHED, VolumeUsage
 
 V = TypeVar("V")
 

@@ -3,11 +3,22 @@
 This module knows no pods; ``claim_index`` does.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from ..model.keys import Uid
-from ..model.volumes import Claim, ClaimKey, Storage, StorageClass, Volume
+from ...filters import volume_rules, volume_supply
+from ...model.keys import Uid
+from ...model.volumes import (
+    Capacity,
+    Claim,
+    ClaimKey,
+    Driver,
+    Storage,
+    StorageClass,
+    Volume,
+    VolumeRequest,
+    way_order,
+)
 from .attach_limits import Handle, handle
 from .claim_users import drop
 
@@ -57,6 +68,10 @@ class VolumeIndex:
         self._classes: _ByName[str, StorageClass] = _ByName(
             lambda storage_class: storage_class.name
         )
+        self._drivers: _ByName[str, Driver] = _ByName(lambda driver: driver.name)
+        self._capacities: dict[Uid, Capacity] = {}
+        self._available: dict[str, dict[str, Volume]] = {}  # by class, then by name
+        self._prebound: dict[ClaimKey, set[str]] = {}  # the volumes that are for a claim
         self._naming: dict[str, set[ClaimKey]] = {}  # the claims that name a volume
         self._sharing: dict[Handle, set[ClaimKey]] = {}  # the claims that share a handle
         self._filed: dict[ClaimKey, Handle] = {}  # the handle of each claim
@@ -77,11 +92,44 @@ class VolumeIndex:
     def volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> list[ClaimKey]:
         """Take in a change of a volume; return the claims whose volume or handle may differ."""
         name = self._volumes.changed(uid, old, new)
-        naming = [] if name is None else list(self._naming.get(name, ()))
+        if name is None:
+            return []
+        if old is not None:
+            self._withdraw(old)
+        if (volume := self._volumes.get(name)) is not None:
+            self._offer(volume)
+        naming = list(self._naming.get(name, ()))
         before = self.sharing(naming)
         for key in naming:
             self._file(key)
         return [*before, *naming]
+
+    def _offer(self, volume: Volume) -> None:
+        """Note which claims may get a volume, or have it."""
+        if volume.claim is not None:
+            self._prebound.setdefault(volume.claim.key, set()).add(volume.name)
+        elif volume.offer is not None:
+            self._available.setdefault(volume.offer.storage_class, {})[volume.name] = volume
+
+    def _withdraw(self, volume: Volume) -> None:
+        """Undo ``_offer``."""
+        if volume.claim is not None:
+            drop(self._prebound, volume.claim.key, volume.name)
+        elif volume.offer is not None:
+            offered = self._available.get(volume.offer.storage_class, {})
+            offered.pop(volume.name, None)
+            if not offered:
+                self._available.pop(volume.offer.storage_class, None)
+
+    def driver_changed(self, uid: Uid, old: Driver | None, new: Driver | None) -> None:
+        """Take in a change of a driver."""
+        self._drivers.changed(uid, old, new)
+
+    def capacity_changed(self, uid: Uid, new: Capacity | None) -> None:
+        """Take in a change of a capacity."""
+        self._capacities.pop(uid, None)
+        if new is not None:
+            self._capacities[uid] = new
 
     def class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
         """Take in a change of a class, to which any claim without a volume may belong."""
@@ -133,9 +181,61 @@ class VolumeIndex:
         is_free = not (claim.volume or claim.is_lost or claim.terminating)
         return is_free and storage_class is not None and storage_class.waits
 
+    def volume_for(self, claim: Claim) -> Volume | None:
+        """The volume that is for a claim that is not bound to it yet; None if there is none."""
+        names = sorted(self._prebound.get(claim.key, ()))
+        volumes = (volume for volume in self._volumes.those(names) if volume.is_for(claim))
+        return next(
+            (
+                volume
+                for volume in volumes
+                if claim.request is not None and volume_rules.has_size(claim.request, volume)
+            ),
+            None,
+        )
+
+    def needs_capacities(self, claim: Claim) -> bool:
+        """Whether CSIStorageCapacities say where the volume of a claim can be provisioned."""
+        storage_class = self._classes.get(claim.storage_class)
+        driver = None if storage_class is None else self._drivers.get(storage_class.provisioner)
+        return driver is not None and driver.has_capacity
+
+    def supply(
+        self, requests: Iterable[VolumeRequest], taken: Collection[str]
+    ) -> volume_supply.VolumeSupply:
+        """What these requests need of nodes; the volumes in ``taken`` are for other claims."""
+
+        def volumes_of(name: str) -> list[Volume]:
+            offered = self._available.get(name, {})
+            return [offered[volume] for volume in sorted(offered.keys() - taken)]
+
+        drivers = self._drivers.those(self._drivers)
+        capacities = tuple(self._capacities.values())
+        return volume_supply.supply_for(
+            requests, self._classes.get, volumes_of, drivers, capacities
+        )
+
     def snapshot(self, keys: Iterable[ClaimKey]) -> Storage:
-        """These claims, their volumes and their classes."""
+        """These claims, their volumes and their classes, and what claims that wait may get."""
         claims = self._claims.those(keys)
-        volumes = self._volumes.those({claim.volume for claim in claims})
-        names = {claim.storage_class for claim in claims if not claim.is_bound}
-        return Storage(claims, volumes, self._classes.those(names))
+        names = {claim.volume for claim in claims}
+        waiting = [claim for claim in claims if not claim.is_bound]
+        classes = self._classes.those({claim.storage_class for claim in waiting})
+        for claim in waiting:
+            names |= self._prebound.get(claim.key, set())
+            names |= self._available.get(claim.storage_class, {}).keys()
+        provisioners = {c.provisioner for c in classes if c.waits}
+        drivers = [d for d in self._drivers.those(provisioners) if d.has_capacity]
+        published = {c.name for c in classes for d in drivers if c.provisioner == d.name}
+        capacities = {c for c in self._capacities.values() if c.storage_class in published}
+        return Storage(
+            claims,
+            self._volumes.those(names),
+            classes,
+            tuple(drivers),
+            tuple(sorted(capacities, key=_capacity_order)),
+        )
+
+
+def _capacity_order(capacity: Capacity) -> tuple[object, ...]:
+    return capacity.storage_class, way_order(capacity.way), capacity.largest

@@ -4,9 +4,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from ..model.cluster import ForeignPod, Member
-from ..model.keys import NodeName, Uid
-from ..model.volumes import ClaimKey
+from ...model.cluster import ForeignPod, Member
+from ...model.keys import NodeName, Uid
+from ...model.volumes import ClaimKey
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -1,0 +1,224 @@
+"""What the claims of one pod demand of its node, and what keeps the pod waiting.
+
+Sources: kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+
+from ...filters.volume_supply import NO_SUPPLY
+from ...kube.codec.shapes import CLAIM_FIELD, NODE_NAME
+from ...model.cluster import Member
+from ...model.inter_pod import Requirement
+from ...model.keys import NodeName, Uid
+from ...model.resources import Resources
+from ...model.shapes import NodeTerm, Shape
+from ...model.volumes import (
+    Claim,
+    ClaimKey,
+    Reach,
+    Volume,
+    VolumeChoice,
+    VolumeRequest,
+    attaching,
+    sorted_reach,
+)
+from .attach_limits import AttachLimits, Handle
+from .claim_users import ClaimUsers
+from .volume_index import VolumeIndex
+
+UNLISTED = "claims and volumes are still being listed"
+KNOWN = 16384  # shapes that are cached
+MOST_SHARERS = 8  # users of a volume that are checked; a volume with more users counts as limited
+
+
+class ClaimDemands:
+    """Adds the demands of claims to pods, from what is known of claims and volumes."""
+
+    def __init__(
+        self,
+        known: VolumeIndex,
+        limits: AttachLimits,
+        pods: ClaimUsers,
+        chosen: Mapping[ClaimKey, VolumeChoice],
+        *,
+        binds: bool,
+    ) -> None:
+        """``chosen`` has the choices of standing Reservations.
+
+        ``binds`` is as of ``ClaimIndex``.
+        """
+        self._known = known
+        self._limits = limits
+        self._pods = pods
+        self._chosen = chosen
+        self._binds = binds
+        self.supply = NO_SUPPLY
+        self.is_supply_outdated = False
+        self.knows_capacities = False  # they were listed once
+
+    def with_volumes(self, member: Member) -> Member:
+        """The pod with the demands of its claims, and the problems that keep it waiting."""
+        demand = _Demand()
+        for name in member.claims:
+            self._add_claim(demand, ClaimKey(member.key.namespace, name), member)
+        counted = Counter(
+            handle.driver for handle in demand.handles if handle.driver in self._limits.limited
+        )
+        attachments = Resources.of({attaching(driver): n for driver, n in counted.items()})
+        shape = _shared_shape(
+            member.shape,
+            sorted_reach(demand.reach),
+            Resources.total([attachments, *demand.amounts]),
+            tuple(sorted(demand.nodes)),
+        )
+        return replace(
+            member,
+            shape=shape,
+            volume_problems=tuple(demand.problems),
+            unsupported_fields=tuple(sorted({*member.unsupported_fields, *demand.unmodelled})),
+            unbound_claims=tuple(demand.unbound),
+        )
+
+    def _add_claim(self, demand: "_Demand", key: ClaimKey, member: Member) -> None:
+        """Add what one claim of a pod demands."""
+        claim, volume = self._known.claim(key), self._known.volume_of(key)
+        if claim is not None and key.name in member.own_claims and claim.owner != member.uid:
+            demand.problems.append(f"claim {key.name} is not of this pod")
+        elif claim is not None and volume is not None and not _problem(claim, volume):
+            demand.reach.update(volume.reach)
+            demand.problems.extend(self._single_pod_conflict(claim, member.uid))
+            demand.unmodelled.update(self._open(claim, volume, member.uid))
+            demand.handles.update(filter(None, [self._known.handle(key)]))
+        elif claim is not None and self._is_arriving(claim):
+            demand.unbound.append(key.name)
+        elif claim is not None and self._known.waits_for_a_pod(claim):
+            self._add_waiting_claim(demand, claim, member)
+        else:
+            demand.problems.append(f"claim {key.name} {_problem(claim, volume)}")
+
+    def _is_arriving(self, claim: Claim) -> bool:
+        """Whether a claim got the volume that Tutti chose, and no watch has shown it yet."""
+        choice = self._chosen.get(claim.key)
+        is_sound = claim.is_bound and not (claim.is_lost or claim.terminating)
+        return choice is not None and choice.uid == claim.uid and is_sound
+
+    def _add_waiting_claim(self, demand: "_Demand", claim: Claim, member: Member) -> None:
+        """Add what a claim demands that is bound only once the pod has a node."""
+        request, choice = claim.request, self._chosen.get(claim.key)
+        if not self._binds:
+            demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
+            return
+        if any(self._pods.other_users([claim.key], member.uid)):
+            demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, and named by several pods)")
+            return
+        if request is None or request.selector is None:
+            demand.problems.append(f"claim {claim.key.name} has a selector that cannot be read")
+            return
+        demand.unbound.append(claim.key.name)
+        demand.handles.update(filter(None, [self._known.handle(claim.key)]))
+        is_chosen = choice is not None and choice.uid == claim.uid
+        volume = self._known.volume_for(claim)
+        if volume is None and is_chosen and choice is not None and choice.volume:
+            volume = self._known.volume(choice.volume)
+            if volume is None or not volume.is_available:
+                demand.problems.append(f"claim {claim.key.name} lost volume {choice.volume}")
+                return
+        if volume is not None:
+            demand.reach.update(volume.reach)
+            return
+        if claim.selected_node is not None:
+            demand.nodes.add(claim.selected_node)
+        if not is_chosen:  # otherwise the Reservation names the node
+            self._add_need(demand, claim, request)
+
+    def _add_need(self, demand: "_Demand", claim: Claim, request: VolumeRequest) -> None:
+        """Add what a claim needs of the node of its pod, which may be any node so far."""
+        need = self.supply.needs.get(request)
+        if need is None or (self._known.needs_capacities(claim) and not self.knows_capacities):
+            self.is_supply_outdated = True
+            demand.problems.append(UNLISTED)
+        elif need.unmodelled:
+            demand.unmodelled.add(f"{CLAIM_FIELD} ({need.unmodelled})")
+        elif claim.selected_node is None:
+            demand.reach.update(need.reach)
+            demand.amounts.append(need.amounts)
+        else:
+            demand.reach.update(need.provisioned)
+
+    def _single_pod_conflict(self, claim: Claim, uid: Uid) -> Iterator[str]:
+        """A problem if the claim is for one pod (ReadWriteOncePod), and another pod uses it."""
+        if claim.for_one_pod and any(
+            user.node is not None for user in self._pods.other_users([claim.key], uid)
+        ):
+            yield f"claim {claim.key.name} is for one pod, and another uses it"
+
+    def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
+        """The features of a bound claim that Tutti does not support.
+
+        They need a rule between pods. Only one of several pods with a ReadWriteOncePod claim may
+        start. Several pods that share a volume on one node count it once. The requirements of a
+        single pod cannot express either.
+        """
+        if volume.in_tree:
+            yield f"{CLAIM_FIELD} ({volume.in_tree})"
+        if claim.for_one_pod and any(
+            user.node is None for user in self._pods.other_users([claim.key], uid)
+        ):
+            yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
+        handle = self._known.handle(claim.key)
+        if handle is None or handle.driver not in self._limits.limited:
+            return
+        users = self._pods.other_users(self._known.sharing([claim.key]), uid)
+        sharers = list(islice(users, MOST_SHARERS + 1))
+        if len(sharers) > MOST_SHARERS or any(
+            pod.node is None or self._limits.limit(pod.node, handle.driver) is not None
+            for pod in sharers
+        ):
+            yield f"{CLAIM_FIELD} (shared, where driver {handle.driver} has a limit)"
+
+
+@dataclass(slots=True)
+class _Demand:
+    """What the claims of a pod demand, as they are added one by one."""
+
+    problems: list[str] = field(default_factory=list)
+    unmodelled: set[str] = field(default_factory=set)
+    reach: set[Reach] = field(default_factory=set)
+    handles: set[Handle] = field(default_factory=set)
+    amounts: list[Resources] = field(default_factory=list)
+    nodes: set[NodeName] = field(default_factory=set)  # that volumes are being provisioned for
+    unbound: list[str] = field(default_factory=list)  # names of claims
+
+
+def _problem(claim: Claim | None, volume: Volume | None) -> str:
+    """Why no pod that names the claim can run anywhere; empty if there is no problem."""
+    if claim is None:
+        return "does not exist"
+    if claim.is_lost:
+        return f"is lost: volume {claim.volume} is gone"
+    if claim.terminating:
+        return "is being deleted"
+    if not claim.is_bound:
+        return "is not bound yet"
+    return f"is bound to volume {claim.volume}, which does not exist" if volume is None else ""
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_shape(
+    shape: Shape, reach: tuple[Reach, ...], amounts: Resources, nodes: tuple[NodeName, ...]
+) -> Shape:
+    """The shape with these amounts that reaches its volumes, and runs on all of these nodes."""
+    if not (reach or amounts.amounts or nodes):
+        return shape
+    required = shape.required
+    if nodes:
+        fields = tuple(Requirement(NODE_NAME, "In", (node,)) for node in nodes)
+        terms = (NodeTerm(),) if required is None else required
+        required = tuple(
+            replace(term, fields=tuple(dict.fromkeys((*term.fields, *fields)))) for term in terms
+        )
+    return replace(shape, requests=shape.requests + amounts, volume_reach=reach, required=required)

@@ -1,0 +1,340 @@
+"""Claims that wait for their pod are bound after the Reservation and before the first pod."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tutti.kube import errors
+from tutti.model.cluster import Reservation
+from tutti.model.inter_pod import Requirement
+from tutti.model.keys import NodeName
+from tutti.model.volumes import (
+    NO_PROVISIONER,
+    Claim,
+    ClaimKey,
+    ClaimRef,
+    Offer,
+    StorageClass,
+    Volume,
+    VolumeRequest,
+)
+from tutti.strategies.ilp.strategy import IlpStrategy
+
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node, single
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
+from . import scenarios
+
+HOST = "kubernetes.io/hostname"
+MODES = ("ReadWriteOnce",)
+moments = pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
+
+
+def host(name: str, cpu: int = 4) -> builders.NodeBuilder:
+    """A node with its hostname."""
+    return node(name, cpu=cpu).labelled(**{HOST: name})
+
+
+@dataclass
+class Controllers:
+    """The PV controller, and a provisioner that fails for some nodes."""
+
+    cluster: FakeCluster
+    fails_on: set[str] = field(default_factory=set)
+    hangs_on: set[str] = field(default_factory=set)
+    failed: list[str] = field(default_factory=list)
+
+    def __call__(self) -> None:
+        """Do what there is to do."""
+        volumes = [i.value for i in self.cluster.storage.get("storage.volumes", {}).values()]
+        for item in list(self.cluster.storage.get("storage.claims", {}).values()):
+            claim = item.value
+            if claim.is_bound:
+                continue
+            if mine := [volume for volume in volumes if volume.is_for(claim)]:
+                self._bind(claim, mine[0].name)
+            elif claim.selected_node is not None and claim.selected_node not in self.hangs_on:
+                self._provision(claim)
+
+    def _bind(self, claim: Claim, volume: str) -> None:
+        bound = replace(
+            claim, volume=volume, is_bound=True, request=None, selected_node=None, version=""
+        )
+        self.cluster.put_storage("claims", bound)
+
+    def _provision(self, claim: Claim) -> None:
+        place = str(claim.selected_node)
+        if place in self.fails_on:
+            self.failed.append(place)
+            self.cluster.put_storage("claims", replace(claim, selected_node=None))
+            return
+        name = f"pvc-{claim.key.name}"
+        volume = local(name, place)
+        self.cluster.put_storage("volumes", replace(volume, claim=ClaimRef(claim.key, claim.uid)))
+        self._bind(claim, name)
+
+
+def local(name: str, place: str, size: int = 10, storage_class: str = "local") -> Volume:
+    """A volume of one node."""
+    way = (Requirement(HOST, "In", (place,)),)
+    return Volume(name, (way,), offer=Offer(storage_class, size, MODES))
+
+
+def claim(name: str, size: int = 10, storage_class: str = "local") -> Claim:
+    """A claim that waits for its pod."""
+    request = VolumeRequest(storage_class, size, MODES)
+    return Claim(ClaimKey(NAMESPACE, name), storage_class=storage_class, request=request)
+
+
+def cluster_of(*parts: builders.NodeBuilder | builders.GangBuilder) -> FakeCluster:
+    """A cluster with two classes, and a claim for each pod, which has the name of the pod."""
+    cluster = FakeCluster()
+    cluster.put_storage("classes", StorageClass("local", waits=True, provisioner=NO_PROVISIONER))
+    cluster.put_storage("classes", StorageClass("disk", waits=True, provisioner="csi.example.com"))
+    cluster.add(*parts)
+    cluster.work = Controllers(cluster)
+    return cluster
+
+
+def claims_of(cluster: FakeCluster, storage_class: str, size: int = 10) -> FakeCluster:
+    """The cluster, in which each pod without a node has a claim of its own name."""
+    for pod in list(cluster.pods.values()):
+        if pod.node is None:
+            cluster.put_storage("claims", claim(pod.key.name, size, storage_class))
+            cluster.change_pod(pod.key.name, claims=(pod.key.name,))
+    return cluster
+
+
+def static() -> FakeCluster:
+    """A gang of three with a claim each; n3 has room and no volumes."""
+    cluster = cluster_of(host("n1"), host("n2"), host("n3", cpu=40), gang("a").of(3, cpu=1))
+    for name, place in (("pv1", "n1"), ("pv2", "n1"), ("pv3", "n2")):
+        cluster.put_storage("volumes", local(name, place))
+    return claims_of(cluster, "local")
+
+
+def dynamic() -> FakeCluster:
+    """A gang whose volumes are provisioned."""
+    return claims_of(cluster_of(host("n1"), host("n2"), gang("a").of(3, cpu=2)), "disk")
+
+
+def mixed() -> FakeCluster:
+    """Two gangs, of which one uses local volumes, and a single pod."""
+    cluster = cluster_of(
+        host("n1"), host("n2"), gang("a").of(2, cpu=1), gang("b").of(2, cpu=1), single("s", cpu=1)
+    )
+    claims_of(cluster, "disk")
+    for name in ("a-0", "a-1"):
+        cluster.put_storage("claims", claim(name))
+    for name, place in (("pv1", "n1"), ("pv2", "n2")):
+        cluster.put_storage("volumes", local(name, place))
+    return cluster
+
+
+SCENARIOS: Mapping[str, Callable[[], FakeCluster]] = {
+    scenario.__name__: scenario for scenario in (static, dynamic, mixed)
+}
+for_each_scenario = pytest.mark.parametrize("name", SCENARIOS)
+
+
+def bound_nodes(cluster: FakeCluster) -> dict[str, str | None]:
+    """The node of each pod."""
+    return {pod.key.name: pod.node for pod in cluster.pods.values()}
+
+
+def assert_whole(cluster: FakeCluster) -> None:
+    """Every pod is bound, every promise was kept, and no claim names a node any more."""
+    scenarios.assert_promises(cluster)
+    assert None not in bound_nodes(cluster).values()
+    assert len(taken_volumes(cluster)) == len(cluster.pods)
+
+
+def taken_volumes(cluster: FakeCluster) -> set[str]:
+    """The volumes of bound claims; each has one."""
+    claims = [item.value for item in cluster.storage["storage.claims"].values()]
+    taken = [one.volume for one in claims if one.is_bound]
+    assert len(taken) == len(set(taken))
+    return set(taken)
+
+
+def failing_at(number: int, fault: Fault) -> Callable[[int, str], Fault | None]:
+    """A fault at the call of that number."""
+    return lambda at, _: fault if at == number else None
+
+
+@for_each_scenario
+async def test_claims_are_bound_before_the_first_pod(name: str) -> None:
+    cluster = SCENARIOS[name]()
+    await Life(cluster, Clock()).settle()
+    assert_whole(cluster)
+    writes = [call for call in cluster.calls if call in {"reserve", "bind_claim", "select_node"}]
+    assert writes[0] == "reserve"
+
+
+@for_each_scenario
+@moments
+async def test_a_crash_at_any_call_ends_as_an_unbroken_run_does(
+    name: str, *, is_committed: bool
+) -> None:
+    whole = SCENARIOS[name]()
+    await Life(whole, Clock()).settle()
+    for number in range(1, len(whole.calls) + 1):
+        cluster, clock = SCENARIOS[name](), Clock()
+        cluster.fault = failing_at(number, Fault(Crash(), is_committed))
+        with pytest.raises(Crash):
+            await Life(cluster, clock).settle()
+        await Life(cluster, clock).settle()
+        assert_whole(cluster)
+
+
+@for_each_scenario
+@pytest.mark.parametrize(
+    "what", [errors.Unavailable("away.", status=500), errors.Conflict("late.", status=409)]
+)
+async def test_a_call_that_fails_once_changes_nothing(name: str, what: errors.ApiError) -> None:
+    whole = SCENARIOS[name]()
+    await Life(whole, Clock()).settle()
+    for number in range(1, len(whole.calls) + 1):
+        cluster = SCENARIOS[name]()
+        cluster.fault = failing_at(number, Fault(what))
+        await Life(cluster, Clock()).settle()
+        assert_whole(cluster)
+
+
+async def test_a_provisioner_that_gives_up_releases_the_gang_which_starts_elsewhere() -> None:
+    cluster, clock = dynamic(), Clock()
+    controllers = Controllers(cluster, fails_on={"n1"})
+    cluster.work = controllers
+    life = Life(cluster, clock)
+    for _ in range(30):
+        await life.turn()
+        clock.now += 40.0
+    assert scenarios.half_bound(cluster) == []
+    assert cluster.broken == []
+    assert set(bound_nodes(cluster).values()) == {None}
+    # After each failure Tutti waits longer.
+    assert 3 < len(controllers.failed) < 30
+    said = " ".join(str(event["message"]) for event in cluster.events.values())
+    assert "the provisioner of class disk made no volume for claim a-" in said
+    controllers.fails_on.clear()
+    await life.settle()
+    assert_whole(cluster)
+
+
+async def test_a_volume_that_was_made_before_a_failure_stays_and_decides_the_next_node() -> None:
+    cluster, clock = dynamic(), Clock()
+    controllers = Controllers(cluster, hangs_on={"n2"})
+    cluster.work = controllers
+    life = Life(cluster, clock, IlpStrategy())
+    for _ in range(6):
+        await life.turn()
+    made = taken_volumes(cluster)
+    assert 0 < len(made) < 3
+    clock.now += 601.0
+    for _ in range(3):
+        await life.turn()
+    assert taken_volumes(cluster) == made
+    assert "in time" in " ".join(str(event["message"]) for event in cluster.events.values())
+    controllers.hangs_on.clear()
+    await life.settle()
+    assert_whole(cluster)
+    assert made < taken_volumes(cluster)
+
+
+async def test_the_selected_node_of_a_released_gang_is_removed() -> None:
+    cluster, clock = dynamic(), Clock()
+    cluster.work = Controllers(cluster, hangs_on={"n1", "n2"})
+    life = Life(cluster, clock)
+    for _ in range(4):
+        await life.turn()
+    selected = [i.value.selected_node for i in cluster.storage["storage.claims"].values()]
+    assert None not in selected
+    cluster.delete_group("a")
+    cluster.collect()
+    await life.turn()
+    await life.turn()
+    selected = [i.value.selected_node for i in cluster.storage["storage.claims"].values()]
+    assert selected == [None, None, None]
+
+
+async def test_a_volume_that_another_claim_took_is_left_to_it() -> None:
+    cluster, clock = static(), Clock()
+    other = ClaimRef(ClaimKey("etl", "other"), "u")
+
+    def take(call: str) -> None:
+        if call == "bind_claim" and cluster.stored("volumes", "pv1").claim is None:
+            cluster.put_storage("volumes", replace(cluster.stored("volumes", "pv1"), claim=other))
+
+    cluster.before = take
+    life = Life(cluster, clock)
+    await life.settle()
+    assert cluster.broken == []
+    assert set(bound_nodes(cluster).values()) == {None}
+    assert cluster.stored("volumes", "pv1").claim == other
+    cluster.before = lambda _: None
+    cluster.put_storage("volumes", local("pv4", "n2"))
+    await life.settle()
+    assert cluster.broken == []
+    assert None not in bound_nodes(cluster).values()
+    assert "pv1" not in taken_volumes(cluster)
+
+
+async def test_a_leader_that_wakes_up_late_starts_no_half_of_a_gang() -> None:
+    """It writes the claim of its own Reservation, which the next leader has released."""
+    cluster, clock = dynamic(), Clock()
+    cluster.work = Controllers(cluster, hangs_on={"n1", "n2"})
+    first = Life(cluster, clock)
+    await first.turn()
+    late = cluster.stored("claims", ClaimKey(NAMESPACE, "a-0"))
+    second = Life(cluster, clock, identity="tutti-1")
+    for _ in range(3):
+        await second.turn()
+    clock.now += 601.0
+    await second.turn()
+    with pytest.raises(errors.Conflict):
+        await cluster.select_node(late, NodeName("n2"))
+    # A claim that nobody has touched since takes the late write, and the gang follows it.
+    fresh = cluster.stored("claims", ClaimKey(NAMESPACE, "a-0"))
+    if fresh.selected_node is None:
+        await cluster.select_node(fresh, NodeName("n2"))
+    second.watch.catch_up()
+    cluster.work = Controllers(cluster)
+    await second.settle()
+    assert_whole(cluster)
+
+
+async def test_where_the_crd_has_no_volumes_no_pod_is_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, clock = static(), Clock()
+    stores = FakeCluster.reserve
+
+    async def reserve(of: FakeCluster, reservation: Reservation) -> Reservation:
+        return await stores(of, replace(reservation, volumes=()))
+
+    monkeypatch.setattr(FakeCluster, "reserve", reserve)
+    life = Life(cluster, clock)
+    for _ in range(6):
+        await life.turn()
+        clock.now += 2.0
+    assert set(bound_nodes(cluster).values()) == {None}
+    assert cluster.broken == []
+    (group,) = cluster.groups.values()
+    assert "has no field volumes" in str(group.status)
+
+
+async def test_a_right_that_is_missing_is_said_and_nothing_is_bound() -> None:
+    cluster, clock = static(), Clock()
+    no = Fault(errors.Refused("persistentvolumes is forbidden", status=403))
+    cluster.fault = lambda _, name: no if name == "bind_claim" else None
+    life = Life(cluster, clock)
+    for _ in range(6):
+        await life.turn()
+        clock.now += 40.0
+    assert set(bound_nodes(cluster).values()) == {None}
+    (group,) = cluster.groups.values()
+    assert "persistentvolumes is forbidden" in str(group.status)
+    cluster.fault = lambda _number, _name: None
+    await life.settle()
+    assert_whole(cluster)

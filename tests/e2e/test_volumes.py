@@ -1,0 +1,216 @@
+"""Gangs get nodes and volumes together, with the real PV controller and a provisioner of ours."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from tests.harness.controlplane.errors import RequestError
+from tests.harness.rig import Rig, members, pod_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+CLAIMS = "/api/v1/namespaces/ml/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+SELECTED = "volume.kubernetes.io/selected-node"
+PROVISIONER = "csi.example.com"
+
+
+def storage_class(name: str, provisioner: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "reclaimPolicy": "Delete",
+    }
+
+
+def claim(name: str, storage_class: str, size: str = "1Gi") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "ml"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": storage_class,
+            "resources": {"requests": {"storage": size}},
+        },
+    }
+
+
+def volume(name: str, node: str, storage_class: str, size: str = "1Gi") -> dict[str, Any]:
+    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": size},
+            "storageClassName": storage_class,
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": f"/mnt/{name}"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
+        },
+    }
+
+
+class Provisioner:
+    """A provisioner as external-provisioner is one; it fails for some nodes, and then says so."""
+
+    def __init__(self, rig: Rig, fails_on: frozenset[str] = frozenset()) -> None:
+        self._rig = rig
+        self.fails_on = fails_on
+        self.failures = 0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(0.1):
+            for one in self._rig.plane.request("GET", CLAIMS)["items"]:
+                node = one["metadata"].get("annotations", {}).get(SELECTED)
+                if node and not one["spec"].get("volumeName"):
+                    try:
+                        self._provision(one, node)
+                    except RequestError:  # it has changed, or its volume is there: look again
+                        continue
+
+    def _provision(self, one: Mapping[str, Any], node: str) -> None:
+        metadata = one["metadata"]
+        if node in self.fails_on:
+            patch = {
+                "metadata": {
+                    "resourceVersion": metadata["resourceVersion"],
+                    "annotations": {SELECTED: None},
+                }
+            }
+            self._rig.plane.request("PATCH", f"{CLAIMS}/{metadata['name']}", patch)
+            self.failures += 1
+            return
+        made = volume(f"pvc-{metadata['uid']}", node, one["spec"]["storageClassName"])
+        del made["spec"]["local"]
+        made["spec"]["csi"] = {"driver": PROVISIONER, "volumeHandle": metadata["uid"]}
+        made["spec"]["claimRef"] = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": "ml",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+        made["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
+        self._rig.plane.request("POST", VOLUMES, made)
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    """A cluster with the real kube-controller-manager, whose PV controller completes bindings."""
+    with Rig.start("controller-manager") as started:
+        started.create(
+            storage_class("local", "kubernetes.io/no-provisioner"),
+            storage_class("disk", PROVISIONER),
+        )
+        yield started
+        deleted = [
+            line["requestURI"]
+            for line in started.plane.audited()
+            if line["verb"].startswith("delete")
+            and line["objectRef"]["resource"].startswith("persistentvolume")
+        ]
+        assert deleted == [], "no claim and no volume is ever deleted"
+
+
+def mounting(name: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]}
+
+
+def gang(rig: Rig, name: str, n: int, storage_class: str, **about: Any) -> None:
+    """Create a gang with a claim for each member."""
+    rig.create(pod_group(name, n), *(claim(f"{name}-{i}", storage_class) for i in range(n)))
+    pods = members(name, n, **about)
+    rig.create(*({**p, "spec": p["spec"] | mounting(p["metadata"]["name"])} for p in pods))
+
+
+def chosen(rig: Rig) -> dict[str, str]:
+    """The volume of each bound claim."""
+    claims = rig.plane.request("GET", CLAIMS)["items"]
+    bound = [one for one in claims if one["status"].get("phase") == "Bound"]
+    return {one["metadata"]["name"]: one["spec"]["volumeName"] for one in bound}
+
+
+def test_a_gang_gets_the_local_volumes_of_the_nodes_that_it_gets(rig: Rig) -> None:
+    rig.nodes(3, cpu=8, memory="32Gi")
+    # The first node has room, and no volumes.
+    places = ["node-001", "node-001", "node-002"]
+    rig.create(*(volume(f"pv-{i}", node, "local") for i, node in enumerate(places[:2])))
+    gang(rig, "a", 3, "local", cpu=1)
+    sentence = rig.until_waiting("a", "NotEnoughRoom")
+    assert "volume" in sentence
+    assert rig.bound("a") == 0
+    rig.create(volume("pv-2", places[2], "local"))
+    rig.until_bound("a", 3)
+    volumes = chosen(rig)
+    assert sorted(volumes.values()) == ["pv-0", "pv-1", "pv-2"]
+    for pod in rig.pods("a"):
+        number = int(volumes[pod["metadata"]["name"]].removeprefix("pv-"))
+        assert pod["spec"]["nodeName"] == places[number]
+
+
+def test_sixty_four_members_get_a_volume_each_although_a_node_has_none(rig: Rig) -> None:
+    rig.nodes(8, cpu=16, memory="64Gi")
+    with Provisioner(rig, frozenset({"node-000"})) as provisioner:
+        gang(rig, "a", 64, "disk", cpu=2)
+        rig.until(lambda: provisioner.failures, "the provisioner fails")
+        rig.until(
+            lambda: any("made no volume" in e["message"] for e in rig.events("a")),
+            "the release is said",
+        )
+        assert rig.bound("a") == 0
+        provisioner.fails_on = frozenset()
+        rig.until(lambda: rig.bound("a") == 64, "all are bound", seconds=180)
+    assert len(set(chosen(rig).values())) == 64
+
+
+def test_ephemeral_volumes_have_claims_of_their_own(rig: Rig) -> None:
+    rig.nodes(2, cpu=8, memory="32Gi")
+    template = {"spec": claim("", "disk")["spec"]}
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
+    with Provisioner(rig):
+        rig.create(pod_group("a", 3))
+        rig.create(*members("a", 3, cpu=2, spec={"volumes": [scratch]}))
+        rig.until_bound("a", 3)
+    assert sorted(chosen(rig)) == ["a-0-scratch", "a-1-scratch", "a-2-scratch"]
+
+
+def test_the_selected_node_of_a_gang_that_is_deleted_goes_and_its_claims_stay(rig: Rig) -> None:
+    rig.nodes(2, cpu=8, memory="32Gi")
+    gang(rig, "a", 2, "disk", cpu=1)
+
+    def selected() -> list[str]:
+        claims = rig.plane.request("GET", CLAIMS)["items"]
+        nodes = (one["metadata"].get("annotations", {}).get(SELECTED) for one in claims)
+        return [node for node in nodes if node]
+
+    rig.until(lambda: len(selected()) == 2, "both are to be provisioned")
+    assert rig.bound("a") == 0
+    rig.delete("podgroup", "a")
+    rig.until(lambda: not selected(), "no node is selected any more")
+    assert len(rig.plane.request("GET", CLAIMS)["items"]) == 2

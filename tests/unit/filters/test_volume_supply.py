@@ -1,0 +1,155 @@
+"""What claims need of nodes; the counts beside every way to give volumes to claims."""
+
+import random
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+
+from tutti.filters import volume_rules, volume_supply
+from tutti.filters.volume_supply import Need, VolumeSupply
+from tutti.model.inter_pod import Requirement
+from tutti.model.resources import NOTHING, Resources
+from tutti.model.volumes import (
+    NO_PROVISIONER,
+    PLENTY,
+    Capacity,
+    Driver,
+    Offer,
+    StorageClass,
+    Volume,
+    VolumeRequest,
+    available,
+)
+
+HOST = volume_rules.HOSTNAME
+LOCAL = StorageClass("local", waits=True, provisioner=NO_PROVISIONER)
+DISK = StorageClass("disk", waits=True, provisioner="one.csi")
+GI = 2**30
+
+
+def local(name: str, host: str, size: int, *modes: str, storage_class: str = "local") -> Volume:
+    way = (Requirement(HOST, "In", (host,)),)
+    return Volume(name, (way,), offer=Offer(storage_class, size, tuple(sorted(modes))))
+
+
+def supply(
+    requests: Sequence[VolumeRequest],
+    volumes: Sequence[Volume] = (),
+    *,
+    classes: Sequence[StorageClass] = (LOCAL, DISK),
+    capacities: Sequence[Capacity] = (),
+) -> VolumeSupply:
+    by_name = {storage_class.name: storage_class for storage_class in classes}
+    drivers = [Driver("one.csi", has_capacity=bool(capacities))]
+
+    def volumes_of(name: str) -> list[Volume]:
+        return [v for v in volumes if v.offer is not None and v.offer.storage_class == name]
+
+    return volume_supply.supply_for(requests, by_name.get, volumes_of, drivers, capacities)
+
+
+def test_a_claim_of_a_class_that_provisions_everywhere_needs_nothing() -> None:
+    request = VolumeRequest("disk", GI)
+    made = supply([request], [local("pv", "n1", GI, storage_class="disk")])
+    assert made == VolumeSupply({request: Need()})
+    assert made.at({HOST: "n1"}) == NOTHING
+
+
+def test_a_claim_of_a_class_that_is_gone_needs_nothing_known() -> None:
+    assert supply([VolumeRequest("gone")]) == volume_supply.NO_SUPPLY
+
+
+def test_a_request_takes_one_of_each_count_that_it_implies() -> None:
+    small, large = VolumeRequest("local", GI), VolumeRequest("local", 10 * GI)
+    made = supply([large, small], [local("a", "n1", 5 * GI), local("b", "n1", 20 * GI)])
+    any_size, big = (available(f"class local of at least {size}") for size in ("1Gi", "10Gi"))
+    assert made.needs[small].amounts == Resources.of({any_size: 1})
+    assert made.needs[large].amounts == Resources.of({any_size: 1, big: 1})
+    assert made.at({HOST: "n1"}) == Resources.of({any_size: 2, big: 1})
+    assert made.at({HOST: "n2"}) == made.at({}) == NOTHING
+    assert made.needs[small].provisioned == (volume_supply.NOWHERE,)
+
+
+def test_where_a_volume_can_be_made_there_is_plenty() -> None:
+    zone = (Requirement("zone", "In", ("z1",)),)
+    request = VolumeRequest("disk", GI)
+    volume = local("a", "n1", GI, storage_class="disk")
+    made = supply([request], [volume], capacities=[Capacity("disk", zone, GI)])
+    (count,) = made.counts
+    assert made.at({HOST: "n1"})[count.name] == 1
+    assert made.at({HOST: "n1", "zone": "z1"})[count.name] == PLENTY
+    assert made.needs[request].provisioned == ((zone,),)
+
+
+def test_volumes_of_several_nodes_are_not_modelled_nor_those_that_drivers_took_over() -> None:
+    request = VolumeRequest("local", GI)
+    shared = Volume("pv", offer=Offer("local", GI))
+    assert supply([request], [shared]).needs[request].unmodelled == volume_supply.SHARED
+    old = Volume("pv", local("", "n1", GI).affinity, offer=Offer("local", GI), in_tree="cinder")
+    assert supply([request], [old]).needs[request].unmodelled == "unbound; cinder"
+
+
+def test_requests_that_overlap_are_not_modelled_and_those_that_share_nothing_are() -> None:
+    small = VolumeRequest("local", GI, ("ReadWriteMany",))
+    large = VolumeRequest("local", 9 * GI, ("ReadWriteOnce",))
+    both = local("a", "n1", 9 * GI, "ReadWriteOnce", "ReadWriteMany")
+    needs = supply([small, large], [both]).needs
+    assert {need.unmodelled for need in needs.values()} == {volume_supply.OVERLAPS}
+    apart = [local("a", "n1", GI, "ReadWriteMany"), local("b", "n1", 9 * GI, "ReadWriteOnce")]
+    needs = supply([small, large], apart).needs
+    assert [need.unmodelled for need in needs.values()] == ["", ""]
+
+
+PHRASES = {
+    "class x of at least 0 bytes": VolumeRequest("x"),
+    "class x of at least 1023 bytes": VolumeRequest("x", 1023),
+    "class x of at least 1536Mi (ReadWriteOnce)": VolumeRequest(
+        "x", 3 * GI // 2, ("ReadWriteOnce",)
+    ),
+    "class x of at least 2Ti (Block, attributes class y, a In b,c, d Exists)": VolumeRequest(
+        "x",
+        2**41,
+        is_block=True,
+        selector=(Requirement("a", "In", ("b", "c")), Requirement("d", "Exists")),
+        attributes_class="y",
+    ),
+}
+
+
+@pytest.mark.parametrize(("phrase", "request_"), PHRASES.items(), ids=PHRASES)
+def test_requests_are_put_in_words(phrase: str, request_: VolumeRequest) -> None:
+    assert volume_supply.phrase(request_) == phrase
+
+
+def can_be_given(claims: Sequence[VolumeRequest], volumes: Sequence[Volume]) -> bool:
+    """Whether each claim gets a volume of its own, by trying all ways."""
+    return any(
+        len(set(given)) == len(claims)
+        and all(
+            offer is not None and offer.size >= claim.size and set(claim.modes) <= set(offer.modes)
+            for claim, offer in zip(claims, (volumes[i].offer for i in given), strict=True)
+        )
+        for given in product(range(len(volumes)), repeat=len(claims))
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_counts_say_exactly_whether_volumes_can_be_given(seed: int) -> None:
+    chance = random.Random(seed)
+    modes = [(), ("A",), ("A", "B")]
+    for _ in range(25):
+        volumes = [
+            local(f"v{i}", "n1", chance.randint(1, 4), *chance.choice(modes[1:]))
+            for i in range(chance.randint(0, 4))
+        ]
+        claims = [
+            VolumeRequest("local", chance.randint(1, 4), chance.choice(modes))
+            for _ in range(chance.randint(1, 4))
+        ]
+        made = supply(claims, volumes)
+        needs = [made.needs[claim] for claim in claims]
+        if any(need.unmodelled for need in needs):
+            continue
+        needed = Resources.total(need.amounts for need in needs)
+        assert needed.fits(made.at({HOST: "n1"})) is can_be_given(claims, volumes)
