@@ -1,0 +1,144 @@
+"""Pods that claim devices, on a real API server with the controller that makes their claims.
+
+The test plays the driver: it publishes slices, and reads of each claim what a kubelet would.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..harness.rig import Rig
+from .places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DRIVER, CLASS = "gpu.example.com", "gpu"
+GROUP = "resource.k8s.io/v1"
+MEMORY = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """One cluster for all of these."""
+    with Rig.start(
+        "controller-manager",
+        values=["devices.enabled=true"],
+        environment={"TUTTI_DEVICES_ENABLED": "true"},
+    ) as started:
+        selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+        opaque = {"driver": DRIVER, "parameters": {"sharing": "none"}}
+        spec = {"selectors": [selector], "config": [{"opaque": opaque}]}
+        started.create(_object("DeviceClass", CLASS, spec))
+        yield started
+
+
+@pytest.fixture
+def place(rig: Rig) -> Place:
+    """A namespace and nodes of a test's own."""
+    return Place(rig)
+
+
+def _object(kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": GROUP,
+        "kind": kind,
+        "metadata": {"name": name, **metadata},
+        "spec": spec,
+    }
+
+
+def _publish(place: Place, node: str, count: int, memory: str = "80Gi") -> None:
+    """Publish devices of a node, as its driver does."""
+    devices = [
+        {
+            "name": f"gpu-{i}",
+            "attributes": {"uuid": {"string": f"{node}-{i}"}},
+            "capacity": {"memory": {"value": memory}},
+        }
+        for i in range(count)
+    ]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": devices}
+    place.rig.create(_object("ResourceSlice", f"{node}-slice", spec))
+
+
+def _template(place: Place, count: int) -> str:
+    """A template of claims for so many devices of 40Gi."""
+    selector = {"cel": {"expression": MEMORY}}
+    exactly = {"deviceClassName": CLASS, "count": count, "selectors": [selector]}
+    spec = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
+    place.rig.create(_object("ResourceClaimTemplate", "gpus", spec, namespace=place.name))
+    return "gpus"
+
+
+def _gang(place: Place, name: str, members: int, template: str) -> None:
+    place.group(name, members)
+    spec = {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": template}]}
+    place.members(name, members, cpu=1, spec=spec)
+
+
+def _claims(place: Place) -> list[dict[str, Any]]:
+    path = f"/apis/{GROUP}/namespaces/{place.name}/resourceclaims"
+    found: list[dict[str, Any]] = place.rig.plane.request("GET", path)["items"]
+    return found
+
+
+def _results(claim: dict[str, Any]) -> list[dict[str, Any]]:
+    allocation = claim.get("status", {}).get("allocation") or {}
+    found: list[dict[str, Any]] = allocation.get("devices", {}).get("results", [])
+    return found
+
+
+def test_a_gang_gets_its_devices_as_a_kubelet_expects_them(place: Place) -> None:
+    nodes = place.nodes(3)
+    for node, memory in zip(nodes, ("80Gi", "80Gi", "16Gi"), strict=True):
+        _publish(place, node, 4, memory)
+    _gang(place, "train", 4, _template(place, 2))
+    place.until_bound("train", 4)
+    given = Counter[tuple[str, str]]()
+    for claim in _claims(place):
+        (consumer,) = claim["status"]["reservedFor"]
+        node = place.rig.pod(consumer["name"], place.name)["spec"]["nodeName"]
+        assert node in nodes[:2]
+        results = _results(claim)
+        assert [result["request"] for result in results] == ["gpu", "gpu"]
+        assert {(result["driver"], result["pool"]) for result in results} == {(DRIVER, node)}
+        given.update((result["pool"], result["device"]) for result in results)
+        (config,) = claim["status"]["allocation"]["devices"]["config"]
+        assert config["source"] == "FromClass"
+        assert config["opaque"]["parameters"] == {"sharing": "none"}
+        assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+    assert len(given) == 8
+    assert set(given.values()) == {1}
+    for i in range(4):
+        place.delete("pods", f"train-{i}")
+    place.rig.until(lambda: not _claims(place), "the controller deletes the claims")
+
+
+def test_a_gang_that_lacks_a_device_waits_and_says_so(place: Place) -> None:
+    (node,) = place.nodes(1)
+    _publish(place, node, 3)
+    _gang(place, "train", 2, _template(place, 2))
+    said = place.until_waiting("train", "NotEnoughRoom", "device")
+    assert "devices of gpu#" in said
+    assert not any(map(_results, _claims(place)))
+    extra = place.nodes(1, "more")[0]
+    _publish(place, extra, 2)
+    place.until_bound("train", 2)
+
+
+def test_a_device_is_not_used_while_a_rule_taints_it(place: Place) -> None:
+    (node,) = place.nodes(1)
+    _publish(place, node, 2)
+    taint = {"key": "broken", "effect": "NoSchedule"}
+    spec = {"deviceSelector": {"pool": node, "device": "gpu-0"}, "taint": taint}
+    place.rig.create(_object("DeviceTaintRule", f"{place.name}-rule", spec))
+    _gang(place, "train", 2, _template(place, 1))
+    place.until_waiting("train", "NotEnoughRoom")
+    path = f"/apis/{GROUP}/devicetaintrules/{place.name}-rule"
+    place.rig.plane.request("DELETE", path)
+    place.until_bound("train", 2)
