@@ -1,6 +1,7 @@
 """What claims for devices require of pods and nodes, and which pods wait for what."""
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -103,7 +104,7 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
     state = ClusterState(lambda: None, reads_devices=True)
     for name in STREAMS:
         if not name.startswith("devices."):
-            store = getattr(state, name)
+            store = attrgetter(name)(state)
             store.replace(cluster._listed(name), cluster.version, store.began())
     assert state.devices.unevaluated() == ((), ())
     assert state.snapshot(0.0).gangs[0].members[0].device_problems == (UNLISTED,)
