@@ -159,7 +159,7 @@ async def test_after_a_restart_another_sentence_waits_for_a_minute_too() -> None
 
 
 async def test_that_claims_are_being_listed_is_said_no_longer_than_it_is_so() -> None:
-    cluster, clock = FakeCluster(), Clock()
+    cluster, clock = FakeCluster(unanswered={"storage.claims"}), Clock()
     builder = gang("data").of(2, cpu=1).each(claims=("c",), created=clock.now)
     cluster.add(node("n1", cpu=4), builder.but(created=clock.now))
     life = Life(cluster, clock)
@@ -167,11 +167,8 @@ async def test_that_claims_are_being_listed_is_said_no_longer_than_it_is_so() ->
     await life.turn()
     listing = "2 pods wait for volumes: claims and volumes are still being listed"
     assert reserved(life, "data") == ("WaitingForVolumes", listing)
-    storage = life.state.storage
-    for store in (storage.claims, storage.volumes, storage.classes):
-        store.replace([], 1, store.began())
-    for place in (storage.nodes, storage.drivers, storage.attachments):
-        place.replace([], 1, place.began())
+    cluster.unanswered.clear()
+    life.watch.relist()
     clock.now += 2.0
     await life.turn()
     lacking = "2 pods wait for volumes: claim c does not exist"

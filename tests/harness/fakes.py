@@ -144,6 +144,7 @@ class FakeCluster:
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     devices: FakeDevices = field(default_factory=FakeDevices)
     storage: dict[str, dict[Any, Item[Any]]] = field(default_factory=dict)  # by stream, by name
+    unanswered: set[str] = field(default_factory=set)  # streams whose list has no answer yet
     work: Callable[[], None] = lambda: None  # what controllers do after each turn
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
@@ -698,6 +699,8 @@ class FakeCluster:
     def list_into(self, state: ClusterState) -> None:
         """Let a World list everything again, as a watch that expired makes it do."""
         for name in STREAMS:
+            if name in self.unanswered:
+                continue
             store = attrgetter(name)(state)
             store.replace(self._listed(name), self.version, store.began())
 

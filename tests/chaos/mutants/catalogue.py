@@ -33,7 +33,7 @@ BINDS_ONE_MEMBER_EARLY = Mutant(
     (
         Patch(
             "commit/protocol.py",
-            "        singles = [p for p in placements if p.gang.kind == POD]\n",
+            "        singles = [p for p in placements if not _needs_reservation(p)]\n",
             """\
         bindings.extend(
             (gang.key, Assignment(m.key, m.uid, m.version, snapshot.nodes[0].name))
@@ -42,7 +42,7 @@ BINDS_ONE_MEMBER_EARLY = Mutant(
             for m in gang.members[:1]
             if m.is_waiting
         )
-        singles = [p for p in placements if p.gang.kind == POD]
+        singles = [p for p in placements if not _needs_reservation(p)]
 """,
         ),
     ),
@@ -71,7 +71,7 @@ LOSES_A_BINDING = Mutant(
 )
 LEAVES_THE_LAST_MEMBER_WAITING = Mutant(
     "leaves the last member waiting under its Reservation",
-    (Patch("commit/progress.py", "return Bind(open_entries, ", "return Bind(open_entries[1:], "),),
+    (Patch("commit/progress.py", "bind = Bind(open_entries, ", "bind = Bind(open_entries[1:], "),),
 )
 BINDS_PODS_OF_OTHERS = Mutant(
     "binds the pods of other schedulers",

@@ -190,4 +190,13 @@ def test_of_two_placements_with_one_volume_the_earlier_holds() -> None:
     first = placement(choice(0, "v0"), choice(1, "v1"))
     assert plan_checks.upheld(seen(), [first]) == (first,)
     held = replace(reservation(gang("b").of(1), ("b-0", "n2")), volumes=(choice(9, "v1", N2),))
+    other = gang("b").of(1, cpu=1).made
+    member = replace(other.members[0], claims=("c2",), unbound_claims=("c2",))
+    storage = replace(STORAGE, claims=(*STORAGE.claims, claim("c2")))
+    both = seen(storage)
+    both = replace(both, gangs=(*both.gangs, replace(other, members=(member,))))
+    given = (Assignment(member.key, member.uid, member.version, N1),)
+    second = Placement(other.key, other.uid, other.generation, given, volumes=(choice(2, "v1"),))
+    assert plan_checks.upheld(both, [second]) == (second,)
+    assert plan_checks.upheld(both, [first, second]) == (first,)
     assert plan_checks.upheld(replace(seen(), reservations=(held,)), [first]) == ()

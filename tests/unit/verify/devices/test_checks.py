@@ -20,7 +20,7 @@ from tutti.model.devices.claims import (
 )
 from tutti.model.devices.inventory import DeviceId, DeviceTaint, DeviceToleration, TaintRule
 from tutti.model.keys import NodeName, PodKey, Uid
-from tutti.verify.plan_checks import upheld, violations
+from tutti.verify import plan_checks
 
 N1 = NodeName("n1")
 GOOD = ClaimAllocation("c-0", Uid("c-0"), (DeviceResult("gpu", DeviceId(DRIVER, "n1", "gpu-0")),))
@@ -60,14 +60,23 @@ def placement(
 
 def faults(snapshot: Snapshot, *claims: Iterable[ClaimAllocation], on: NodeName = N1) -> str:
     plan = Plan((placement(snapshot, *claims, on=on),))
-    return "; ".join(violations(snapshot, plan))
+    return "; ".join(plan_checks.violations(snapshot, plan))
 
 
 def test_devices_that_suit_break_nothing() -> None:
     snapshot = cluster()
     assert faults(snapshot, [GOOD], [NEXT]) == ""
     good = placement(snapshot, [GOOD], [NEXT])
-    assert upheld(snapshot, [good]) == (good,)
+    assert plan_checks.upheld(snapshot, [good]) == (good,)
+
+
+def test_a_pod_without_claims_gets_no_devices() -> None:
+    snapshot = cluster()
+    own = snapshot.gangs[0]
+    bare = replace(own, members=tuple(replace(m, device_claims=()) for m in own.members))
+    snapshot = replace(snapshot, gangs=(bare,))
+    assert faults(snapshot, [], []) == ""
+    assert "its claims and those that get devices differ" in faults(snapshot, [GOOD], [])
 
 
 @pytest.mark.parametrize(
@@ -202,5 +211,5 @@ def test_placements_that_hold_together_do_not_share_a_device() -> None:
     copied = [replace(own, claim=f"d-{i}", uid=Uid(f"d-{i}")) for i, own in enumerate((GOOD, NEXT))]
     own = placement(both, [GOOD], [NEXT])
     late = placement(replace(both, gangs=(second,)), *([given] for given in copied))
-    assert upheld(both, [own, late]) == (own,)
-    assert upheld(both, [late, own]) == (late,)
+    assert plan_checks.upheld(both, [own, late]) == (own,)
+    assert plan_checks.upheld(both, [late, own]) == (late,)
