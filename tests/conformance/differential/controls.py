@@ -306,33 +306,6 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
             cluster=_of("CSIDriver", _drop("spec.preventPodSchedulingIfMissing")),
         ),
     ),
-    "open volumes": (
-        Control(
-            "sizes of volumes ignored", cluster=_of("PersistentVolume", _drop("spec.capacity"))
-        ),
-        Control(
-            "allowed topologies ignored", cluster=_of("StorageClass", _drop("allowedTopologies"))
-        ),
-        Control("capacities ignored", cluster=_of("CSIDriver", _drop("spec.storageCapacity"))),
-        Control(
-            "the largest volume ignored",
-            cluster=_of("CSIStorageCapacity", _drop("maximumVolumeSize")),
-        ),
-        Control(
-            "selectors of claims ignored",
-            cluster=_of("PersistentVolumeClaim", _drop("spec.selector")),
-        ),
-        Control(
-            "volume modes ignored", cluster=_of("PersistentVolumeClaim", _drop("spec.volumeMode"))
-        ),
-        Control(
-            "access modes ignored", cluster=_of("PersistentVolumeClaim", _drop("spec.accessModes"))
-        ),
-        Control(
-            "the selected node ignored",
-            cluster=_of("PersistentVolumeClaim", _drop("metadata.annotations")),
-        ),
-    ),
     "gates": (Control("gates ignored", pod=_drop("spec.schedulingGates")),),
 }
 

@@ -33,7 +33,6 @@ ROWS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
     "anti-affinity": peers.apart,
     "spread": peers.even,
     "volumes": rows.volumes,
-    "open volumes": rows.open_volumes,
     "gates": rows.gates,
 }
 _PENDING = tuple(row for row in ROWS if row != "gates") * 4 + ("gates",)

@@ -37,7 +37,6 @@ EVERYTHING = {"operator": "Exists"}
 LEAVES = "tests/leaves"  # the annotation of a pod that terminates
 OVER = ("Succeeded", "Failed")
 PLURALS = {
-    "CSIStorageCapacity": "csistoragecapacities",
     "Node": "nodes",
     "Namespace": "namespaces",
     "Pod": "pods",
@@ -51,13 +50,7 @@ PLURALS = {
     "RuntimeClass": "runtimeclasses",
 }
 SEEN = ("nodes", "pods", "namespaces", "persistentvolumes", "persistentvolumeclaims")
-SEEN_STORAGE = (
-    "csinodes",
-    "storageclasses",
-    "volumeattachments",
-    "csidrivers",
-    "csistoragecapacities",
-)
+SEEN_STORAGE = ("csinodes", "storageclasses", "volumeattachments", "csidrivers")
 _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -97,12 +90,7 @@ class Stage:
             for name in names
         )
         await self.create((*pools.runtime_classes(), *pools.storage_classes(), pools.csi_driver()))
-        await self.create(pools.classes_of_open_claims())
-        for volume in await self.create(pools.local_volumes()):
-            status = {"status": {"phase": "Available"}}
-            await self._send("PATCH", f"{_path(volume)}/status", status, _MERGE)
         for namespace in pools.NAMESPACES:
-            await self.create(pools.open_claims(namespace))
             made = await self.create(pools.claims(namespace))
             await self.create(pools.volume(claim, i) for i, claim in enumerate(made))
             spoilt = await self.create(pools.phantoms(namespace))
