@@ -173,15 +173,15 @@ def test_a_gang_of_eight_that_fits_costs_its_bindings_and_a_handful_of_writes(
     assert len(place.writes()) == before
 
 
-CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+DISK = {"targetPortal": "192.0.2.1:3260", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}
 NOT_MODELLED: dict[str, tuple[dict[str, Any], str]] = {
-    "claim": (
-        {"volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]},
-        "spec.volumes[].ephemeral",
+    "disk": (
+        {"volumes": [{"name": "data", "iscsi": DISK}]},
+        "spec.volumes[].iscsi",
     ),
     "device": (
         {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
-        "spec.resourceClaims",
+        "spec.resourceClaims (devices.enabled is false)",
     ),
 }
 
@@ -193,13 +193,13 @@ def test_a_rule_that_is_not_modelled_is_named_and_its_pod_is_never_placed(place:
     place.rig.create(
         *(place.pod(name, spec=spec) for name, (spec, _) in NOT_MODELLED.items()),
         place.pod("train-0", "train", cpu=1),
-        place.pod("train-1", "train", cpu=1, spec=NOT_MODELLED["claim"][0]),
+        place.pod("train-1", "train", cpu=1, spec=NOT_MODELLED["disk"][0]),
     )
     for name, (_, field) in NOT_MODELLED.items():
         said = place.until_event(name, "NotModelled")
         assert said == f"Tutti does not place pods that use {field} yet"
         assert place.says(name)["reason"] == "NotModelled"
-    place.until_waiting("train", "NotModelled", "1 member uses spec.volumes[].ephemeral")
+    place.until_waiting("train", "NotModelled", "1 member uses spec.volumes[].iscsi")
     place.until_event("train-1", "NotModelled")
     place.rig.create(place.pod("ordinary", cpu=1))
     place.until_pod_bound("ordinary")

@@ -159,6 +159,8 @@ CHOSEN: Mapping[str, Any] = {
     "ageSeconds": 1000000,
     "starvationSeconds": 60,
     "mode": "paused",
+    "bindVolumes": False,
+    "volumeSeconds": 90,
     "preemption": "Reclaim",
     "evictionsPerCycle": 7,
     "evictionsPerHour": 70,
@@ -276,6 +278,8 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
         ("pods/status", "patch"),
         *(("reservations", verb) for verb in ("create", "patch", "delete")),
         *(("configmaps", "get"), ("podgroups", "create"), ("queues", "patch")),
+        *(("persistentvolumes", verb) for verb in ("get", "patch")),
+        *(("persistentvolumeclaims", verb) for verb in ("get", "patch")),
     }
     written = {right for right in shadow if right[1] not in ("get", "list", "watch")}
     assert written == {
@@ -287,12 +291,13 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
 def test_where_namespaces_are_named_nothing_is_written_elsewhere() -> None:
     """What is granted for the whole cluster is to look; the rest is a Role in each of them.
 
-    Queues have no namespace: what is written of them is granted for the whole cluster.
+    Queues and volumes have no namespace: what is written of them is granted for the whole cluster.
     """
     chosen = "--set=settings.namespaces={ml,etl}"
     wide = _rights(chosen)
-    of_queues = {("queues", "patch"), ("queues/status", "patch")}
-    assert {verb for _, verb in wide - of_queues} == {"list", "watch"}
+    without_namespace = {("queues", "patch"), ("queues/status", "patch")}
+    without_namespace |= {("persistentvolumes", verb) for verb in ("get", "patch")}
+    assert {verb for _, verb in wide - without_namespace} == {"list", "watch"}
     served = [part for part in render(chosen) if part["metadata"]["name"] == f"{WIDE}-served"]
     roles = [part for part in served if part["kind"] == "Role"]
     assert [role["metadata"]["namespace"] for role in roles] == ["ml", "etl"]
