@@ -214,3 +214,28 @@ def test_the_selected_node_of_a_gang_that_is_deleted_goes_and_its_claims_stay(ri
     rig.delete("podgroup", "a")
     rig.until(lambda: not selected(), "no node is selected any more")
     assert len(rig.plane.request("GET", CLAIMS)["items"]) == 2
+
+
+def test_volumes_are_provisioned_only_where_the_driver_says_it_has_capacity(rig: Rig) -> None:
+    rig.nodes(3, cpu=8, memory="32Gi")
+    driver = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": PROVISIONER},
+        "spec": {"storageCapacity": True},
+    }
+    capacity = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": "second", "namespace": "ml"},
+        "storageClassName": "disk",
+        "capacity": "10Gi",
+        "nodeTopology": {"matchLabels": {"kubernetes.io/hostname": "node-001"}},
+    }
+    rig.create(driver)
+    gang(rig, "a", 2, "disk", cpu=1)
+    rig.until_waiting("a", "NoNodeFits")
+    with Provisioner(rig):
+        rig.create(capacity)
+        rig.until_bound("a", 2)
+    assert {pod["spec"]["nodeName"] for pod in rig.pods("a")} == {"node-001"}
