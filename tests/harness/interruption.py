@@ -16,11 +16,20 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130  # what shells expect of a program that Ctrl-C has ended
 
 
+class Interruption(KeyboardInterrupt):
+    """A signal asks the command to end.
+
+    When a KeyboardInterrupt leaves `exec` of a string, as in the import of a dataclass, CPython
+    later ends by SIGINT, whatever exit code the program chooses. Of a subclass it takes no note
+    (run_eval_code_obj in Python/pythonrun.c).
+    """
+
+
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
     # Once is enough: a second one would interrupt the cleaning up.
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    raise Interruption
 
 
 def run(package: str) -> None:
