@@ -169,12 +169,19 @@ def _fits(
 def is_covered_start(
     world: World, running: list[Job], job: Job, now: int, rules: Rules = RULES
 ) -> bool:
-    """Whether the gang would be covered: and by its own queue, if it cannot be ended."""
+    """Whether the gang would be covered.
+
+    If it cannot be ended: by its own queue, which still covers the others that cannot.
+    """
     before, after = cover(world, running, now, rules), cover(world, [*running, job], now, rules)
     if (job.name, 0) not in after:
         return False
-    if job.protected and rules.protected_covered and after[job.name, 0] != job.team:
-        return False
+    if job.protected and rules.protected_covered:
+        if after[job.name, 0] != job.team:
+            return False
+        beside = [other for other in running if other.protected and other.team == job.team]
+        if any(_by(before, other) and not _by(after, other) for other in beside):
+            return False
     if not rules.strips_nobody:
         return True
     return not any(
@@ -182,6 +189,11 @@ def is_covered_start(
         for other in running
         if other.team == job.team and other.priority >= job.priority
     )
+
+
+def _by(covered: dict[Item, str], job: Job) -> bool:
+    """Whether the gang's own queue covers its minimum."""
+    return covered.get((job.name, 0)) == job.team
 
 
 def may_borrow(world: World, job: Job, rules: Rules = RULES) -> bool:

@@ -125,6 +125,17 @@ def test_a_protected_gang_does_not_borrow() -> None:
     assert [job.name for job in plans.plan(before, Random(1), lax).state.running] == ["new"]
 
 
+def test_an_old_protected_pod_takes_no_cover_of_a_protected_gang_of_its_queue() -> None:
+    teams = {"p": Team("root", (8,), FREE), "a": Team("p", (2,), FREE)}
+    gang = replace(running("old", "a", 1), protected=True)
+    pod = Job("pod", "a", 0, 1, (2,), protected=True, single=True, since=0)
+    before = state(teams, 4, gang, running("other", "root", 3), pod)
+    assert rules.cover(before.world, [*before.running, pod], 5)["old", 0] == "p"
+    assert ended(before) == set()
+    assert planner.claim(before).claims == ()
+    assert ended(before.with_job(replace(pod, protected=False))) == {("other", 0)}
+
+
 def test_it_shares_no_code_with_what_it_attacks() -> None:
     for path in Path(__file__).parent.glob("*.py"):
         if path.name in SPEAKS_TO_THE_PROJECT or path.name == Path(__file__).name:
