@@ -8,7 +8,7 @@ import pytest
 from tutti.kube import errors
 from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import Uid
-from tutti.model.queues import Queue, QueueMode, Stop
+from tutti.model.queues import PastUse, Queue, QueueMode, Stop
 from tutti.reporting.queue_reporter import (
     FIGURE_SECONDS,
     LOOK_SECONDS,
@@ -228,3 +228,45 @@ async def test_a_queue_in_shadow_stops_nobody_and_says_whom_it_would_have_stoppe
     message = next(m["message"] for m in status(cluster)["conditions"] if m["type"] == "WouldStop")
     assert message == "mode is Shadow: its limits would have stopped ml/b"
     assert status(cluster)["use"] == "5/2 cpu"
+
+
+async def test_past_use_is_recorded_only_if_it_has_a_half_life() -> None:
+    cluster = with_queue(replace(VISION, past_use=PastUse(9, 9, 0.0, 9.0)))
+    await live(cluster)
+    assert cluster.queues["vision"].queue.past_use is None
+
+
+async def test_past_use_is_written_when_the_share_changes_and_survives_a_change_of_leader() -> None:
+    cluster = with_queue(Queue("vision", Uid("vision-1")))
+    clock = Clock()
+    life = Life(cluster, clock, usage_half_life=600.0)
+    began = clock.now
+    await life.settle()
+    first = past_of(cluster)
+    assert (first.mean, first.share) == (0, 250_000)
+    assert began <= first.since <= began + 9.0
+    before = writes(cluster)
+    clock.now += 600.0
+    await news(life)
+    assert writes(cluster) == before, "the share is as it was"
+    assert past_of(cluster).mean_at(first.since + 600.0) == 125_000
+    for name in ("a-0", "a-1"):
+        cluster.delete_pod(name)
+    clock.now = first.since + 600.0
+    life = Life(cluster, clock, identity="tutti-1", usage_half_life=600.0)  # after a crash
+    await life.settle()
+    second = past_of(cluster)
+    assert second.mean == pytest.approx(125_000, rel=0.01)
+    assert second.share == 0
+    assert second.mean_at(second.since + 1200.0) == pytest.approx(125_000 / 4, rel=0.01)
+    clock.now += 60.0
+    life = Life(cluster, clock, identity="tutti-2", usage_half_life=60.0)  # another setting
+    await life.settle()
+    assert (past_of(cluster).half_life, past_of(cluster).share) == (60.0, 0)
+    assert past_of(cluster).mean < second.mean
+
+
+def past_of(cluster: FakeCluster) -> PastUse:
+    past = cluster.queues["vision"].queue.past_use
+    assert past is not None
+    return past

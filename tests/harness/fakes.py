@@ -20,7 +20,12 @@ from tutti.kube import errors, wire
 from tutti.kube.client import Written
 from tutti.kube.codec import decode, encode
 from tutti.kube.codec import devices as claims
-from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_status
+from tutti.kube.codec.queues import (
+    QueueObject,
+    decode_queue,
+    encode_finalizers,
+    encode_status,
+)
 from tutti.kube.codec.volumes import encode_selected_node
 from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
@@ -654,6 +659,12 @@ class FakeCluster:
                 since = new_status["drainingSince"]
                 since = None if since is None else datetime.fromisoformat(since).timestamp()
                 declared = replace(declared, draining_since=since)
+            if "pastUse" in new_status:
+                merged.pop("pastUse", None)
+                read = wire.Queue.model_validate(
+                    {"metadata": {"name": "q", "uid": "q"}, "status": new_status}
+                )
+                declared = replace(declared, past_use=decode_queue(read).queue.past_use)
             changed = replace(current, queue=declared, status=merged)
             return current if changed == current else self._put_queue(changed)
 
@@ -903,6 +914,7 @@ class Life:
         is_declaring: bool = False,
         metrics: Metrics | None = None,
         preemption: Preemption = Preemption.OFF,
+        usage_half_life: float = 0.0,
     ) -> None:
         cluster.is_dead = False
         self.cluster = cluster
@@ -933,6 +945,7 @@ class Life:
             limits=restraint,
             metrics=metrics,
             predecessor_resigned=lambda: self.follows_resignation,
+            usage_half_life=usage_half_life,
         )
 
     def _wake(self) -> None:

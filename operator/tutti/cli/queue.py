@@ -124,6 +124,11 @@ class QueueView:
         """The use of a queue, as a plan has it."""
         return next(use for use in self.queued.use if use.name == name)
 
+    def past_share(self, name: str) -> float | None:
+        """The mean share of a queue in the past; None if the past is not recorded."""
+        past = self.tree.queues[name].past_use
+        return None if past is None else past.mean_at(self.snapshot.taken_at) / 1_000_000
+
 
 def view_of(snapshot: Snapshot, chosen: str | None) -> QueueView:
     """The view of a queue and the queues below it; an unknown queue ends the command."""
@@ -171,7 +176,7 @@ def _print(view: QueueView, output: str) -> None:
         return
     is_wide = output == "wide"
     titles = ["QUEUE", "RESOURCE", "USE", "CHARGED", "COVERED", "GUARANTEED", "LIMIT", "WAITING"]
-    titles += ["SHARE", *["WEIGHT", "MODE"] * is_wide, "STATE"]
+    titles += ["SHARE", *["PAST", "WEIGHT", "MODE"] * is_wide, "STATE"]
     lines = [line for name in view.names for line in _lines(view, name, is_wide=is_wide)]
     out = table.console()
     table.show(out, table.of_rows(titles, lines))
@@ -241,7 +246,9 @@ def _lines(view: QueueView, name: str, *, is_wide: bool) -> Iterator[Sequence[st
             line += ["-"] * 5
         line += [str(use.waiting), queue_status.percent(use)] if is_first else ["", ""]
         if is_wide:
-            line += [str(queue.weight), queue.mode.value] if is_first else ["", ""]
+            past = view.past_share(name)
+            mean = "-" if past is None else f"{int(past * 100)}%"
+            line += [mean, str(queue.weight), queue.mode.value] if is_first else [""] * 3
         state = "" if name == ROOT else _state(view, name)
         yield [*line, state if is_first else ""]
 
@@ -294,6 +301,7 @@ def data(view: QueueView) -> Mapping[str, Any]:
                 "borrowed": amounts(use.borrowed.amounts),
                 "waiting": use.waiting,
                 "share": float(use.share),
+                "pastShare": view.past_share(name),
                 "weight": queue.weight,
                 "stop": queue.stop.value,
                 "mode": queue.mode.value,

@@ -1,7 +1,8 @@
-"""A Queue as it is declared, and the record that is written when a gang starts in a queue."""
+"""A Queue as it is declared, and the records of a start in a queue and of the use of a queue."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import exp2
 
 from .inter_pod import Requirement
 from .keys import Uid
@@ -36,6 +37,25 @@ class Preemption(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PastUse:
+    """The record of a queue's past use; no tenant can write it.
+
+    Past use is a mean of shares over time. It gives each time half the weight of the time one
+    half-life later. Shares are in parts per million.
+    """
+
+    mean: int  # at ``since``
+    share: int  # from ``since`` on
+    since: float  # seconds since the epoch
+    half_life: float  # seconds; positive
+
+    def mean_at(self, now: float) -> float:
+        """The mean at a time, in parts per million, as if the share had not changed since."""
+        remaining = exp2(-max(0.0, now - self.since) / self.half_life)
+        return self.mean * remaining + self.share * (1 - remaining)
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """A queue as an administrator declares it; names of queues are unique in the cluster."""
 
@@ -54,6 +74,7 @@ class Queue:
     min_run_seconds: float = 0.0  # after its start a gang of the queue is no victim for so long
     is_terminating: bool = False
     created: float = 0.0  # seconds since the epoch
+    past_use: PastUse | None = None  # None: nothing is recorded
     unreadable: tuple[str, ...] = ()  # fields; amounts count as 0, selectors as None; sorted
 
 

@@ -61,12 +61,14 @@ class Cycle:
         metrics: Metrics | None = None,
         predecessor_resigned: Callable[[], bool] = _never,
         volume_seconds: float = BIND_SECONDS,
+        usage_half_life: float = 0.0,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` limits concurrent calls.
 
         Plans that break a promise are written into ``dumps``, if given; ``metrics`` counts them.
         ``predecessor_resigned`` says whether the leader before this term has ended all its calls.
-        The claims of a gang must be bound ``volume_seconds`` after its Reservation.
+        The claims of a gang must be bound ``volume_seconds`` after its Reservation. The past use of
+        queues is recorded with ``usage_half_life`` in seconds, if it is not 0.
         """
         self._state = state
         self._strategy = strategy
@@ -100,7 +102,7 @@ class Cycle:
             in_flight=in_flight,
             starvation_seconds=policy.starvation_seconds,
         )
-        self._queue_reporter = QueueReporter(state, api, scheduler)
+        self._queue_reporter = QueueReporter(state, api, scheduler, half_life=usage_half_life)
         self._reporter = Reporter(state, api, scheduler, of_pods=not self._only_watches)
 
     @property

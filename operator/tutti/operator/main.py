@@ -124,6 +124,7 @@ async def serve(
             policy=settings.policy,
             limits=settings.restraint,
             volume_seconds=settings.volume_seconds,
+            usage_half_life=float(settings.usage_half_life_seconds),
             dumps=ViolationDumps(
                 Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)
             ),

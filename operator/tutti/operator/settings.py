@@ -105,6 +105,14 @@ class Settings(BaseModel):
         description="a gang that has waited this long, in seconds, goes before all others of its "
         "priority",
     )
+    usage_half_life_seconds: int = Field(
+        default=0,  # shares that count now are easier to explain
+        ge=0,
+        le=int(YEAR),
+        description="the half-life, in seconds, of what queues have borrowed in the past: among "
+        "queues that borrow equally much now, and gangs of equal priority, the queue that has "
+        "borrowed less comes first; 0 means that the past does not count",
+    )
     preemption: Preemption = Field(
         default=Preemption.OFF,  # an upgrade must not end running pods
         description="what Tutti may end so that gangs start, in queues whose `spec.preemption` "

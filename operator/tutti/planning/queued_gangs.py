@@ -139,7 +139,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         if gang.key in charges
     )
     totals = Resources.total(node.allocatable for node in snapshot.nodes)
-    charged = ChargedGangs(tree, dict(totals.amounts), running, charges)
+    charged = ChargedGangs(tree, dict(totals.amounts), running, charges, snapshot.taken_at)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     draining_since = {name: tree.draining_since(name) for name in tree.queues}

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
+from math import inf
 from typing import NamedTuple
 
 from ..model.keys import GangKey
@@ -17,6 +18,7 @@ from ..model.resources import NOTHING, Resources
 from .tree import QueueTree
 
 STEPS = 20  # of 5 % each: shares within one step count as equal
+MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Shares:
     tree: QueueTree
     totals: Mapping[str, int]  # of all nodes, by resource
     charges: Mapping[str, Resources]  # by queue; to itself alone
+    taken_at: float = 0.0  # when past use is measured; seconds since the epoch
 
     def below(self) -> dict[str, Resources]:
         """The charge of each queue with all queues below it."""
@@ -59,6 +62,25 @@ class Shares:
         )
         return max(parts, default=Fraction(0)) / self.tree.queues[queue].weight
 
+    def past(self, queues: Iterable[str]) -> Mapping[str, "Past"]:
+        """The past use of each queue and of those above it, in steps from the top.
+
+        The last step is repeated. All are empty if no Queue has a record. The gangs of the root
+        have no Queue that could have a record, so they come last.
+        """
+        tree, records = self.tree, {n: queue.past_use for n, queue in self.tree.queues.items()}
+        if not any(records.values()):
+            return dict.fromkeys(queues, ())
+        steps = {
+            name: 0 if past is None else int(past.mean_at(self.taken_at) * STEPS / MILLION)
+            for name, past in records.items()
+        }
+        paths = {queue: tuple(map(steps.__getitem__, tree.path(queue)[-2::-1])) for queue in queues}
+        last = (inf,) * tree.height
+        return {queue: _padded(path, tree.height) or last for queue, path in paths.items()}
+
+
+Past = tuple[float, ...]
 
 # The step of each queue from the child of the root down to the gang's own queue. The last step is
 # repeated until all have one length, so that a parent with one child changes no order.
@@ -67,10 +89,14 @@ Steps = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The place of a borrower in the order: fewer steps come first, then higher priorities."""
+    """The place of a borrower in the order.
+
+    Fewer steps come first, then higher priorities, then less past use.
+    """
 
     gang: Borrower
     steps: Steps
+    past: Past = ()
 
 
 def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
@@ -82,7 +108,11 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
     priority. A caller that learns that a gang does not start leaves it out and calls again for the
     gangs behind it.
     """
-    gangs = sorted(borrowers, key=lambda gang: (-gang.priority, gang.waiting_since, gang.key))
+    borrowers = [*borrowers]
+    past = shares.past({gang.queue for gang in borrowers})
+    gangs = sorted(
+        borrowers, key=lambda gang: (-gang.priority, past[gang.queue], gang.waiting_since, gang.key)
+    )
     charged, height = shares.below(), shares.tree.height
     waiting: dict[str, list[_Turn]] = {queue: [] for queue in shares.tree.queues}
     for place, gang in enumerate(gangs):
@@ -96,17 +126,17 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
             parent += _counted(shares, queue, charged[queue], waiting.pop(queue))
     waiting[ROOT] += _counted(shares, ROOT, charged[ROOT], unqueued)
     found = ((_padded(turn.steps, height), turn.place, turn.gang) for turn in waiting[ROOT])
-    return [Turn(gang, steps) for steps, _, gang in sorted(found)]
+    return [Turn(gang, steps, past[gang.queue]) for steps, _, gang in sorted(found)]
 
 
 def decided_together(turns: Iterable[Turn]) -> Sequence[Sequence[Borrower]]:
     """The groups of borrowers that are decided on together, in order.
 
-    A group has the borrowers of equal steps and priority. If all of them are of one queue, the
-    group also has the borrowers of this queue and priority that follow directly.
+    A group has the borrowers of equal steps, priority and past use. If all of them are of one
+    queue, the group also has the borrowers of this queue and priority that follow directly.
     """
     found: list[list[Borrower]] = []
-    for _, level in groupby(turns, key=lambda turn: (turn.steps, turn.gang.priority)):
+    for _, level in groupby(turns, key=lambda turn: (turn.steps, turn.gang.priority, turn.past)):
         gangs = [turn.gang for turn in level]
         if found and len({(gang.queue, gang.priority) for gang in (*found[-1], *gangs)}) == 1:
             found[-1] += gangs

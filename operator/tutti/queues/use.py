@@ -26,6 +26,7 @@ class ChargedGangs:
     totals: Mapping[str, int]  # of all nodes, by resource
     running: tuple[QueuedGang, ...] = ()
     charges: Mapping[GangKey, GangCharge] = field(default_factory=dict)
+    taken_at: float = 0.0  # seconds since the epoch
 
     @property
     def shares(self) -> Shares:
@@ -34,7 +35,7 @@ class ChargedGangs:
         for gang in self.running:
             own.setdefault(gang.queue, []).append(self.charges[gang.key].total)
         charged = {queue: Resources.total(amounts) for queue, amounts in own.items()}
-        return Shares(self.tree, self.totals, charged)
+        return Shares(self.tree, self.totals, charged, self.taken_at)
 
 
 def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ...]:

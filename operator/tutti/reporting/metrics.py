@@ -20,6 +20,7 @@ from ..kube.client import NO_ANSWER
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Claim, Mode, Plan, Reason
 from ..model.queues import ROOT
+from ..queues.share import MILLION
 from ..queues.tree import QueueTree
 from . import utilisation
 
@@ -360,6 +361,14 @@ def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
         "The largest part of a resource that is charged over the guarantee, by weight.",
         labels=["queue"],
     )
+    past = GaugeMetricFamily(
+        "tutti_queue_past_share_ratio",
+        "The mean share of a queue in the past; later times have more weight.",
+        labels=["queue"],
+    )
+    for queue in snapshot.queues:
+        if queue.past_use is not None:
+            past.add_metric([queue.name], queue.past_use.mean_at(snapshot.taken_at) / MILLION)
     for use in plan.queues:
         waiting.add_metric([use.name], use.waiting)
         shares.add_metric([use.name], float(use.share))
@@ -376,7 +385,7 @@ def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
             for field, value in values.items():
                 if value is not None:
                     amounts[field].add_metric([use.name, resource, unit], value * factor)
-    yield from (*amounts.values(), waiting, shares)
+    yield from (*amounts.values(), waiting, shares, past)
 
 
 def _unit(resource: str) -> tuple[str, float]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
-from ..kube.codec.queues import QueueObject
+from ..kube.codec.queues import QueueObject, encode_past_use
 from ..kube.concurrency import ConcurrencyLimit, is_away
 from ..model.cluster import Snapshot
 from ..model.decisions import Plan
@@ -56,11 +56,17 @@ class _Pause(NamedTuple):
 class QueueReporter:
     """Keeps the status of all Queues up to date, with one write for each status that changes."""
 
-    def __init__(self, state: ClusterState, api: Api, scheduler: str) -> None:
-        """``scheduler`` is the name that pods ask for."""
+    def __init__(
+        self, state: ClusterState, api: Api, scheduler: str, *, half_life: float = 0.0
+    ) -> None:
+        """``scheduler`` is the name that pods ask for.
+
+        ``half_life`` is that of past use, in seconds; if it is 0, no past use is recorded.
+        """
         self._state = state
         self._api = api
         self._scheduler = scheduler
+        self._half_life = half_life
         self._limit = ConcurrencyLimit(IN_FLIGHT)
         self._looked_at = -math.inf  # when the queues were last looked at
         self._written: dict[Uid, float] = {}  # when each status was last written
@@ -135,8 +141,12 @@ class QueueReporter:
             )
             # The Tutti of another scheduler name may have written the same.
             writer = observed.get("schedulerName", self._scheduler)
-            if {**status, "schedulerName": writer} != observed:
-                yield _StatusUpdate(read, status, queue_status.is_news(status, observed))
+            past = queue_status.past_use(queue, use, self._half_life, snapshot.taken_at)
+            if past != queue.past_use:
+                status = {**status, "pastUse": None if past is None else encode_past_use(past)}
+            elif {**status, "schedulerName": writer} == observed:
+                continue
+            yield _StatusUpdate(read, status, queue_status.is_news(status, observed))
 
     def _turn(self, update: _StatusUpdate) -> tuple[bool, float, str]:
         """The order of writes: turned conditions first, then the queues written longest ago."""

@@ -12,8 +12,9 @@ from typing import Any
 from ..gang.quantities import cut, format_amount, quantity
 from ..model.decisions import QueueUse
 from ..model.keys import GangKey
-from ..model.queues import ROOT, Queue, QueueMode, Stop
+from ..model.queues import ROOT, PastUse, Queue, QueueMode, Stop
 from ..model.resources import NOTHING
+from ..queues.share import MILLION
 from ..queues.tree import Fault, Finding, QueueTree
 
 MESSAGE_LIMIT = 800  # bytes
@@ -233,6 +234,21 @@ def is_news(status: Mapping[str, Any], observed: Mapping[str, Any]) -> bool:
 def percent(use: QueueUse) -> str:
     """The share of a queue, in whole percent, rounded down."""
     return f"{int(use.share * 100)}%"
+
+
+def past_use(queue: Queue, use: QueueUse, half_life: float, now: float) -> PastUse | None:
+    """The record of past use that a Queue should have; None if ``half_life`` is 0.
+
+    It stays as it is while the share does.
+    """
+    if not half_life:
+        return None
+    before, share = queue.past_use, int(use.share * MILLION)
+    if before is None:
+        return PastUse(0, share, now, half_life)
+    if (before.share, before.half_life) == (share, half_life):
+        return before
+    return PastUse(round(before.mean_at(now)), share, now, half_life)
 
 
 def use_text(queue: Queue, use: QueueUse) -> str:

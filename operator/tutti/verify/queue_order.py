@@ -8,6 +8,7 @@ every guarantee above it. If gangs together exceed the guarantee of their leaf, 
 cover all of them.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from .queue_checks import QueueChains
 from .queue_places import FreeRoom
 
 STEPS = 20
+MARGIN = 1e-6  # of a step of past use: what two ways to compute it may differ by
 WAITS_FOR_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.QUEUE_AT_LIMIT)
 Amounts = Counter[str]
 
@@ -83,6 +85,7 @@ class _Judge:
     lines: Sequence[str]  # the resources that some queue guarantees
     children: Mapping[str, Sequence[str]]
     height: int
+    taken_at: float  # seconds since the epoch
     steps: dict[tuple[tuple[str, ...], bool], tuple[int, ...]]  # filled by ``_steps``
 
     @classmethod
@@ -118,6 +121,7 @@ class _Judge:
             lines=sorted({line for q in snapshot.queues for line, n in q.guaranteed if n}),
             children=children,
             height=max(len(chain) for chain in by_queue.values()),
+            taken_at=snapshot.taken_at,
             steps={},
         )
 
@@ -224,12 +228,31 @@ class _Judge:
         )
 
     def has_borrowed_less(self, gang: Gang, start: Placement) -> bool:
-        """Whether the queue of the gang has borrowed less than the queue of the start.
+        """Whether the queue of the gang has certainly borrowed less than the queue of the start.
 
-        The first is measured after the plan, the second before it.
+        The first is measured after the plan, the second before it. If they are equal, and the gang
+        has no lower priority, past use decides.
         """
         mine = self._steps(self.chain(gang), is_after=True)
-        return mine < self._steps(self.chain(start), is_after=False)
+        theirs = self._steps(self.chain(start), is_after=False)
+        if mine == theirs and gang.priority >= self.gangs[start.gang].priority:
+            past = self._past(self.chain(gang), MARGIN)
+            return past < self._past(self.chain(start), -MARGIN)
+        return mine < theirs
+
+    def _past(self, chain: tuple[str, ...], margin: float) -> tuple[float, ...]:
+        """The steps of past use of a queue and its ancestors, from the top, with this margin."""
+        records = [self.queues.queues[name].past_use for name in chain[::-1]]
+        if not any(queue.past_use for queue in self.queues.queues.values()):
+            return ()
+        steps = [math.inf] if not chain else []
+        for record in records:
+            weight = 1.0
+            if record is not None and self.taken_at > record.since:
+                weight = math.exp((record.since - self.taken_at) * math.log(2) / record.half_life)
+            mean = 0.0 if record is None else record.share + (record.mean - record.share) * weight
+            steps.append(math.floor(mean * STEPS / 1e6 + margin))
+        return (*steps, *steps[-1:] * (self.height - len(steps)))
 
     def _steps(self, chain: tuple[str, ...], *, is_after: bool) -> tuple[int, ...]:
         """The steps of a queue and of its ancestors, from the top; the last step is repeated."""

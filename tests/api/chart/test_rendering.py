@@ -158,6 +158,7 @@ CHOSEN: Mapping[str, Any] = {
     "objective": "gangs",
     "ageSeconds": 1000000,
     "starvationSeconds": 60,
+    "usageHalfLifeSeconds": 86_400,
     "mode": "paused",
     "bindVolumes": False,
     "volumeSeconds": 90,

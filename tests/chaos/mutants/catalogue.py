@@ -311,6 +311,10 @@ IGNORES_WEIGHTS = Mutant(
     "borrows without regard to weights",
     (Patch("queues/share.py", "over * STEPS // (total * weight)", "over * STEPS // total"),),
 )
+FORGETS_PAST_USE = Mutant(
+    "breaks ties between queues without regard to past use",
+    (Patch("queues/share.py", "if not any(records.values()):", "if records:"),),
+)
 # Found out by the oracle of plans with queues.
 UNLAWFUL_QUEUE_MUTANTS = (
     EXCEEDS_LIMITS,
@@ -327,6 +331,7 @@ UNLAWFUL_QUEUE_MUTANTS = (
     HOLDS_NO_COVER,
     IGNORES_GUARANTEES_IN_SHARES,
     IGNORES_WEIGHTS,
+    FORGETS_PAST_USE,
 )
 
 ENDS_ITS_OWN_PRIORITY = Mutant(

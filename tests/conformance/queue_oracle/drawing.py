@@ -41,7 +41,7 @@ def world(seed: int) -> World:
     ]
     starving = STARVED if seed % 3 == 0 else inf
     objective = chance.choice(("resources", "gangs", "members"))
-    return World(teams, nodes, tuple(gangs), NOW, starving, objective)
+    return _with_past(World(teams, nodes, tuple(gangs), NOW, starving, objective), seed)
 
 
 def _teams(chance: Random, resources: int) -> dict[str, Team]:
@@ -61,6 +61,24 @@ def _teams(chance: Random, resources: int) -> dict[str, Team]:
         weight = chance.choice((1, 1, 2, 3))
         teams[f"q{i}"] = Team(parent, (*guarantee, pods[0]), (*limit, pods[1]), weight)
     return teams
+
+
+def _with_past(drawn: World, seed: int) -> World:
+    """The cluster; in every third, past use of some queues is recorded, and ties are frequent."""
+    chance = Random(f"past {seed}")
+    if chance.random() < 0.67:
+        return drawn
+    choice = (None, (0, 0, 0), (40, 0, 1), (40, 0, 3), (10, 30, 2), (5, 5, 0))
+    teams = {name: replace(team, past=chance.choice(choice)) for name, team in drawn.teams.items()}
+    if chance.random() < 0.7:
+        teams = {
+            name: replace(team, guarantee=(None,) * len(team.guarantee))
+            for name, team in teams.items()
+        }
+    gangs = tuple(gang if gang.at_start else replace(gang, priority=0) for gang in drawn.gangs)
+    if chance.random() < 0.7:
+        gangs = tuple(gang for gang in gangs if not gang.at_start)
+    return replace(drawn, teams=teams, gangs=gangs)
 
 
 def _takes(chance: Random, resources: int) -> Amounts:

@@ -299,7 +299,9 @@ def _groups(
     world = reading.world
     waiting = {one.name: one for one in _turns(reading, gangs, extras)}
     steps = turns(world, use(world, reading.now), [*waiting.values()])
-    keys = {name: (steps[name], -one.priority) for name, one in waiting.items()}
+    keys = {
+        name: (steps[name], -one.priority, world.past(one.team)) for name, one in waiting.items()
+    }
     groups: list[set[str]] = []
     for turn in sorted({*keys.values()}):
         more = {name for name, key in keys.items() if key == turn}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tutti.model.cluster import Gang, Member, Namespace, Node, Reservation, Snapshot
 from tutti.model.decisions import Objective, Plan, Policy
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
-from tutti.model.queues import Queue, QueueRecord, RoleAtStart
+from tutti.model.queues import PastUse, Queue, QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning.plan import plan
@@ -87,7 +87,12 @@ def _queues(world: World) -> Iterator[Queue]:
     for name, team in world.teams.items():
         parent = "" if team.parent == oracle.ROOT else team.parent
         guaranteed, limits = _declared(team.guarantee), _declared(team.limit)
-        yield Queue(name, Uid(name), parent, guaranteed, limits, team.weight)
+        past = None
+        if team.past is not None:
+            mean, share, halvings = team.past
+            past = PastUse(mean * 10_000, share * 10_000, world.now - 60.0 * halvings, 60.0)
+        uid = Uid(name)
+        yield Queue(name, uid, parent, guaranteed, limits, team.weight, past_use=past)
 
 
 def _declared(amounts: tuple[int | None, ...]) -> tuple[tuple[str, int], ...]:

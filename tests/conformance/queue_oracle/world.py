@@ -41,6 +41,7 @@ class Team:
     guarantee: tuple[int | None, ...]
     limit: tuple[int | None, ...]
     weight: int
+    past: tuple[int, int, int] | None = None  # mean and share in percent, half-lives since
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,13 @@ class World:
         """The depth of the deepest queue."""
         return max((len(self.chain(name)) for name in self.teams), default=0)
 
+    def past(self, team: str) -> tuple[float, ...]:
+        """What the queues from the top down to this one have borrowed in the past, in steps."""
+        if not any(one.past for one in self.teams.values()):
+            return ()
+        steps = [_past_steps(self.teams[name].past) for name in self.chain(team)[::-1]] or [inf]
+        return tuple(steps + steps[-1:] * (self.height - len(steps)))
+
     def value(self, gang: Gang) -> Fraction:
         """What it is worth to start the gang, within its priority."""
         if self.objective == "gangs":
@@ -209,6 +217,14 @@ class World:
             return Fraction(gang.need)
         parts = (Fraction(n, t) for n, t in zip(gang.minimum, self.total, strict=True) if t)
         return max(parts)
+
+
+def _past_steps(past: tuple[int, int, int] | None) -> float:
+    first, share, halvings = past or (0, 0, 0)
+    mean = Fraction(first)
+    for _ in range(halvings):
+        mean = (mean + share) / 2
+    return mean // 5
 
 
 Item = tuple[str, int]  # a gang, and 0 for its minimum or the number of an extra
@@ -281,7 +297,9 @@ def turns(
 ) -> dict[str, tuple[int, ...]]:
     """The steps of each, from the top; ``use`` is what queues are charged with all below them."""
     steps: dict[str, list[int]] = {one.name: [] for one in waiting}
-    order = sorted(waiting, key=lambda one: (-one.priority, one.since, one.name))
+    order = sorted(
+        waiting, key=lambda one: (-one.priority, world.past(one.team), one.since, one.name)
+    )
     rank = {one.name: i for i, one in enumerate(order)}
 
     def long(name: str) -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tutti.model.cluster import Phase
 from tutti.model.keys import GangKey, NodeName, Uid
-from tutti.model.queues import ROOT, Queue, QueueRecord, RoleAtStart
+from tutti.model.queues import ROOT, PastUse, Queue, QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
 from tutti.queues import charge, cover, limits, share
 from tutti.queues.tree import QueueTree
@@ -103,7 +103,12 @@ def queues(world: World) -> Iterator[Queue]:
             _declared(team.guarantee),
             _declared(team.limit),
             team.weight,
+            past_use=None if team.past is None else _past(*team.past),
         )
+
+
+def _past(mean: int, share: int, halvings: int) -> PastUse:
+    return PastUse(mean * 10_000, share * 10_000, -60.0 * halvings, 60.0)
 
 
 def _declared(amounts: tuple[int | None, ...]) -> tuple[tuple[str, int], ...]:

@@ -28,7 +28,7 @@ def world(seed: int) -> World:
     jobs += [
         _job(chance, f"w{i}", chance.choice(leaves), resources) for i in range(chance.randint(1, 5))
     ]
-    return World(teams, nodes, tuple(jobs))
+    return World(_with_past(teams, seed), nodes, tuple(jobs))
 
 
 def siblings(seed: int) -> World:
@@ -54,7 +54,16 @@ def siblings(seed: int) -> World:
     jobs += [
         _job(chance, f"w{i}", chance.choice(leaves), resources) for i in range(chance.randint(2, 5))
     ]
-    return World(teams, tuple(map(tuple, room)), tuple(jobs))
+    return World(_with_past(teams, seed), tuple(map(tuple, room)), tuple(jobs))
+
+
+def _with_past(teams: dict[str, Team], seed: int) -> dict[str, Team]:
+    """The queues; in every third cluster the past use of some of them is recorded."""
+    chance = Random(f"past {seed}")
+    if chance.random() < 0.67:
+        return teams
+    choice = (None, (0, 0, 0), (40, 0, 1), (40, 0, 3), (10, 30, 2), (5, 5, 0))
+    return {name: replace(team, past=chance.choice(choice)) for name, team in teams.items()}
 
 
 def _team(chance: Random, parent: str, choice: tuple[int | None, ...], resources: int) -> Team:

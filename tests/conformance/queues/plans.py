@@ -54,7 +54,7 @@ def plan(world: World) -> Answer:
     while left := _that_may_borrow(world, (running, room), [*covered, *borrowing], left):
         there = [*running, *covered, *borrowing]
         steps = reference.turns(world, there, left)
-        level = _next(steps, left)
+        level = _next(world, steps, left)
         before = [*covered, *borrowing]
         more = _best(
             level,
@@ -130,7 +130,7 @@ def _borrow(
         found.add(frozenset(j.name for j in before))
         return
     steps = reference.turns(world, [*running, *before], left)
-    level = _next(steps, left)
+    level = _next(world, steps, left)
     others = [j for j in left if j not in level]
     for more in _all_best(
         level,
@@ -155,12 +155,13 @@ def _that_may_borrow(
     ]
 
 
-def _next(steps: dict[str, tuple[int, ...]], left: list[Job]) -> list[Job]:
+def _next(world: World, steps: dict[str, tuple[int, ...]], left: list[Job]) -> list[Job]:
     """Who is decided on next: the first turn, and what follows it of its queue alone."""
-    turns = sorted({(steps[j.name], -j.priority) for j in left})
+    own = {j.name: (steps[j.name], -j.priority, reference.past_steps(world, j.team)) for j in left}
+    turns = sorted({*own.values()})
     level: list[Job] = []
     for turn in turns:
-        more = [j for j in left if (steps[j.name], -j.priority) == turn]
+        more = [j for j in left if own[j.name] == turn]
         if level and len({(j.team, j.priority) for j in (*level, *more)}) > 1:
             break
         level += more

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Amounts = tuple[int, ...]  # by resource, the lines first
 TOP = "root"
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class Team:
     guarantee: tuple[int | None, ...]
     limit: tuple[int | None, ...]
     weight: int = 1
+    past: tuple[int, int, int] | None = None  # mean and share in percent, half-lives since
 
 
 @dataclass(frozen=True)
@@ -172,6 +179,20 @@ def path(world: World, team: str) -> list[str]:
     return up[::-1]
 
 
+def past_steps(world: World, team: str) -> tuple[float, ...]:
+    """Whole steps of 5 % that each queue on the path borrowed in the past; root gangs come last."""
+    if all(other.past is None for other in world.teams.values()):
+        return ()
+    if team == TOP:
+        return padded(world, (inf,))
+    steps: list[float] = []
+    for name in path(world, team):
+        mean, share, halvings = world.teams[name].past or (0, 0, 0)
+        weight = Fraction(1, 2**halvings)
+        steps.append(int((mean * weight + share * (1 - weight)) / 5))
+    return padded(world, tuple(steps))
+
+
 def turns(world: World, running: list[Job], waiting: list[Job]) -> dict[str, tuple[int, ...]]:
     """The steps of each borrower, by sorting the queues of one level after another from below."""
     steps: dict[str, tuple[int, ...]] = {job.name: () for job in waiting}
@@ -181,7 +202,12 @@ def turns(world: World, running: list[Job], waiting: list[Job]) -> dict[str, tup
         here = {p[level] for p in own.values() if len(p) > level}
         for team in here:
             inside = [j for j in waiting if len(own[j.name]) > level and own[j.name][level] == team]
-            inside.sort(key=lambda j: (padded(world, steps[j.name]), -j.priority, j.since, j.name))
+            inside.sort(
+                key=lambda j: (
+                    *(padded(world, steps[j.name]), -j.priority),
+                    *(past_steps(world, j.team), j.since, j.name),
+                )
+            )
             there = list(running)
             for job in inside:
                 steps[job.name] = (step(world, there, team), *steps[job.name])
@@ -189,7 +215,8 @@ def turns(world: World, running: list[Job], waiting: list[Job]) -> dict[str, tup
     return {name: padded(world, found) for name, found in steps.items()}
 
 
-def padded(world: World, steps: tuple[int, ...]) -> tuple[int, ...]:
+def padded(world: World, steps: Sequence[Number]) -> tuple[Number, ...]:
     """The last step repeated: a queue is its own only child, down to the deepest level."""
-    deepest = max((world.depth(team) for team in world.teams), default=0)
-    return steps and (*steps, *[steps[-1]] * (deepest - len(steps)))
+    deepest: int = max((world.depth(team) for team in world.teams), default=0)
+    found: list[Number] = list(steps)
+    return tuple(found + found[-1:] * (deepest - len(found)))

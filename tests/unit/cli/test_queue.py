@@ -17,7 +17,7 @@ from tutti.cli.output.gang_rows import rows
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Policy
 from tutti.model.keys import Uid
-from tutti.model.queues import Amounts, Queue, QueueMode, Stop
+from tutti.model.queues import Amounts, PastUse, Queue, QueueMode, Stop
 
 from ...harness.builders import gang, node, snapshot_of, space
 
@@ -105,11 +105,14 @@ def test_one_queue_has_those_below_it_its_faults_and_its_gangs() -> None:
 
 
 def test_wide_has_weights_modes_and_what_has_no_quota() -> None:
-    shadow = replace(QUEUES[2], mode=QueueMode.SHADOW, weight=7)
+    past = PastUse(400_000, 200_000, 0.0, 1.0)
+    shadow = replace(QUEUES[2], mode=QueueMode.SHADOW, weight=7, past_use=past)
     told = lines(queue("-o", "wide", of=cluster(QUEUES[0], shadow)))
-    assert told[0].split()[-3:] == ["WEIGHT", "MODE", "STATE"]
+    assert told[0].split()[-4:] == ["PAST", "WEIGHT", "MODE", "STATE"]
     vision = next(line for line in told if line.strip().startswith("vision"))
-    assert vision.split()[-3:] == ["7", "Shadow", "Accepting"]
+    assert vision.split()[-4:] == ["40%", "7", "Shadow", "Accepting"]
+    ml = next(line for line in told if line.strip().startswith("ml"))
+    assert ml.split()[-4] == "-"
     assert any(line.split()[:1] == ["pods"] for line in told)
 
 
@@ -128,6 +131,7 @@ def test_programs_get_all_of_it() -> None:
         "borrowed": {},
         "waiting": 1,
         "share": 0.25,
+        "pastShare": None,
         "weight": 1,
         "stop": "None",
         "mode": "Active",

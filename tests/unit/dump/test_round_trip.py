@@ -46,7 +46,15 @@ from tutti.model.inter_pod import (
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
-from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart, Stop
+from tutti.model.queues import (
+    PastUse,
+    Preemption,
+    Queue,
+    QueueMode,
+    QueueRecord,
+    RoleAtStart,
+    Stop,
+)
 from tutti.model.resources import Resources
 from tutti.model.shapes import NO_PREFERENCES, Effect, NodeTerm, Preferences, Taint, Toleration
 from tutti.model.volumes import VolumeChoice
@@ -303,6 +311,7 @@ QUEUE: dict[str, Any] = {
     "min_run_seconds": 600,
     "is_terminating": True,
     "created": 1_767_225_601.0,
+    "past_use": PastUse(250_000, 125_000, 1_767_225_602.5, 86_400.0),
     "unreadable": ("spec.defaultFor",),
 }
 

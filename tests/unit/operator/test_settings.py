@@ -19,6 +19,7 @@ def test_the_defaults_are_as_promised() -> None:
         "objective": "resources",
         "age_seconds": 3600.0,
         "starvation_seconds": 3600.0,
+        "usage_half_life_seconds": 0,
         "preemption": "Off",
         "evictions_per_cycle": 500,
         "evictions_per_hour": 2000,

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.model.queues import ROOT
+from tutti.model.queues import ROOT, PastUse
 from tutti.model.resources import NOTHING, Resources
 from tutti.queues.share import Borrower, Shares, decided_in_fact, decided_together, turns
 from tutti.queues.tree import QueueTree
@@ -137,6 +138,51 @@ def test_within_a_queue_the_order_is_by_priority_and_age(
     for name in ("v", "n", "s", ROOT):
         own = [gang for gang in found if gang.queue == name]
         assert own == sorted(own, key=lambda gang: (-gang.priority, gang.waiting_since))
+
+
+def with_past(tree: QueueTree, **means: int) -> QueueTree:
+    """The queues with past use in percent, of which half has decayed at 60 seconds."""
+    return QueueTree.of(
+        replace(
+            queue,
+            past_use=PastUse(means[name] * 20_000, 0, 0.0, 60.0) if name in means else None,
+        )
+        for name, queue in tree.queues.items()
+        if name != ROOT
+    )
+
+
+def test_past_use_is_a_mean_that_decays_to_the_share_of_now() -> None:
+    past = PastUse(mean=800_000, share=200_000, since=100.0, half_life=60.0)
+    means = [past.mean_at(now) for now in (0.0, 100.0, 160.0, 220.0, 1e12)]
+    assert means == [800_000, 800_000, 500_000, 350_000, 200_000]
+
+
+def test_past_use_breaks_ties_of_steps_and_priority_alone() -> None:
+    shares = Shares(with_past(TREE, s=50), TOTALS, {"v": gpus(20)}, 60.0)
+    old, new = borrower("o", "s", 1), borrower("n", "n", 1, since=9.0)
+    assert [name for name, _ in order(shares, old, new)] == ["o", "n"], "the share of r is larger"
+    shares = replace(shares, charges={})
+    assert [name for name, _ in order(shares, old, new)] == ["n", "o"]
+    assert names(decided_together(turns(shares, [old, new]))) == ["n", "o"]
+    assert names(decided_together(turns(replace(shares, taken_at=900.0), [old, new]))) == ["on"]
+    high = replace(old, priority=1)
+    assert [name for name, _ in order(shares, high, new)] == ["o", "n"]
+    assert names(decided_together(turns(Shares(TREE, TOTALS, {}), [old, new]))) == ["on"]
+
+
+def test_past_use_is_compared_from_the_top_and_gangs_of_the_root_come_last() -> None:
+    shares = Shares(with_past(TREE, r=10, n=90, s=12, v=4), TOTALS, {}, 60.0)
+    assert shares.past(["v", "n", "s", "r", ROOT]) == {
+        "v": (2, 0),
+        "n": (2, 18),
+        "s": (2, 2),
+        "r": (2, 2),
+        ROOT: (inf, inf),
+    }
+    assert Shares(TREE, TOTALS, {}).past(["v", ROOT]) == {"v": (), ROOT: ()}
+    gangs = [borrower(q, q, 1, since=float(i)) for i, q in enumerate((ROOT, "n", "s", "v"))]
+    assert [name for name, _ in order(shares, *gangs)] == ["v", "s", "n", ROOT]
 
 
 def names(levels: Iterable[Sequence[Borrower]]) -> list[str]:

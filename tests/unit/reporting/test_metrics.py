@@ -13,7 +13,7 @@ from tutti.kube.calls import Call
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Claim, Level, Mode, Plan, Reason, Rejection, Victim
 from tutti.model.keys import GangKey, Uid
-from tutti.model.queues import Queue
+from tutti.model.queues import PastUse, Queue
 from tutti.planning.observed_demand import observe
 from tutti.planning.queued_gangs import queue_gangs
 from tutti.reporting.metrics import BindingResult, CycleResult, Metrics
@@ -66,7 +66,13 @@ def test_a_replica_that_does_not_lead_tells_nothing_of_the_cluster() -> None:
 
 def queued() -> tuple[Snapshot, Plan]:
     """A gang that runs in a queue, and one that waits without."""
-    vision = Queue("vision", Uid("v"), guaranteed=(("cpu", 1000),), limits=(("memory", 4 << 30),))
+    past = PastUse(375_000, 375_000, 0.0, 60.0)
+    vision = Queue(
+        *("vision", Uid("v")),
+        guaranteed=(("cpu", 1000),),
+        limits=(("memory", 4 << 30),),
+        past_use=past,
+    )
     runs = gang("a").of(1, cpu=2, memory=1).bound_on("n1").but(queue="vision")
     waits = gang("b").of(1, cpu=9)
     snapshot = snapshot_of(node("n1", cpu=4, memory=8), space(NAMESPACE), vision, runs, waits)
@@ -98,6 +104,7 @@ def test_queues_tell_figures_of_what_has_a_quota() -> None:
         "tutti_queue_waiting_gangs vision": 0.0,
         "tutti_queue_share_ratio root": 0.0,
         "tutti_queue_share_ratio vision": 0.25,
+        "tutti_queue_past_share_ratio vision": 0.375,
     }
 
 

@@ -10,7 +10,7 @@ from tutti.gang.room_findings import RoomHeldForIt
 from tutti.model.cluster import SlotReservation
 from tutti.model.decisions import Finding, Placement, Plan, Reason, Rejection
 from tutti.model.keys import NodeName
-from tutti.model.queues import Queue, QueueMode
+from tutti.model.queues import PastUse, Queue, QueueMode
 from tutti.model.shapes import Toleration
 from tutti.verify import plan_checks
 
@@ -207,6 +207,40 @@ def test_weights_and_guarantees_and_queues_above_count_for_turns() -> None:
     assert faults(plan, *parts) == ()
     parts, plan = borrowing(queue("a"), queue("b", parent="p"), queue("p"))
     assert faults(plan, *parts) == (SHARE,)
+
+
+def with_past(queue: Queue, mean: int, share: int = 0) -> Queue:
+    """The Queue with past use in percent, of which half is the share since, after a half-life."""
+    return replace(queue, past_use=PastUse(mean * 10_000, share * 10_000, -60.0, 60.0))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "broken"),
+    [
+        (with_past(queue("a"), 0), with_past(queue("b"), 20), (SHARE,)),
+        (queue("a"), with_past(queue("b"), 0, 20), (SHARE,)),
+        (with_past(queue("a"), 20), with_past(queue("b"), 20), ()),
+        (with_past(queue("a"), 10), with_past(queue("b"), 19), ()),
+        (with_past(queue("a"), 30), queue("b"), ()),
+        (with_past(queue("a"), 9, 1), with_past(queue("b"), 1, 9), ()),
+    ],
+)
+def test_past_use_breaks_ties(a: Queue, b: Queue, broken: tuple[str, ...]) -> None:
+    parts, _ = borrowing(a, b, charged=0)
+    waits, starts = gang_in("w", "a", 0.1), [gang_in(name, "b", 0.1) for name in "xy"]
+    parts = (*parts[:-4], *starts, waits)
+    assert faults(made(waits, *starts), *parts) == broken
+    low = waits.priority(-1)
+    assert faults(made(low, *starts), *parts[:-1], low) == ()
+
+
+def test_past_use_of_the_root_comes_last() -> None:
+    parts, _ = borrowing(with_past(queue("b"), 0), charged=0)
+    waits = gang("w").of(1, cpu=0.1)
+    starts = [gang_in(name, "b", 0.1) for name in "xy"]
+    assert faults(made(waits, *starts), *parts[:-4], *starts, waits) == ()
+    waits, starts = gang_in("w", "b", 0.1), [gang(name).of(1, cpu=0.1) for name in "xy"]
+    assert faults(made(waits, *starts), *parts[:-4], *starts, waits) == (SHARE,)
 
 
 def test_equal_gangs_are_judged_once() -> None:

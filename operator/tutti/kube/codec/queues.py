@@ -11,7 +11,7 @@ from typing import Any
 from ...model import ports
 from ...model.inter_pod import Requirement
 from ...model.keys import POD_GROUP, Uid
-from ...model.queues import Amounts, Preemption, Queue, QueueMode, Selector, Stop
+from ...model.queues import Amounts, PastUse, Preemption, Queue, QueueMode, Selector, Stop
 from .. import wire
 from ..calls import TUTTI_VERSION, api_version
 from ..errors import BadObject
@@ -36,7 +36,7 @@ class QueueObject:
     version: str = "0"
     generation: int = 0
     finalizers: tuple[str, ...] = ()
-    status: Mapping[str, Any] = field(default_factory=dict)  # without the time of the drain
+    status: Mapping[str, Any] = field(default_factory=dict)  # without the fields that ``queue`` has
 
 
 def decode_queue(read: wire.Queue) -> QueueObject:
@@ -59,6 +59,16 @@ def encode_finalizers(read: QueueObject, finalizers: Iterable[str]) -> dict[str,
     """A patch that sets the finalizers of the Queue with this uid and resourceVersion."""
     preconditions = {"uid": read.queue.uid, "resourceVersion": read.version}
     return {"metadata": {**preconditions, "finalizers": [*finalizers]}}
+
+
+def encode_past_use(past: PastUse) -> dict[str, Any]:
+    """The record of past use in the form of the API."""
+    return {
+        "meanShare": past.mean,
+        "share": past.share,
+        "since": moment(past.since),
+        "halfLifeSeconds": int(past.half_life),
+    }
 
 
 def encode_status(read: QueueObject, status: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,8 +101,16 @@ def _declared(queue: wire.Queue) -> Queue:
         min_run_seconds=min(max(0, spec.min_run_seconds), MOST_RUN_SECONDS),
         is_terminating=metadata.deletion_timestamp is not None,
         created=seconds_of(metadata.creation_timestamp),
+        past_use=_past_use(queue.status.past_use),
         unreadable=tuple(sorted(unreadable)),
     )
+
+
+def _past_use(read: wire.queues.PastUse | None) -> PastUse | None:
+    if read is None:
+        return None
+    since = seconds_of(read.since)
+    return PastUse(read.mean_share, read.share, since, float(read.half_life_seconds))
 
 
 def _preemption(word: str | None) -> Preemption | None:
@@ -135,9 +153,17 @@ def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
         "metadata": metadata,
         "spec": spec,
     }
+    status = _status_for_plans(queue)
+    return {**raw, "status": status} if status else raw
+
+
+def _status_for_plans(queue: Queue) -> dict[str, Any]:
+    status: dict[str, Any] = {}
     if queue.draining_since is not None:
-        raw["status"] = {"drainingSince": moment(queue.draining_since)}
-    return raw
+        status["drainingSince"] = moment(queue.draining_since)
+    if queue.past_use is not None:
+        status["pastUse"] = encode_past_use(queue.past_use)
+    return status
 
 
 def _amounts(quantities: Mapping[str, object], field: str, unreadable: set[str]) -> Amounts:

@@ -47,12 +47,22 @@ class QueueSpec(Wire):
     min_run_seconds: int = 0
 
 
+class PastUse(Wire):
+    """The past use of a Queue; shares are in parts per million."""
+
+    mean_share: int = Field(ge=0)
+    share: int = Field(ge=0)
+    since: AwareDatetime
+    half_life_seconds: int = Field(gt=0)
+
+
 class QueueStatus(Wire):
-    """The status of a Queue; decisions read only ``draining_since``."""
+    """The status of a Queue; decisions read only the declared fields."""
 
     model_config = ConfigDict(extra="allow")
 
     draining_since: AwareDatetime | None = None
+    past_use: PastUse | None = None
 
     @property
     def rest(self) -> dict[str, Any]:

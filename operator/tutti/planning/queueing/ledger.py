@@ -33,6 +33,7 @@ class QueueLedger:
     queued: QueuedGangs
     tree: QueueTree
     totals: Mapping[str, int]
+    taken_at: float  # seconds since the epoch
     counts: Mapping[GangKey, MemberCounts]  # of the gangs to decide on
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
@@ -55,6 +56,7 @@ class QueueLedger:
             queued,
             charged.tree,
             charged.totals,
+            charged.taken_at,
             by_gang,
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
@@ -72,7 +74,8 @@ class QueueLedger:
     @cached_property
     def shares(self) -> Shares:
         """What each queue is charged by itself."""
-        return ChargedGangs(self.tree, self.totals, self.running, self.charges).shares
+        gangs = ChargedGangs(self.tree, self.totals, self.running, self.charges, self.taken_at)
+        return gangs.shares
 
     def with_assigned(self, keys: Iterable[GangKey], assigned: Assigned) -> "QueueLedger":
         """The ledger with the members of these gangs that ``assigned`` gives a node."""

@@ -12,7 +12,7 @@ from tutti.kube.codec.queues import decode_queue, encode_queue
 from tutti.kube.errors import BadObject
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import Uid
-from tutti.model.queues import Preemption, Queue, QueueMode, Stop
+from tutti.model.queues import PastUse, Preemption, Queue, QueueMode, Stop
 
 METADATA = {"name": "vision", "uid": "q-1", "resourceVersion": "7"}
 GPU = "nvidia.com/gpu"
@@ -38,7 +38,14 @@ def read(spec: Any, **more: Any) -> Queue:
 
 
 def test_a_queue_is_read() -> None:
-    assert read(VISION, status={"drainingSince": "1970-01-01T00:01:00Z"}) == Queue(
+    past = {
+        "meanShare": 125_000,
+        "share": 50_000,
+        "since": "1970-01-01T00:02:00Z",
+        "halfLifeSeconds": 3600,
+    }
+    status = {"drainingSince": "1970-01-01T00:01:00Z", "pastUse": past}
+    assert read(VISION, status=status) == Queue(
         name="vision",
         uid=Uid("q-1"),
         parent="ml",
@@ -51,6 +58,7 @@ def test_a_queue_is_read() -> None:
         draining_since=60.0,
         mode=QueueMode.SHADOW,
         preemption=Preemption.RECLAIM,
+        past_use=PastUse(125_000, 50_000, 120.0, 3600.0),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from tutti.gang.finding_text import sentence
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Plan, Policy, Reason
-from tutti.model.queues import Queue, QueueRecord, RoleAtStart
+from tutti.model.queues import PastUse, Queue, QueueRecord, RoleAtStart
 from tutti.model.resources import NOTHING
 from tutti.planning.plan import plan
 from tutti.planning.queueing import covered_round, room_choice, turns_round
@@ -147,6 +147,22 @@ def test_the_queue_that_has_borrowed_less_borrows_first() -> None:
     some = queue("c"), queue("d")
     full, empty = runs("r", some[0], 3), (waits("x", "c", 5, priority=9), waits("y", "d", 5))
     assert started(planned(eight(), *some, *full, *empty)) == {"y"}
+
+
+def test_past_use_decides_between_queues_that_have_borrowed_equally_much() -> None:
+    past = PastUse(500_000, 0, NOW, 60.0)
+    used, unused = queue("c", past_use=past), queue("d")
+    large, small = waits("x", "c", 8, created=NOW - 9), waits("y", "d", 5)
+    assert started(planned(eight(), queue("c"), unused, large, small)) == {"x"}
+    plan = planned(eight(), used, unused, large, small)
+    assert started(plan) == {"y"}
+    assert plan.proved
+    high = waits("x", "c", 8, priority=1)
+    assert started(planned(eight(), used, unused, high, small)) == {"x"}
+    borrows = runs("r", unused, 3)
+    assert started(planned(eight(), used, *borrows, waits("x", "c", 5), small)) == {"x"}
+    guaranteed = queue("c", past_use=past, **gpus(8))
+    assert started(planned(eight(), guaranteed, unused, large, small)) == {"x"}
 
 
 def test_borrowers_take_turns() -> None:
