@@ -13,7 +13,16 @@ from ..kube.codec.requests import PODS
 from ..kube.codec.shapes import CLAIM_FIELD, DEVICE_CLAIMS
 from ..kube.gang_sources import pod_group
 from ..model import ports
-from ..model.cluster import Gang, Member, Namespace, Node, PlacedPod, Reservation, Role
+from ..model.cluster import (
+    GRACE_SECONDS,
+    Gang,
+    Member,
+    Namespace,
+    Node,
+    PlacedPod,
+    Reservation,
+    Role,
+)
 from ..model.inter_pod import InterPodRules
 from ..model.resources import NOTHING, Resources
 from ..model.shapes import Preferences, Shape
@@ -222,6 +231,8 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["priority"] = value.priority
     if not value.may_preempt:
         spec["preemptionPolicy"] = "Never"
+    if value.grace_seconds != GRACE_SECONDS:
+        spec["terminationGracePeriodSeconds"] = value.grace_seconds
     if value.node is not None:
         spec["nodeName"] = value.node
     if value.gates:

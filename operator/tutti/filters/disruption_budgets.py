@@ -60,14 +60,21 @@ class DisruptionBudgets:
         return {budget: frozenset(pods) for budget, pods in uids.items()}
 
     def shortage(
-        self, pods: Sequence[Member], before: Mapping[DisruptionBudget, Collection[Uid]] = NOBODY
+        self,
+        pods: Sequence[Member],
+        before: Mapping[DisruptionBudget, Collection[Uid]] = NOBODY,
+        *,
+        once_healthy: bool = False,
     ) -> Shortage | None:
-        """Why these cannot be evicted besides those ``before``; None if nothing is in the way."""
+        """Why these cannot be evicted besides those ``before``; None if nothing is in the way.
+
+        With ``once_healthy``, budgets allow what they do while all of their pods are healthy.
+        """
         several = (budgets for pod in pods if len(budgets := self.of_pod(pod)) > 1)
         if budgets := next(several, ()):
             return Shortage(budgets, 1)
         evicted = self.by_budget(pods)
         totals = {b: len(uids.union(before.get(b, ()))) for b, uids in evicted.items()}
-        short = [budget for budget, n in totals.items() if n > budget.allowed]
+        short = [b for b, n in totals.items() if n > (b.most if once_healthy else b.allowed)]
         first = min(short, key=str, default=None)
         return None if first is None else Shortage((first,), totals[first])

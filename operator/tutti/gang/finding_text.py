@@ -463,9 +463,28 @@ def _(finding: of.MayNotBorrow) -> str:
     )
     used = f", {in_use} {'is' if in_use == '1' else 'are'} in use" if finding.in_use else ""
     amounts = f": it guarantees {guaranteed} {name}{used}, {wanted} wanted" if name else ""
-    fix = "with preemption: Any it could borrow, and then be ended"
-    why = f"preemption: Never, and queue {finding.queue} does not cover it by its own guarantee"
-    return f"{why}{amounts}; {fix}"
+    why, fix = _ending(finding.obstacle)
+    queue = f"queue {finding.queue} does not cover it by its own guarantee"
+    return f"{why}, and {queue}{amounts}; {fix} it could borrow, and then be ended"
+
+
+def _ending(obstacle: of.EndingObstacle | None) -> tuple[str, str]:
+    """Why a gang cannot be ended, and what would change that."""
+    match obstacle:
+        case None:
+            return "preemption: Never", "with preemption: Any"
+        case of.GraceTooLong(pod, seconds, limit):
+            return (
+                f"pod {pod} may take {seconds} s to end, and gangs that borrow at most {limit} s",
+                f"with a terminationGracePeriodSeconds of at most {limit}",
+            )
+        case of.BudgetOfGang((budget,), pods, allowed):
+            allows = f"allows {count(allowed, 'eviction')} of {pods}"
+            return f"PodDisruptionBudget {budget} {allows}", f"with a budget that allows {pods}"
+        case _:
+            names = " and ".join(obstacle.budgets)
+            why = f"a pod of it has the PodDisruptionBudgets {names}, and is never evicted"
+            return why, "with one budget"
 
 
 @text.register

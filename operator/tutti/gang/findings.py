@@ -411,10 +411,32 @@ class QueueAtLimit(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetOfGang:
+    """Budgets of the gang's pods keep it from being ended: several of one pod, or a small one."""
+
+    budgets: tuple[str, ...]  # by namespace and name
+    pods: int  # of the gang that have this budget
+    allowed: int  # evictions that it allows while all of its pods are healthy
+
+
+@dataclass(frozen=True, slots=True)
+class GraceTooLong:
+    """A pod may take longer to end than its queue admits of gangs that borrow."""
+
+    pod: PodKey
+    seconds: int
+    limit: int
+
+
+EndingObstacle = BudgetOfGang | GraceTooLong
+
+
+@dataclass(frozen=True, slots=True)
 class MayNotBorrow(Finding):
     """The gang cannot be ended, and its own queue does not cover it.
 
     Of a resource that is short: what the gang wants, and what the queue guarantees and covers.
+    Without an ``obstacle``, its PodGroup says that it must not be ended.
     """
 
     queue: str
@@ -422,6 +444,7 @@ class MayNotBorrow(Finding):
     wanted: int = 0
     guaranteed: int = 0
     in_use: int = 0
+    obstacle: EndingObstacle | None = None
 
 
 @dataclass(frozen=True, slots=True)

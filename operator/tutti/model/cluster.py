@@ -29,6 +29,7 @@ from .volumes import NO_STORAGE, Storage, VolumeChoice
 # The pod of an executor usually exists within seconds; ten minutes allow for a slow image pull.
 ABSENT_SECONDS = 600.0
 
+GRACE_SECONDS = 30  # of a pod that does not say how long it may take to end
 STUCK_SECONDS = 60.0  # so long after its grace period Tutti stops waiting for a terminating pod
 
 
@@ -84,6 +85,7 @@ class Member:
     group_kind: ApiKind = POD_GROUP  # of the object that declares its gang
     other_gangs: tuple[GangKey, ...] = ()  # further gangs that it names; it is in none of them
     may_preempt: bool = True  # False if its preemptionPolicy is Never
+    grace_seconds: int = GRACE_SECONDS  # that it may take to end
     run: int = 0  # the run of its gang that it was created for; pods of older runs do not count
     bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
     unread_gang: GangKey | None = None  # a gang that it names, of a kind that is turned off

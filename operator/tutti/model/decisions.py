@@ -89,7 +89,7 @@ class Reason(StrEnum):
     QUEUE_DRAINS = "QueueDrains"  # the queue drains, and the gang is newer than the drain
     QUEUE_CHANGES = "QueueChanges"  # pods of the gang still hold room in another queue
     QUEUE_AT_LIMIT = "QueueAtLimit"
-    MAY_NOT_BORROW = "MayNotBorrow"  # preemption: Never, and its queue does not cover it
+    MAY_NOT_BORROW = "MayNotBorrow"  # it cannot be ended, and its queue does not cover it
     PAUSED = "Paused"
     WOULD_START = "WouldStart"  # it would start, but the mode forbids it
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp2
+from math import exp2, inf
 
 from .inter_pod import Requirement
 from .keys import Uid
@@ -72,6 +72,7 @@ class Queue:
     mode: QueueMode = QueueMode.ACTIVE
     preemption: Preemption | None = None  # None: as the operator's setting says
     min_run_seconds: float = 0.0  # after its start a gang of the queue is no victim for so long
+    max_grace_seconds: float = inf  # a gang whose pods may take longer to end does not borrow
     is_terminating: bool = False
     created: float = 0.0  # seconds since the epoch
     past_use: PastUse | None = None  # None: nothing is recorded

@@ -25,6 +25,7 @@ from ..model.decisions import (
     Rejection,
 )
 from ..model.keys import GangKey, Uid
+from ..model.queues import Preemption
 from ..strategies.problem import Budget, Strategy
 from . import (
     compiled_demand,
@@ -71,9 +72,11 @@ def plan(
     """Decide for every gang that has no standing Reservation.
 
     ``fallback`` answers where ``strategy`` fails, and answers everything that is left once the plan
-    is late.
+    is late. PodDisruptionBudgets count unless preemption is off.
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
+    if policy.preemption is Preemption.OFF:
+        snapshot = replace(snapshot, budgets=())
     first = begin(snapshot, limits)
     begun, searched, guaranteed = search_with_claims(snapshot, first, limits)
     observed, queued, compiled = begun.observed, begun.queued, begun.compiled

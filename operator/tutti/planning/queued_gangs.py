@@ -12,6 +12,7 @@ from ..gang.demand import MemberCounts, PlacementRequest
 from ..gang.findings import (
     AmbiguousDefault,
     CountsInRoot,
+    EndingObstacle,
     ForbiddenQueue,
     QueueChanges,
     QueueHasChildren,
@@ -25,7 +26,7 @@ from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import POD, GangKey, Uid
 from ..model.queues import ROOT, QueueRecord, Stop
 from ..model.resources import Resources
-from ..queues import admission, charge, limits, use
+from ..queues import admission, charge, claims, limits, use
 from ..queues.admission import Membership, Refusal
 from ..queues.at_limit import NO_GANGS, LimitedGangs, WaitingGang
 from ..queues.attribution import ChargedPods
@@ -52,6 +53,7 @@ class QueuedGangs:
     stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run, and may not grow
     uids: Mapping[str, Uid] = field(default_factory=dict)  # of the queues, by name
     pods: ChargedPods = NO_PODS
+    unendable: Mapping[GangKey, EndingObstacle] = field(default_factory=dict)  # gangs that wait
 
     @property
     def credit_of(self) -> Mapping[GangKey, Resources]:
@@ -143,8 +145,10 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     draining_since = {name: tree.draining_since(name) for name in tree.queues}
+    waiting = [gang for gang in pods.gangs if gang.key in queues and gang.key not in charges]
+    unendable = claims.ending_obstacles(tree, waiting, queues, snapshot.budgets)
     counts: list[MemberCounts] = []
-    for members in observed.gangs:
+    for members in (_marked(members, unendable) for members in observed.gangs):
         gang = members.gang
         admitted = _without_strangers(members, pods.strangers)
         is_running = any(not member.is_over for member in admitted.bound)
@@ -178,6 +182,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         stopped,
         {name: queue.uid for name, queue in tree.queues.items()},
         pods,
+        unendable,
     )
 
 
@@ -244,6 +249,14 @@ def _waiting(
         for gang in gangs
         if gang.key in queues and gang.key not in charges and not (gang.is_idle or gang.terminating)
     ]
+
+
+def _marked(members: MemberCounts, unendable: Collection[GangKey]) -> MemberCounts:
+    """The members, of a protected gang if it could not be ended."""
+    gang = members.gang
+    if gang.key not in unendable:
+        return members
+    return replace(members, gang=replace(gang, is_protected=True))
 
 
 def _without_strangers(members: MemberCounts, strangers: Collection[Uid]) -> MemberCounts:

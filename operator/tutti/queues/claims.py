@@ -6,12 +6,15 @@ states the same.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
-from ..gang.findings import MayNotBorrow
+from ..filters.disruption_budgets import DisruptionBudgets
+from ..gang.findings import BudgetOfGang, EndingObstacle, GraceTooLong, MayNotBorrow
+from ..model.cluster import DisruptionBudget, Gang
 from ..model.keys import GangKey
-from ..model.queues import Preemption
+from ..model.queues import Preemption, Queue
 from ..model.resources import NOTHING
 from . import cover
 from .cover import Cover, QueuedGang
@@ -64,10 +67,48 @@ def may_borrow(tree: QueueTree, gang: QueuedGang) -> bool:
     return not gang.is_protected or len(tree.queues) == 1
 
 
+def ending_obstacles(
+    tree: QueueTree,
+    waiting: Iterable[Gang],
+    queue_of: Mapping[GangKey, str],
+    budgets: Sequence[DisruptionBudget],
+) -> Mapping[GangKey, EndingObstacle]:
+    """Why gangs that wait could not be ended once they run, although their PodGroups let them.
+
+    A pod has several PodDisruptionBudgets, or one that allows fewer evictions than the gang has
+    pods, or it may take longer to end than its queue admits. Pods without a PodGroup are left out:
+    they have no record of their start that could say so.
+    """
+    known = DisruptionBudgets.of(budgets)
+    candidates = (gang for gang in waiting if not (gang.is_protected or gang.is_single))
+    found = ((g.key, _ending_obstacle(g, tree.queues[queue_of[g.key]], known)) for g in candidates)
+    return {key: obstacle for key, obstacle in found if obstacle is not None}
+
+
+def _ending_obstacle(gang: Gang, queue: Queue, budgets: DisruptionBudgets) -> EndingObstacle | None:
+    if queue.max_grace_seconds == inf and not budgets.by_namespace:
+        return None
+    waiting = [member for member in gang.members if member.is_waiting]
+    slowest = max(waiting, key=lambda member: (member.grace_seconds, member.key), default=None)
+    if slowest is not None and slowest.grace_seconds > queue.max_grace_seconds:
+        return GraceTooLong(slowest.key, slowest.grace_seconds, int(queue.max_grace_seconds))
+    shortage = budgets.shortage(waiting, once_healthy=True)
+    if shortage is None:
+        return None
+    names = tuple(map(str, shortage.budgets))
+    return BudgetOfGang(names, shortage.pods, shortage.budgets[0].most)
+
+
 def why_not_covered(
-    tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang
+    tree: QueueTree,
+    running: Sequence[QueuedGang],
+    start: QueuedGang,
+    obstacle: EndingObstacle | None = None,
 ) -> MayNotBorrow | None:
-    """Why a gang that must not borrow cannot start now; None if its own queue would cover it."""
+    """Why a gang that must not borrow cannot start now; None if its own queue would cover it.
+
+    The ``obstacle`` is why it must not borrow, if its PodGroup does not say so.
+    """
     if cover.would_be_covered(tree, running, [start]):
         return None
     used = cover.walk(tree, running).used.get(start.queue, NOTHING)
@@ -75,8 +116,8 @@ def why_not_covered(
     short = [line for line, n in needs.amounts if used[line] + n > guarantee[line]]
     line = min(short, key=lambda line: (needs[line] <= guarantee[line], line), default="")
     if not line:
-        return MayNotBorrow(start.queue)
-    return MayNotBorrow(start.queue, line, needs[line], guarantee[line], used[line])
+        return MayNotBorrow(start.queue, obstacle=obstacle)
+    return MayNotBorrow(start.queue, line, needs[line], guarantee[line], used[line], obstacle)
 
 
 def _is_covered_start(

@@ -162,6 +162,7 @@ MEMBER: dict[str, Any] = {
     "run": 3,
     "bound_at": 1_767_225_600.25,
     "may_preempt": False,
+    "grace_seconds": 90,
     "shape": shapes.Shape(
         resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.requested_amounts(PORTS)),
         (("pool", "a"),),
@@ -309,6 +310,7 @@ QUEUE: dict[str, Any] = {
     "mode": QueueMode.SHADOW,
     "preemption": Preemption.RECLAIM,
     "min_run_seconds": 600,
+    "max_grace_seconds": 90,
     "is_terminating": True,
     "created": 1_767_225_601.0,
     "past_use": PastUse(250_000, 125_000, 1_767_225_602.5, 86_400.0),

@@ -471,6 +471,40 @@ def test_the_record_of_a_start_says_what_the_podgroup_says() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"labels": labels(app="x")}, [budget("keep", 9, most=3, app="x")]),
+        ({"labels": labels(app="x")}, [budget(n, 9, most=9, app="x") for n in ("one", "two")]),
+        ({"grace_seconds": 61}, []),
+    ],
+)
+def test_a_gang_that_no_eviction_would_end_whole_or_soon_may_not_borrow(
+    changes: dict[str, Any], more: list[Part]
+) -> None:
+    quick = queue("a", 3, max_grace_seconds=60.0)
+    beyond = scene(quick, B, NEW.each(**changes), *more)
+    (sentence,) = borrows(beyond, starts(beyond, "new")).values()
+    assert sentence == "gang ml/new: it cannot be ended, and it would borrow"
+    (sentence,) = borrows(beyond, starts(beyond, "new", protected=False)).values()
+    assert "its record does not say whether it can be ended" in sentence
+    plain = scene(quick, B, NEW)
+    assert borrows(plain, starts(plain, "new", protected=False)) == {}
+    within = replace(beyond, queues=(replace(quick, guaranteed=A.guaranteed), B))
+    assert borrows(within, starts(within, "new")) == {}
+    record = starts(within, "new", protected=False)[0].record
+    within = replace(within, gangs=tuple(sorted((*within.gangs, OLD[0].made), key=lambda g: g.key)))
+    claim = claims(within, record=record)
+    sentences = preemption_checks.faults(within, Plan(claims=(claim,)), Preemption.FULL)
+    assert any("does not say whether it can be ended" in said for said in sentences)
+
+
+def test_a_budget_that_allows_as_many_evictions_as_the_gang_has_pods_keeps_nothing() -> None:
+    of = NEW.each(labels=labels(app="x"))
+    snapshot = scene(queue("a", 3), B, of, budget("keep", 0, most=4, app="x"))
+    assert borrows(snapshot, starts(snapshot, "new", protected=False)) == {}
+
+
 def test_a_plan_that_lets_a_protected_gang_borrow_breaks_a_promise() -> None:
     snapshot = scene(queue("a", 3), B, NEVER)
     plan = Plan(placements=starts(snapshot, "new"), proved=False)

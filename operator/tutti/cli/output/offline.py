@@ -78,7 +78,9 @@ def planner_of(setup: PlannerConfig) -> Planner:
 def checked(snapshot: Snapshot, setup: PlannerConfig, planner: Planner) -> Planned:
     """Plan as the operator would, and check the plan."""
     plan = planner.plan(snapshot)
-    broken = plan_checks.violations(snapshot, plan)
+    is_off = setup.policy.preemption is Preemption.OFF
+    counted = replace(snapshot, budgets=()) if is_off else snapshot
+    broken = plan_checks.violations(counted, plan)
     return Planned(snapshot, setup, plan, lines(snapshot, plan), broken)
 
 

@@ -11,6 +11,7 @@ from sys import intern
 from ...model import ports
 from ...model.applications import DRIVER
 from ...model.cluster import (
+    GRACE_SECONDS,
     ForeignPod,
     Member,
     Node,
@@ -85,7 +86,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
-    unsupported = unmodelled(spec)
+    unsupported, grace = unmodelled(spec), spec.termination_grace_period_seconds
     if unsupported:
         read = {DEVICE_CLAIMS, *(source.pod_field for source in sources)}
         unsupported = tuple(_explained(field) for field in unsupported if field not in read)
@@ -117,6 +118,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         own_claims=own_claims(spec, metadata.name),
         ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
         may_preempt=spec.preemption_policy != "Never",
+        grace_seconds=GRACE_SECONDS if grace is None else max(grace, 0),
         run=membership.run,
         bound_at=_bound_at(pod.status) if spec.node_name else None,
         device_claims=pod_claims(pod) if spec.resource_claims else (),

@@ -6,6 +6,7 @@ If the Queue were left out, its gangs would count in the root, which has no limi
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from ...model import ports
@@ -84,7 +85,7 @@ def _declared(queue: wire.Queue) -> Queue:
         raise BadObject(name, "spec.resources: it names the same resource twice")
     guaranteed = {r.name: r.guaranteed for r in spec.resources if r.guaranteed is not None}
     limits = {r.name: r.limit for r in spec.resources if r.limit is not None}
-    since = queue.status.draining_since
+    since, grace = queue.status.draining_since, spec.max_grace_seconds
     return Queue(
         name=metadata.name,
         uid=Uid(metadata.uid),
@@ -99,6 +100,7 @@ def _declared(queue: wire.Queue) -> Queue:
         mode=QueueMode.SHADOW if spec.mode == QueueMode.SHADOW else QueueMode.ACTIVE,
         preemption=_preemption(spec.preemption),
         min_run_seconds=min(max(0, spec.min_run_seconds), MOST_RUN_SECONDS),
+        max_grace_seconds=inf if grace is None else max(grace, 0),
         is_terminating=metadata.deletion_timestamp is not None,
         created=seconds_of(metadata.creation_timestamp),
         past_use=_past_use(queue.status.past_use),
@@ -113,6 +115,15 @@ def _past_use(read: wire.queues.PastUse | None) -> PastUse | None:
     return PastUse(read.mean_share, read.share, since, float(read.half_life_seconds))
 
 
+def _seconds(queue: Queue) -> dict[str, int]:
+    seconds: dict[str, int] = {}
+    if queue.min_run_seconds:
+        seconds["minRunSeconds"] = int(queue.min_run_seconds)
+    if queue.max_grace_seconds < inf:
+        seconds["maxGraceSeconds"] = int(queue.max_grace_seconds)
+    return seconds
+
+
 def _preemption(word: str | None) -> Preemption | None:
     """The declared preemption; an unknown word counts as Off."""
     return None if word is None else _PREEMPTIONS.get(word, Preemption.OFF)
@@ -125,8 +136,7 @@ def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
         spec["parent"] = queue.parent
     if queue.preemption is not None:
         spec["preemption"] = queue.preemption
-    if queue.min_run_seconds:
-        spec["minRunSeconds"] = int(queue.min_run_seconds)
+    spec |= _seconds(queue)
     unreadable = frozenset(queue.unreadable)
     guaranteed, limits = dict(queue.guaranteed), dict(queue.limits)
     spec["resources"] = [

@@ -107,6 +107,7 @@ class PodSpec(Wire):
     tolerations: tuple[Toleration, ...] = ()
     priority: int = 0
     preemption_policy: str = ""
+    termination_grace_period_seconds: int | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()

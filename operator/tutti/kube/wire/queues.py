@@ -45,6 +45,7 @@ class QueueSpec(Wire):
     mode: str = "Active"
     preemption: str | None = None
     min_run_seconds: int = 0
+    max_grace_seconds: int | None = None
 
 
 class PastUse(Wire):

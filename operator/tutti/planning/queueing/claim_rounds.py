@@ -90,7 +90,9 @@ def barred(
     findings = {}
     for start in starts:
         others = [gang for gang in ledger.running if gang.key != start.key]
-        if (finding := claims.why_not_covered(ledger.tree, others, start)) is not None:
+        obstacle = queued.unendable.get(start.key)
+        finding = claims.why_not_covered(ledger.tree, others, start, obstacle)
+        if finding is not None:
             findings[start.key] = Rejection(start.key, Reason.MAY_NOT_BORROW, (finding,))
     return findings
 

@@ -1,12 +1,14 @@
-"""Whether PodDisruptionBudgets let the victims of claims end."""
+"""Whether PodDisruptionBudgets and graces let victims end, and gangs that would borrow."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from ...filters.selectors import is_budgeted
-from ...model.cluster import DisruptionBudget, Member, Snapshot
+from ...model.cluster import DisruptionBudget, Gang, Member, Snapshot
 from ...model.decisions import Claim
-from ...model.keys import Uid
+from ...model.keys import GangKey, Uid
+from ..queue_checks import QueueChains
 from .judge import members_with_room
 
 
@@ -23,6 +25,34 @@ def faults(snapshot: Snapshot, claims: Sequence[Claim]) -> Iterator[str]:
             if len(going[budget]) > budget.allowed:
                 why = f"{len(going[budget])} pods of {budget} would go, {budget.allowed} may"
                 yield f"victim {victim.gang} would be left as half a gang: {why}"
+
+
+def unendable(snapshot: Snapshot) -> AbstractSet[GangKey]:
+    """The gangs with pods that could not all be evicted soon, although all are healthy.
+
+    A pod of such a gang has two budgets, or one that allows fewer evictions than the gang has pods,
+    or it has a longer grace than the gang's queue admits. Single pods do not count.
+    """
+    queues = QueueChains.of(snapshot)
+    return {
+        gang.key
+        for gang in snapshot.gangs
+        if not gang.is_single and (_is_slow(queues, gang) or _is_kept(snapshot, gang))
+    }
+
+
+def _is_slow(queues: QueueChains, gang: Gang) -> bool:
+    queue = queues.queues.get(queues.of_gang(gang) or "")
+    longest = max((pod.grace_seconds for pod in gang.members if pod.is_waiting), default=0)
+    return queue is not None and longest > queue.max_grace_seconds
+
+
+def _is_kept(snapshot: Snapshot, gang: Gang) -> bool:
+    waiting = [pod for pod in gang.members if pod.is_waiting]
+    if any(len(_budgets_of(snapshot, pod)) > 1 for pod in waiting if snapshot.budgets):
+        return True
+    by_budget = _by_budget(snapshot, waiting) if snapshot.budgets else {}
+    return any(len(uids) > budget.most for budget, uids in by_budget.items())
 
 
 def _by_budget(

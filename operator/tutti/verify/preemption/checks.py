@@ -58,11 +58,12 @@ def borrowers(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[Ga
     new = {key for key, gang in gangs.items() if not any(map(_runs, gang.members))}
     after = _once_placed(snapshot, [starts[key] for key in new])
     protected = _protected(after)
+    unendable = budgets.unendable(snapshot)
     sentences = {
         key: f"gang {key}: its record does not say whether it can be ended"
         for key in sorted(new)
         if (record := starts[key].record) is not None
-        and record.is_protected is not gangs[key].is_protected
+        and record.is_protected is not (gangs[key].is_protected or key in unendable)
     }
     if not new & protected:
         return sentences
@@ -84,8 +85,10 @@ def _runs(member: Member) -> bool:
 def _protected(snapshot: Snapshot) -> AbstractSet[GangKey]:
     """The gangs that cannot be ended: by their PodGroup, or by the record of their start.
 
-    While there are Queues, a gang that holds room is as it was when it started.
+    While there are Queues, a gang that holds room is as it was when it started, and budgets and
+    graces count of a gang that waits.
     """
+    unendable = budgets.unendable(snapshot) if snapshot.queues else ()
     records = snapshot.records if snapshot.queues else {}
     has_room = {r.uid for r in snapshot.reservations if r.entries or r.slots}
     return {
@@ -94,7 +97,7 @@ def _protected(snapshot: Snapshot) -> AbstractSet[GangKey]:
         if (
             (record := records.get(gang.uid)) is not None and record.is_protected
             if snapshot.queues and (gang.uid in has_room or _present(gang))
-            else gang.is_protected
+            else gang.is_protected or gang.key in unendable
         )
     }
 

@@ -107,7 +107,7 @@ class ClaimJudge:
                 *volume_checks.faults(
                     claim.assignments, claim.volumes, gang, self.seen, self.volumes
                 ),
-                *_record_faults(claim, gang),
+                *self._record_faults(claim),
                 *self._rights(claim, counted),
                 *self._victims(claim, counted),
             )
@@ -136,6 +136,11 @@ class ClaimJudge:
             node = self.ledger.nodes.get(assignment.node)
             if node is None or fits_node(waiting[assignment.uid].shape, node) is not None:
                 yield f"{assignment.pod} may not run on {assignment.node}"
+
+    def _record_faults(self, claim: Claim) -> Iterator[str]:
+        is_protected = claim.gang in self.protected
+        if claim.record is not None and claim.record.is_protected is not is_protected:
+            yield "its record does not say whether it can be ended"
 
     def _rights(self, claim: Claim, counted: ItemGang) -> Iterator[str]:
         """Whether the gang has the right to claim."""
@@ -259,11 +264,6 @@ class ClaimJudge:
         names = {member.key.name for member in members}
         extras = {pod: amounts for pod, amounts in gang.extras.items() if pod not in names}
         self.running[key] = replace(gang, extras=extras, members=gang.members - len(names))
-
-
-def _record_faults(claim: Claim, gang: Gang) -> Iterator[str]:
-    if claim.record is not None and claim.record.is_protected is not gang.is_protected:
-        yield "its record does not say whether it can be ended"
 
 
 def members_with_room(gang: Gang) -> Sequence[Member]:

@@ -353,6 +353,89 @@ def test_the_record_of_an_earlier_run_decides_while_its_pods_hold_room() -> None
     assert reasons(made) == {"a": Reason.MAY_NOT_BORROW}
 
 
+def why(plan: Plan) -> list[str]:
+    return [finding_text.sentence(rejection) for rejection in plan.rejections]
+
+
+def labelled(builder: GangBuilder) -> GangBuilder:
+    return builder.each(labels=labels(app="big"))
+
+
+def test_a_gang_that_a_budget_would_keep_in_part_does_not_borrow() -> None:
+    """The same gang starts within the guarantee, and its record says that it cannot be ended."""
+    for most, starting in ((4, ["big"]), (3, [])):
+        of = seen(B, labelled(waits("big", "b", 4)), budget("keep", 0, most=most, app="big"))
+        assert starts(plan(replace(of, queues=(replace(B, guaranteed=()), A)))) == starting
+        (placement,) = plan(of).placements
+        assert placement.record is not None
+        assert placement.record.is_protected is (most == 3)
+    of = seen(A, labelled(waits("big", "a", 5)), budget("keep", 0, most=4, app="big"))
+    made = plan(of)
+    assert (reasons(made), made.placements) == ({"big": Reason.MAY_NOT_BORROW}, ())
+    (sentence,) = why(made)
+    assert sentence == (
+        "PodDisruptionBudget ml/keep allows 4 evictions of 5, and queue a does not cover it by its "
+        "own guarantee: it guarantees 4 nvidia.com/gpu, 5 wanted; with a budget that allows 5 it "
+        "could borrow, and then be ended"
+    )
+
+
+def test_budgets_keep_no_gang_from_borrowing_where_nobody_ends() -> None:
+    """While preemption is off, Tutti reads no budgets; nor do they count in a file."""
+    of = seen(A, labelled(waits("big", "a", 5)), budget("keep", 0, app="big"))
+    strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
+    assert starts(planning.plan(of, *strategies, Budget(), Policy(preemption=OFF))) == ["big"]
+    alone = replace(of, queues=())
+    assert starts(plan(alone)) == ["big"]
+
+
+def test_a_gang_with_two_budgets_on_one_pod_does_not_borrow() -> None:
+    two = [budget(name, 9, most=9, app="big") for name in ("one", "two")]
+    made = plan(seen(A, labelled(waits("big", "a", 5)), *two))
+    assert "the PodDisruptionBudgets ml/one and ml/two, and is never evicted" in why(made)[0]
+    assert "; with one budget it could borrow" in why(made)[0]
+
+
+def test_a_gang_that_may_take_too_long_to_end_does_not_borrow() -> None:
+    quick = replace(A, max_grace_seconds=60.0)
+    for setting in Preemption:
+        slow = waits("slow", "a", 5).each(grace_seconds=61)
+        made = plan(seen(quick, slow), setting)
+        assert reasons(made) == {"slow": Reason.MAY_NOT_BORROW}
+        assert why(made)[0].startswith(
+            "pod ml/slow-4 may take 61 s to end, and gangs that borrow at most 60 s, and queue a"
+        )
+        assert "; with a terminationGracePeriodSeconds of at most 60 it could" in why(made)[0]
+        assert starts(plan(seen(A, slow), setting)) == ["slow"]
+        assert starts(plan(seen(quick, waits("new", "a", 5).each(grace_seconds=60)))) == ["new"]
+        assert starts(plan(seen(quick, waits("new", "a", 4).each(grace_seconds=61)))) == ["new"]
+
+
+def test_a_pod_without_a_pod_group_borrows_whatever_its_budget() -> None:
+    """It has no record of its start that could say that it cannot be ended."""
+    pod = single("pod", gpu=5).each(labels=labels(app="big"), grace_seconds=900)
+    quick = replace(A, max_grace_seconds=60.0, default_for=())
+    assert starts(plan(seen(quick, pod, budget("keep", 0, app="big")))) == ["pod"]
+
+
+def test_a_gang_that_a_budget_keeps_claims_within_its_guarantee_alone() -> None:
+    keep = budget("keep", 0, most=3, app="big")
+    made = plan(seen(A, B, labelled(waits("new", "a", 4)), keep, *old()))
+    assert ends(made.claims) == {"new": ["old"]}
+    assert made.claims[0].record is not None
+    assert made.claims[0].record.is_protected
+    assert claimed(seen(A, B, labelled(waits("new", "a", 5)), keep, *old())) == {}
+
+
+def test_a_budget_that_comes_after_the_start_protects_nobody_who_borrows() -> None:
+    """While the budget allows the evictions, the gang ends like others."""
+    bound, held = old()
+    assert isinstance(bound, GangBuilder)
+    parts = A, B, waits("new", "a", 4), labelled(bound), held
+    late = budget("late", 8, most=0, app="big")
+    assert claimed(seen(*parts, late)) == {"new": ["old"]}
+
+
 def test_a_gang_does_not_end_before_it_has_run_for_as_long_as_its_queue_says() -> None:
     """The plan says when it may; no other queue's words count, and a gang starts again."""
     patient = replace(B, min_run_seconds=60.0)
