@@ -137,18 +137,18 @@ def test_a_process_has_used_cpu_and_memory() -> None:
 BIG = scenarios(1.0)["a"]
 
 
-def _account(*writes: Write) -> Account:
+def _account(*writes: Write, scheduler: str = "tutti") -> Account:
     sizes = {"t-g0": 64, "t-g1": 2}
     created = [
         Write("admin", "create", "pods", f"{g}-{i}", i) for g, n in sizes.items() for i in range(n)
     ]
     return Account(
-        CONTENDERS["tutti"], sizes, {"uid-0": "t-g0", "uid-1": "t-g1"}, [*created, *writes]
+        CONTENDERS[scheduler], sizes, {"uid-0": "t-g0", "uid-1": "t-g1"}, [*created, *writes]
     )
 
 
 def _ours(resource: str, name: str, at: float = 100.0, verb: str = "create") -> Write:
-    return Write(CONTENDERS["tutti"].user, verb, resource, name, at)
+    return Write(*CONTENDERS["tutti"].users, verb, resource, name, at)
 
 
 def test_a_gang_waits_from_its_last_creation_to_its_last_binding() -> None:
@@ -228,12 +228,33 @@ def test_a_gang_that_is_never_bound_reaches_nothing() -> None:
 def test_every_form_of_a_gang_is_one_group_at_most_and_all_its_pods(form: Form) -> None:
     load = Load(form, "ml", Member(gpus=2), {"app": "x"})
     group, pods = load.group("g-1", 3), list(load.pods("g-1", 3))
-    assert (group is None) == (form is Form.PLAIN)
+    assert (group is None) == (form in {Form.PLAIN, Form.KUEUE})
     assert [pod["metadata"]["name"] for pod in pods] == ["g-1-0", "g-1-1", "g-1-2"]
     assert {gang_of(pod["metadata"]["name"]) for pod in pods} == {"g-1"}
     for pod in pods:
         container = pod["spec"]["containers"][0]
         assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+
+
+def test_pods_of_volcano_and_kueue_name_their_group() -> None:
+    volcano = next(Load(Form.VOLCANO, "ml", Member(), {"app": "x"}).pods("g", 3))["metadata"]
+    assert volcano["annotations"] == {"scheduling.k8s.io/group-name": "g"}
+    assert volcano["labels"] == {"app": "x"}
+    kueue = next(Load(Form.KUEUE, "ml", Member(), {"app": "x"}).pods("g", 3))["metadata"]
+    assert kueue["annotations"] == {"kueue.x-k8s.io/pod-group-total-count": "3"}
+    assert kueue["labels"] == {
+        "app": "x",
+        "kueue.x-k8s.io/queue-name": "default",
+        "kueue.x-k8s.io/pod-group-name": "g",
+    }
+
+
+def test_all_users_of_a_scheduler_count() -> None:
+    users = sorted(CONTENDERS["kueue"].users)
+    assert users == ["kueue", "system:kube-scheduler"]
+    writes = [Write(user, "patch", "pods", "t-g0-1", 1.0) for user in users]
+    account = _account(*writes, scheduler="kueue")
+    assert account.measured(BIG, 1.0, 2.0, 3.0).writes_per_pod == 2 / BIG.pods
 
 
 @pytest.mark.parametrize(
@@ -245,7 +266,7 @@ def test_every_form_of_a_gang_is_one_group_at_most_and_all_its_pods(form: Form) 
         ["--rounds", "0"],
         ["--scenarios", "z"],
         ["--scenarios", ","],
-        ["--schedulers", "tutti,volcano"],
+        ["--schedulers", "tutti,slurm"],
         ["--patience", "inf"],
         ["-o", "csv"],
     ],

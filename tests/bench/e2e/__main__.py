@@ -15,7 +15,7 @@ from rich.console import Console
 from ...harness.controlplane.errors import ControlPlaneError
 from ..load.figures import Within
 from .accounts import Measured
-from .contenders import CONTENDERS, TUTTI
+from .contenders import CONTENDERS, KUEUE, TUTTI
 from .rounds import FallenError, Patience, measure
 from .scenarios import scenarios
 from .stage import staged
@@ -49,7 +49,7 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
     callback=_chosen,
     help="Which of them: a gangs of 8; b large and small gangs; c one large gang; d a start among "
     "many bound pods; e gangs of 8 amid a burst of pods that wait; f a start among such (e and f: "
-    "Tutti alone).",
+    "Tutti alone; d: without Kueue, which marks pods when they are created).",
 )
 @click.option(
     "--schedulers",
@@ -133,7 +133,7 @@ def _play(
     progress: Console,
 ) -> list[Measured]:
     measured = []
-    order = [one for one in contenders if one.name == TUTTI or not scenario.waiting]
+    order = [one for one in contenders if _takes_part(one, scenario)]
     with staged(scenario, contenders) as stage:
         for i in range(rounds):
             for contender in order:
@@ -147,6 +147,13 @@ def _play(
                 progress.print(f"  round {i + 1}  {_line(one)}", highlight=False)
             order = order[1:] + order[:1]
     return measured
+
+
+def _takes_part(contender: Contender, scenario: Scenario) -> bool:
+    if scenario.waiting:
+        return contender.name == TUTTI
+    # Kueue marks pods when they are created, which is before a start.
+    return not (scenario.is_start and contender.name == KUEUE)
 
 
 def _line(one: Measured) -> str:

@@ -87,7 +87,7 @@ class Account:
             self._created[write.name] = write.at
         if write.resource == "pods/binding" and is_member:
             self._bound[write.name] = write.at
-        if write.user == self._contender.user:
+        if write.user in self._contender.users:
             self._kinds[f"{write.verb} {write.resource}"] += 1
             self._large += self._sizes.get(self._gang_of(write.name), 0) >= LARGE
 

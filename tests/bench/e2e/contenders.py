@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from ...harness import operator_process
 from ...harness.operator_process import OperatorProcess
-from ..load.gangs import Form
+from ..load.gangs import KUEUE_QUEUE_NAME, Form
+from .scenarios import NAMESPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ...harness.controlplane.cluster import ControlPlane
     from ...harness.controlplane.processes import Process
@@ -22,14 +23,20 @@ TUTTI = "tutti"
 PLAIN = "kube-scheduler"
 NATIVE = "native-gangs"
 COSCHEDULING = "coscheduling"
+VOLCANO = "volcano"
+KUEUE = "kueue"
+GANG_SCHEDULERS = (NATIVE, COSCHEDULING, VOLCANO, KUEUE)  # Tutti is compared with the best
+
+
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
 class Running(Protocol):
     """A scheduler at work."""
 
     @property
-    def pid(self) -> int:
-        """Its process."""
+    def pids(self) -> Sequence[int]:
+        """Its processes."""
 
     def stop(self) -> None:
         """End it."""
@@ -40,11 +47,11 @@ class Running(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A scheduler: the form of its gangs, and who it is in the audit log."""
+    """A scheduler: the form of its gangs, and which users it is in the audit log."""
 
     name: str
     form: Form
-    user: str
+    users: frozenset[str]
     components: tuple[str, ...] = ()  # of the control plane; none for Tutti
 
     def start(self, plane: ControlPlane, *, ready: bool = True) -> Running:
@@ -54,13 +61,22 @@ class Contender:
         return _Operator(plane, ready=ready)
 
 
+_KUBE_SCHEDULER = frozenset({"system:kube-scheduler"})
 CONTENDERS: Mapping[str, Contender] = {
     each.name: each
     for each in (
-        Contender(TUTTI, Form.TUTTI, operator_process.USER),
-        Contender(PLAIN, Form.PLAIN, "system:kube-scheduler", ("scheduler",)),
-        Contender(NATIVE, Form.NATIVE, "system:kube-scheduler", ("scheduler", "native-gang")),
-        Contender(COSCHEDULING, Form.COSCHEDULING, "coscheduling", ("coscheduling",)),
+        Contender(TUTTI, Form.TUTTI, frozenset({operator_process.USER})),
+        Contender(PLAIN, Form.PLAIN, _KUBE_SCHEDULER, ("scheduler",)),
+        Contender(NATIVE, Form.NATIVE, _KUBE_SCHEDULER, ("scheduler", "native-gang")),
+        Contender(COSCHEDULING, Form.COSCHEDULING, frozenset({"coscheduling"}), ("coscheduling",)),
+        Contender(
+            VOLCANO,
+            Form.VOLCANO,
+            frozenset({"vc-scheduler", "vc-controller-manager"}),
+            ("volcano-scheduler",),
+        ),
+        # It lets pods go, and kube-scheduler places them: both count.
+        Contender(KUEUE, Form.KUEUE, _KUBE_SCHEDULER | {"kueue"}, ("scheduler", "kueue")),
     )
 }
 
@@ -73,9 +89,9 @@ class _Operator:
         self._operator.start(ready=ready)
 
     @property
-    def pid(self) -> int:
+    def pids(self) -> Sequence[int]:
         assert self._operator.process is not None
-        return self._operator.process.pid
+        return (self._operator.process.pid,)
 
     def stop(self) -> None:
         self._operator.stop()
@@ -89,17 +105,46 @@ class _Component:
 
     def __init__(self, plane: ControlPlane, names: tuple[str, ...], *, ready: bool) -> None:
         self._plane = plane
-        self._process: Process = plane.add(*names, ready=ready)
+        before = len(plane.processes)
+        plane.add(*names, ready=ready)
+        if KUEUE in names:
+            plane.apply(_kueue_queue())
+        self._processes: Sequence[Process] = plane.processes[before:]
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def pids(self) -> Sequence[int]:
+        return tuple(process.pid for process in self._processes)
 
     def stop(self) -> None:
-        self._plane.remove(self._process)
+        # The API server refuses pods while a webhook of theirs does not answer.
+        for kind in ("mutating", "validating"):
+            self._plane.request("DELETE", f"{_ADMISSION}/{kind}webhookconfigurations")
+        for process in self._processes:
+            self._plane.remove(process)
 
     def watch_delay(self) -> float:
         return math.nan
+
+
+def _kueue_queue() -> Iterator[Mapping[str, Any]]:
+    """The queue of the pods, whose quota never ends."""
+    api = "kueue.x-k8s.io/v1beta2"
+    covered = ("cpu", "memory", "nvidia.com/gpu")
+    flavor = {
+        "name": "any",
+        "resources": [{"name": name, "nominalQuota": "1P"} for name in covered],
+    }
+    group = {"coveredResources": covered, "flavors": [flavor]}
+    for kind, metadata, spec in (
+        ("ResourceFlavor", {"name": "any"}, {}),
+        ("ClusterQueue", {"name": "all"}, {"namespaceSelector": {}, "resourceGroups": [group]}),
+        (
+            "LocalQueue",
+            {"name": KUEUE_QUEUE_NAME, "namespace": NAMESPACE},
+            {"clusterQueue": "all"},
+        ),
+    ):
+        yield {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def quantile(text: str, name: str, share: float) -> float:

@@ -12,7 +12,8 @@ from ...harness.operator_process import OperatorError
 from ..load.gangs import Form, Load, Member
 from . import usage
 from .accounts import Account, Measured
-from .stage import NAMESPACE, collection
+from .scenarios import NAMESPACE
+from .stage import collection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -95,12 +96,12 @@ class _Play:
             if not stage.until_bound(WARM_UP, _START_SECONDS):
                 raise FallenError(f"{self._contender.name} binds nothing")
             stage.until_quiet()
-            before, server = usage.of(scheduler.pid), self._server_cpu()
+            before, server = usage.of_all(scheduler.pids), self._server_cpu()
             stage.ledger.mark()
             self.make()
             stage.until_bound(scenario.pods, patience.seconds)
             stage.until_quiet()
-            cost = usage.of(scheduler.pid)
+            cost = usage.of_all(scheduler.pids)
             server = self._server_cpu() - server
             delay = scheduler.watch_delay()
         finally:
@@ -122,7 +123,7 @@ class _Play:
         try:
             stage.until_bound(scenario.pods, patience.seconds)
             stage.until_quiet()
-            cost = usage.of(scheduler.pid)
+            cost = usage.of_all(scheduler.pids)
             server = self._server_cpu() - server
         finally:
             scheduler.stop()
@@ -166,8 +167,7 @@ class _Play:
 
     def _server_cpu(self) -> float:
         names = ("kube-apiserver", "etcd")
-        processes = [self._stage.plane.process(name) for name in names]
-        return sum(usage.of(process.pid).cpu_seconds for process in processes)
+        return usage.of_all(self._stage.plane.process(name).pid for name in names).cpu_seconds
 
 
 def _mixed(some: Sequence[Manifest], others: Sequence[Manifest]) -> Iterator[Manifest]:

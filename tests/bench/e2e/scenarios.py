@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+NAMESPACE = "bench"
 LARGE = 64  # members from which on a gang counts as a large one
 _SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 _LEAST_NODES = 10

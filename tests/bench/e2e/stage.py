@@ -13,7 +13,7 @@ from ...harness.controlplane.cluster import ControlPlane
 from ...harness.controlplane.nodes import node_manifest
 from ..load.gangs import Form, Load, Member
 from .ledger import Ledger
-from .scenarios import GPUS_PER_NODE
+from .scenarios import GPUS_PER_NODE, NAMESPACE
 from .writing import Server, write_all, written
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .contenders import Contender
     from .scenarios import Scenario
 
-NAMESPACE = "bench"
 BEFORE = "before"
 _NODES = "/api/v1/nodes"
+_WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
 _MERGE = "application/merge-patch+json"
 _POLICY = Path(__file__).with_name("audit-policy.yaml")
 _COSCHEDULING_CRD = Path(__file__).with_name("coscheduling-crd.yaml")
@@ -54,11 +54,23 @@ class Stage:
     def remove(self, groups: Iterable[str], pods: Iterable[str], form: Form) -> None:
         """Delete pods at once, and every group of this form."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        self.write(written("DELETE", f"{path}/{name}?gracePeriodSeconds=0") for name in pods)
+        names = tuple(pods)
+        if form is Form.KUEUE:
+            # Kueue would take its finalizers away, but has ended.
+            self._release(f"{path}/{name}" for name in names)
+        self.write(written("DELETE", f"{path}/{name}?gracePeriodSeconds=0") for name in names)
         for name in groups:
             manifest = Load(form, NAMESPACE, Member(), {}).group(name, 1)
+            if form is Form.KUEUE:
+                self._release([f"{_WORKLOADS}/{name}"])
+                self.write([written("DELETE", f"{_WORKLOADS}/{name}")])
             if manifest is not None:
                 self.write([written("DELETE", f"{collection(manifest)}/{name}")])
+
+    def _release(self, paths: Iterable[str]) -> None:
+        """Take all finalizers away."""
+        free = {"metadata": {"finalizers": None}}
+        self.write(written("PATCH", path, free, _MERGE) for path in paths)
 
     def until_bound(self, n: int, seconds: float) -> bool:
         """Whether so many bindings are seen within this time, counted from the ledger's mark."""

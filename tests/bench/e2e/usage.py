@@ -6,6 +6,10 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
@@ -17,6 +21,14 @@ class Usage:
 
     cpu_seconds: float
     peak_megabytes: float
+
+
+def of_all(pids: Iterable[int]) -> Usage:
+    """The usage of running processes together; their peaks need not be at the same time."""
+    usages = [of(pid) for pid in pids]
+    return Usage(
+        sum(usage.cpu_seconds for usage in usages), sum(usage.peak_megabytes for usage in usages)
+    )
 
 
 def of(pid: int) -> Usage:

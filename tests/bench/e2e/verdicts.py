@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from .contenders import COSCHEDULING, NATIVE, PLAIN, TUTTI
+from .contenders import GANG_SCHEDULERS, PLAIN, TUTTI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -81,7 +81,7 @@ def verdicts(measured: Iterable[Measured]) -> Sequence[Verdict]:
     of = medians.of
 
     def over_best_gangs(scenario: str) -> float:
-        others = [of(name, scenario, lambda one: one.wait_p99) for name in (COSCHEDULING, NATIVE)]
+        others = [of(name, scenario, lambda one: one.wait_p99) for name in GANG_SCHEDULERS]
         best = min((p99 for p99 in others if not math.isnan(p99)), default=math.nan)
         return of(TUTTI, scenario, lambda one: one.wait_p99) / best
 
@@ -94,14 +94,14 @@ def verdicts(measured: Iterable[Measured]) -> Sequence[Verdict]:
     return (
         Verdict("pods/s over kube-scheduler's, in (a)", speed, least, 1.2, 2.0),
         Verdict(
-            "gang p99 over the better gang scheduler's, in (a)",
+            "gang p99 over the best gang scheduler's, in (a)",
             over_best_gangs("a"),
             most,
             0.5,
             0.2,
         ),
         Verdict(
-            "gang p99 over the better gang scheduler's, in (b)",
+            "gang p99 over the best gang scheduler's, in (b)",
             over_best_gangs("b"),
             most,
             0.5,

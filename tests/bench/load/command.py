@@ -50,7 +50,7 @@ _MOST_PODS = 100_000
     default=Form.TUTTI.value,
     show_default=True,
     help="How a gang is declared: for Tutti; as pods alone; as kube-scheduler's own gangs; for "
-    "scheduler-plugins.",
+    "scheduler-plugins; for Volcano; as a pod group of Kueue's queue named default.",
 )
 @click.option("--scheduler", default="", help="The schedulerName of the pods, if not the usual.")
 @click.option("--namespace", help="One that is there, and stays; otherwise one is made for it.")

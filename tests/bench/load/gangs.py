@@ -26,6 +26,8 @@ class Form(StrEnum):
     PLAIN = "plain"  # kube-scheduler without gangs: pods alone
     NATIVE = "native"  # kube-scheduler's own gang scheduling
     COSCHEDULING = "coscheduling"  # scheduler-plugins
+    VOLCANO = "volcano"
+    KUEUE = "kueue"  # pod groups, which kube-scheduler places one pod after the other
 
 
 SCHEDULERS: Mapping[Form, str] = {
@@ -33,7 +35,11 @@ SCHEDULERS: Mapping[Form, str] = {
     Form.PLAIN: "default-scheduler",
     Form.NATIVE: "default-scheduler",
     Form.COSCHEDULING: "coscheduling",
+    Form.VOLCANO: "volcano",
+    Form.KUEUE: "default-scheduler",
 }
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+KUEUE_QUEUE_NAME = "default"  # the LocalQueue that Kueue gives to jobs without a queue
 _LABELS: Mapping[Form, str] = {
     Form.TUTTI: "tutti.dev/pod-group",
     Form.COSCHEDULING: "scheduling.x-k8s.io/pod-group",
@@ -49,7 +55,9 @@ def version(form: Form) -> str | None:
             return NATIVE_GANG_API[chosen_k8s()]
         case Form.COSCHEDULING:
             return "scheduling.x-k8s.io/v1alpha1"
-        case Form.PLAIN:
+        case Form.VOLCANO:
+            return "scheduling.volcano.sh/v1beta1"
+        case Form.PLAIN | Form.KUEUE:
             return None
 
 
@@ -92,12 +100,26 @@ class Load:
 
     def pods(self, name: str, size: int) -> Iterator[Manifest]:
         """The members of a gang, `<gang>-0` to `<gang>-<size - 1>`."""
-        labels = {**self.labels, **({_LABELS[self.form]: name} if self.form in _LABELS else {})}
+        marks = {"labels": dict(self.labels), **self._marks(name, size)}
         native = {"schedulingGroup": {"podGroupName": name}} if self.form is Form.NATIVE else {}
         spec = self._pod_spec() | native
         for i in range(size):
-            metadata = {"name": f"{name}-{i}", "namespace": self.namespace, "labels": labels}
+            metadata = {"name": f"{name}-{i}", "namespace": self.namespace, **marks}
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    def _marks(self, name: str, size: int) -> Manifest:
+        """The labels and annotations that make pods members of a gang."""
+        match self.form:
+            case Form.VOLCANO:
+                return {"annotations": {"scheduling.k8s.io/group-name": name}}
+            case Form.KUEUE:
+                marks = {KUEUE_QUEUE: KUEUE_QUEUE_NAME, "kueue.x-k8s.io/pod-group-name": name}
+                total = {"kueue.x-k8s.io/pod-group-total-count": str(size)}
+                return {"labels": {**self.labels, **marks}, "annotations": total}
+            case Form.TUTTI | Form.COSCHEDULING:
+                return {"labels": {**self.labels, _LABELS[self.form]: name}}
+            case Form.PLAIN | Form.NATIVE:
+                return {}
 
     def _pod_spec(self) -> Manifest:
         container = {

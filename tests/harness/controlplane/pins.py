@@ -162,6 +162,8 @@ _CONTROLLERS = (
             Tool("vc-webhook-manager", f"{_VOLCANO}/cmd/webhook-manager", 10),
         ),
     ),
+    # Apart from the rest of Volcano, which `make test` builds and this would make slower.
+    _controller("volcano-scheduler", _VOLCANO, "vc-scheduler", "/cmd/scheduler", 300),
     _controller(
         "pod-group-controller",
         "sigs.k8s.io/scheduler-plugins",

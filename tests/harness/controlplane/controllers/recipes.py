@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..pins import pin_called
 from ..wiring import LOOPBACK, Component, component
+from .manifests import module_directory
 from .recipe import BURST, QPS, Recipe, Secret, configured, health, webhooks_of
 
 if TYPE_CHECKING:
@@ -61,13 +63,13 @@ def _mpi_operator(wiring: Wiring, name: str) -> Component:
     )
 
 
-def _vc_controller_manager(wiring: Wiring, name: str) -> Component:
+def _vc_controller_manager(wiring: Wiring, name: str, scheduler: str = SCHEDULER) -> Component:
     return component(
         wiring,
         name,
         health(wiring, name),
         kubeconfig=wiring.file(f"{name}.kubeconfig"),
-        scheduler_name=SCHEDULER,
+        scheduler_name=scheduler,
         controllers="+job-controller,+queue-controller,+pg-controller,+gc-controller",
         leader_elect=False,
         enable_healthz=True,
@@ -93,6 +95,24 @@ def _vc_webhook_manager(wiring: Wiring, name: str) -> Component:
         tls_cert_file=wiring.file("server.crt"),
         tls_private_key_file=wiring.file("server.key"),
         ca_cert_file=wiring.file("ca.crt"),
+    )
+
+
+def _vc_scheduler(wiring: Wiring, name: str) -> Component:
+    """With the flags of the manifest that installs Volcano, and the policy of its chart."""
+    module = module_directory(pin_called("volcano-scheduler"))
+    return component(
+        wiring,
+        name,
+        health(wiring, name),
+        kubeconfig=wiring.file(f"{name}.kubeconfig"),
+        scheduler_conf=module / "installer/helm/chart/volcano/config/volcano-scheduler.conf",
+        leader_elect=False,
+        enable_healthz=True,
+        healthz_address=wiring.address(name),
+        kube_api_qps=2000,
+        kube_api_burst=2000,
+        schedule_period="1s",
     )
 
 
@@ -219,6 +239,14 @@ RECIPES: Mapping[str, Recipe] = {
             _volcano_queue("root", reclaimable=False),
             _volcano_queue("default", reclaimable=True),
         ),
+    ),
+    # Volcano as a scheduler of its own; its controllers open its queues.
+    "volcano-scheduler": Recipe(
+        processes={
+            "vc-controller-manager": partial(_vc_controller_manager, scheduler="volcano"),
+            "vc-scheduler": _vc_scheduler,
+        },
+        manifests=(("volcano-scheduler", "installer/volcano-development.yaml"),),
     ),
     "jobset": Recipe(
         processes={"jobset": _jobset},
