@@ -32,6 +32,8 @@ from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
 from tutti.model.applications import ConfigMapKey
 from tutti.model.cluster import (
+    GATE,
+    BoundBy,
     DisruptionBudget,
     ForeignPod,
     Member,
@@ -198,6 +200,7 @@ class FakeCluster:
             absent_seconds=built_gang.absent_seconds,
             is_suspended=built_gang.is_suspended,
             owner_pod=built_gang.owner_pod,
+            bound_by=built_gang.bound_by,
         )
         self._put_group(group)
 
@@ -217,7 +220,7 @@ class FakeCluster:
     def delete_pod(self, name: str) -> None:
         """Delete a pod at once."""
         gone = self.pods.pop(PodKey(NAMESPACE, name))
-        stream = "pending" if gone.node is None else "bound"
+        stream = _stream_of(gone)
         self._tell(stream, lambda state: getattr(state, stream).drop(gone.uid))
 
     def change_group(self, name: str, kind: ApiKind = POD_GROUP, **changes: object) -> None:
@@ -407,6 +410,42 @@ class FakeCluster:
             self.bound(self.pods[pod.key])
 
         await self._call("bind", commit)
+
+    async def hand_over(self, assignment: Assignment, at: float) -> Member:
+        """See ``Api.hand_over``; a gate is removed once, and a pin is for good."""
+
+        def commit() -> Member:
+            pod = self._pod(assignment.pod)
+            _demand(encode.binding(assignment)["metadata"], pod)
+            if pod.gates != (GATE,):
+                raise errors.Refused(f"pod {pod.key} has no gate, or others too", status=422)
+            self._judge(pod, assignment.node)
+            pin = replace(
+                pod, gates=(), node=assignment.node, is_handed_over=True, handed_over_at=at
+            )
+            self._put_pod(pin)
+            return self.pods[pod.key]
+
+        return await self._call("hand_over", commit)
+
+    def schedule(self, *names: str, unless: str = "") -> None:
+        """Let kube-scheduler bind the pods that were handed over: all, or these.
+
+        ``unless`` is what it says of a pod instead.
+        """
+        for pod in list(self.pods.values()):
+            if not pod.is_handed_over or (names and pod.key.name not in names):
+                continue
+            if unless:
+                condition = ScheduledCondition("Unschedulable", unless)
+                self._put_pod(replace(pod, scheduled_condition=condition))
+                continue
+            bound_at = float(self.version)
+            condition = ScheduledCondition()
+            self._put_pod(
+                replace(pod, is_handed_over=False, bound_at=bound_at, scheduled_condition=condition)
+            )
+            self.bound(self.pods[pod.key])
 
     async def read_member(self, key: PodKey) -> Member:
         """See ``Api.read_member``."""
@@ -721,9 +760,10 @@ class FakeCluster:
             "nodes": lambda: [*self.nodes.values()],
             "classes": lambda: [*self.classes.values()],
             "namespaces": lambda: [*self.namespaces.values()],
-            "pending": lambda: [item for item in pods if item.value.node is None],
+            "pending": lambda: [item for item in pods if _stream_of(item.value) == "pending"],
+            "pinned": lambda: [item for item in pods if _stream_of(item.value) == "pinned"],
             "bound": lambda: [
-                *(item for item in pods if item.value.node is not None),
+                *(item for item in pods if _stream_of(item.value) == "bound"),
                 *self.others.values(),
             ],
             "groups": lambda: [Item(g.uid, int(g.version), g) for g in self.groups.values()],
@@ -807,12 +847,10 @@ class FakeCluster:
         fresh = replace(member, version=str(self._next()))
         self.pods[member.key] = fresh
         item: Item[Any] = Item(fresh.uid, int(fresh.version), fresh)
-        if fresh.node is None:
-            self._tell("pending", lambda state: state.pending.put(item))
-            return
-        if before is not None and before.node is None:
-            self._tell("pending", lambda state: state.pending.drop(fresh.uid))
-        self._tell("bound", lambda state: state.bound.put(item))
+        stream = _stream_of(fresh)
+        if before is not None and (left := _stream_of(before)) != stream:
+            self._tell(left, lambda state: getattr(state, left).drop(fresh.uid))
+        self._tell(stream, lambda state: getattr(state, stream).put(item))
 
     def _put_group(self, group: GangObject) -> None:
         fresh = replace(group, version=str(self._next()))
@@ -842,6 +880,13 @@ class FakeCluster:
 
 def _store(state: ClusterState, stream: str) -> Any:
     return attrgetter(stream)(state)
+
+
+def _stream_of(pod: Member) -> str:
+    """The stream that shows a pod."""
+    if pod.node is not None and not pod.is_handed_over:
+        return "bound"
+    return "pinned" if pod.bound_by is BoundBy.KUBE_SCHEDULER else "pending"
 
 
 def _put_budget(item: Item[DisruptionBudget], state: ClusterState) -> None:

@@ -35,6 +35,12 @@ a Role in each of these. A test compares it with the calls that the code makes.
 - apiGroups: [""]
   resources: [pods/binding]
   verbs: [create]
+{{- if .Values.settings.handOver }}
+# A pod that kube-scheduler binds is pinned to its node, and its gate is removed, in one patch.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch]
+{{- end }}
 # Members of a gang that lost others and finds no room, where its PodGroup says onPartial: Release.
 - apiGroups: [""]
   resources: [pods/eviction]

@@ -156,6 +156,7 @@ async def _following(
             settings.namespaces,
             sources=chosen(settings.gang_sources),
             binds_volumes=settings.bind_volumes,
+            hands_over=settings.hand_over,
             namespace=namespace_of(kubeconfig, context),
             now=time.time,
         )

@@ -1,4 +1,4 @@
-"""Binds one pod or one claim at a time, and finds out what an unclear answer means.
+"""Binds or hands over one pod, or binds one claim, and finds out what an unclear answer means.
 
 Nothing here knows of Reservations: the commit decides what is bound when.
 """
@@ -13,7 +13,7 @@ from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import is_away
 from ..kube.list_watch import Item
-from ..model.cluster import Member
+from ..model.cluster import BoundBy, Member
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, PodKey, Uid
 from ..model.volumes import ClaimKey, VolumeChoice
@@ -91,7 +91,7 @@ class Binder:
             return  # the room was taken while this binding waited: the next cycle sees it as lost
         self._state.assume(member, assignment.node)
         try:
-            await self._api.bind(assignment)
+            await self._place(assignment, member)
         except (errors.Conflict, errors.Gone) as answer:
             pod = await self.reread(assignment.pod, assignment.uid)
             if pod is not None and pod.is_waiting and pod.version == assignment.version:
@@ -109,8 +109,15 @@ class Binder:
             if await self.fence(member, sentence):
                 self._back_off(gang, assignment, sentence, CONFLICT_SECONDS)
         else:
-            self._state.confirm(assignment.uid, self._clock())
             self._state.refusals.forget(assignment.uid)
+
+    async def _place(self, assignment: Assignment, member: Member) -> None:
+        """Bind the member, or hand it over to kube-scheduler; nothing takes either back."""
+        if member.bound_by is BoundBy.KUBE_SCHEDULER:
+            self._take_in(await self._api.hand_over(assignment, self._clock()))
+        else:
+            await self._api.bind(assignment)
+            self._state.confirm(assignment.uid, self._clock())
 
     def _back_off(
         self, gang: GangKey, assignment: Assignment, sentence: str, seconds: float
@@ -170,10 +177,14 @@ class Binder:
         if pod is None or pod.uid != uid:
             self._state.forget(uid)
             return None
-        if pod.node is not None:
+        self._take_in(pod)
+        return pod
+
+    def _take_in(self, pod: Member) -> None:
+        """Take in a pod as the API server just showed it, after a call about it."""
+        if pod.node is not None and not pod.is_handed_over:
             self._state.assume(pod, pod.node)
-            self._state.confirm(uid, self._clock())
+            self._state.confirm(pod.uid, self._clock())
         else:
             self._state.learn(pod)
-            self._state.retract(uid)
-        return pod
+            self._state.retract(pod.uid)

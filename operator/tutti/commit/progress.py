@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..filters.volume_choice import BIND_SECONDS, ChoiceState, ChoiceStates, Stage
-from ..gang import demand, health, slots
+from ..gang import demand, health, slots, timeouts
 from ..gang.slots import Places
 from ..model.cluster import (
     Gang,
@@ -263,7 +263,7 @@ def _next_step(
         is_repair = gang is not None and not _starts(reservation, gang, reserved, now)
         bind = Bind(open_entries, bound if is_repair else None)
         return BindVolumes(pending.choices) if pending.is_waiting else bind
-    if is_open:
+    if is_open or timeouts.may_be_bound(reserved, now):
         return _next_wait(reservation, here, lost_entries, pending.first_failed)
     if gang is not None and _is_plain(reservation, gang, reserved, snapshot):
         return Clear()
@@ -291,7 +291,10 @@ def _is_plain(
         or len(reserved) < len(reservation.entries)
     ):
         return False
-    is_bound = all(member.node is not None and not member.is_over for member in reserved)
+    is_bound = all(
+        member.node is not None and not (member.is_over or member.is_handed_over)
+        for member in reserved
+    )
     return is_bound and health.is_whole(gang)
 
 

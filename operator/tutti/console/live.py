@@ -44,6 +44,7 @@ class LiveCluster:
         *,
         sources: Sequence[GangSource] = ALWAYS,
         binds_volumes: bool = True,
+        hands_over: bool = False,
         namespace: str = "default",
         now: Callable[[], float],
     ) -> None:
@@ -51,12 +52,20 @@ class LiveCluster:
 
         PodDisruptionBudgets are read even if preemption is off: what-if questions may turn it on.
         ``binds_volumes`` is as of ``ClusterState``.
+        If Tutti ``hands_over``, pods that kube-scheduler binds for it are read.
         """
         self.title = title
         self._now = now
         self._namespace = namespace
         self._state = ClusterState(self._wake, binds_volumes=binds_volumes)
-        feeds = reflectors_into(self._state, scheduler, served, sources=sources, preempts=True)
+        feeds = reflectors_into(
+            self._state,
+            scheduler,
+            served,
+            sources=sources,
+            preempts=True,
+            hands_over=hands_over,
+        )
         self._feeds = list(feeds)
         optional = frozenset(feed.stream.name for feed in self._feeds if feed.is_optional)
         self._api = _Noting(api, self._wake, optional)

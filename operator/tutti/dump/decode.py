@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from ..kube import errors, kinds, wire
 from ..kube.calls import Kind
-from ..kube.codec import decode
+from ..kube.codec import decode, hand_over
 from ..kube.codec.encode import moment
 from ..kube.gang_sources import GangObject, pod_group
 from ..kube.list_watch import Item
@@ -151,13 +152,12 @@ def _decoded(all_documents: Iterable[Document], into: Objects) -> Objects:
         by_kind.setdefault(_api(document), []).append(document)
 
     pods = by_kind.get(kinds.POD.api, ())
-    own_pods = [document for document in pods if _is_ours(document, into.scheduler)]
-    foreign_pods = [document for document in pods if not _is_ours(document, into.scheduler)]
-    members = tuple(_decode_document(document, wire.Pod, _member) for document in own_pods)
     decoded = [
-        _decode_document(document, wire.Pod, decode.decode_occupant) for document in foreign_pods
+        _decode_document(document, wire.Pod, partial(_pod, scheduler=into.scheduler))
+        for document in pods
     ]
-    present = tuple(pod for pod in decoded if pod is not None)
+    members = tuple(pod for pod in decoded if isinstance(pod, Member))
+    present = tuple(pod for pod in decoded if isinstance(pod, ForeignPod))
     items = {
         kind: [*_items(by_kind.get(kind.api, ()), kind)]
         for kind in kinds.KINDS
@@ -197,14 +197,18 @@ def _implied(
         yield Namespace(name, ((defaults.NAMESPACE_NAME, name),))
 
 
-def _is_ours(document: Document, scheduler: str) -> bool:
-    spec: Any = document.raw.get("spec")
-    return isinstance(spec, Mapping) and spec.get("schedulerName") == scheduler
+def _pod(pod: wire.Pod, scheduler: str) -> Member | ForeignPod | None:
+    """The pod as the operator reads it, with the fields that a dump adds; None if it has no room.
 
-
-def _member(pod: wire.Pod) -> Member:
-    """The pod as the operator reads it, with the fields that a dump adds."""
-    return membership.read_back(decode.decode_member(pod), pod.metadata.annotations)
+    A pod of kube-scheduler that Tutti hands over, or has handed over, is a member.
+    """
+    if pod.spec.scheduler_name == scheduler:
+        member = decode.decode_member(pod)
+    elif hand_over.is_member(pod):
+        member = hand_over.decode_handed_member(pod)
+    else:
+        return decode.decode_occupant(pod)
+    return membership.read_back(member, pod.metadata.annotations)
 
 
 def _group(group: pod_group.PodGroup) -> GangObject:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..kube.codec import encode
+from ..kube.codec.hand_over import KUBE_SCHEDULER
 from ..kube.codec.quantity import CPU
 from ..kube.codec.requests import PODS
 from ..kube.codec.shapes import CLAIM_FIELD, DEVICE_CLAIMS
@@ -15,6 +16,7 @@ from ..kube.gang_sources import pod_group
 from ..model import ports
 from ..model.cluster import (
     GRACE_SECONDS,
+    BoundBy,
     Gang,
     Member,
     Namespace,
@@ -35,6 +37,7 @@ Raw = dict[str, Any]
 
 OTHERS = "others"  # namespace and schedulerName of the pods that stand for foreign pods
 _VOLUMES = "spec.volumes[]."
+RECOMPUTED = ("spec.schedulerName", "spec.schedulingGates")  # of pods and their gangs together
 
 
 def timestamp(seconds: float) -> str:
@@ -224,7 +227,7 @@ def _role(value: Role) -> Raw:
 def _spec(value: Member, scheduler: str) -> Raw:
     shape = value.shape
     spec: Raw = {
-        "schedulerName": scheduler,
+        "schedulerName": scheduler if value.bound_by is BoundBy.TUTTI else KUBE_SCHEDULER,
         "containers": [_container(without_volumes(shape.requests))],
     }
     if value.priority:
@@ -233,7 +236,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["preemptionPolicy"] = "Never"
     if value.grace_seconds != GRACE_SECONDS:
         spec["terminationGracePeriodSeconds"] = value.grace_seconds
-    if value.node is not None:
+    if value.node is not None and not value.is_handed_over:
         spec["nodeName"] = value.node
     if value.gates:
         spec["schedulingGates"] = [{"name": name} for name in value.gates]
@@ -286,8 +289,8 @@ def _use(spec: Raw, field: str) -> None:
         return
     if field.startswith("spec.schedulingGroup"):
         spec["schedulingGroup"] = {}
-    elif field.startswith((f"{CLAIM_FIELD} (", DEVICE_CLAIMS)):
-        pass  # the claim is in the dump, and reading it has the same result
+    elif field.startswith((f"{CLAIM_FIELD} (", DEVICE_CLAIMS, *RECOMPUTED)):
+        pass  # what it depends on is in the dump, and reading it has the same result
     else:
         name = f"volume-{len(spec.get('volumes', ()))}"
         spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..kube import wire
+from ..kube.codec.encode import moment
+from ..kube.codec.hand_over import HANDED_OVER_AT
 from ..kube.gang_sources import GangObject
 from ..kube.gang_sources.spark import (
     APP_LABEL,
@@ -109,6 +111,8 @@ def marks(value: Member) -> Raw:
         annotations[OTHER_GANGS] = ",".join(map(_text, value.other_gangs))
     if value.run:
         annotations[RUN] = str(value.run)
+    if value.handed_over_at is not None:
+        annotations[HANDED_OVER_AT] = moment(value.handed_over_at)
     return annotations
 
 

@@ -44,6 +44,10 @@ REJECTIONS = frozenset(
 )
 OUT_OF = "OutOf"
 
+# The reason of PodScheduled that the API server gives to a gated pod; kube-scheduler replaces it,
+# unless it waits for an object that the pod names.
+GATED = "SchedulingGated"
+
 Readiness = Mapping[NodeName, bool]  # whether each node is ready; nodes that are gone are absent
 
 
@@ -51,6 +55,7 @@ class Cause(StrEnum):
     """Why a gang is not whole any more: the reason of its ``Healthy`` condition."""
 
     NODE_LOST = "NodeLost"
+    NOT_BOUND = "NotBound"  # kube-scheduler has not bound a member that was handed over to it
     REJECTED = "Rejected"
     MEMBER_LOST = "MemberLost"
 
@@ -92,9 +97,19 @@ def is_whole(gang: Gang) -> bool:
     return _suffice(gang, _bound_members(gang))
 
 
-def ailment(gang: Gang, nodes: Readiness, previous: PreviousStatus) -> Degradation | None:
-    """What the gang lacks; None while enough members have succeeded or are on ready nodes."""
-    well = [m for m in _bound_members(gang) if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
+def is_bound(gang: Gang) -> bool:
+    """Whether enough members are bound, without those that kube-scheduler has not bound yet."""
+    return _suffice(gang, (m for m in _bound_members(gang) if not m.is_handed_over))
+
+
+def ailment(
+    gang: Gang, nodes: Readiness, previous: PreviousStatus, *, is_reserved: bool = False
+) -> Degradation | None:
+    """What the gang lacks; None while enough members have succeeded or are on ready nodes.
+
+    While the gang ``is_reserved``, kube-scheduler may still bind what was handed over to it.
+    """
+    well = [m for m in _bound_members(gang) if m.phase is Phase.SUCCEEDED or _is_well(m, nodes)]
     if _suffice(gang, well):
         return None
     failed = _newly_failed(gang, previous)
@@ -102,10 +117,11 @@ def ailment(gang: Gang, nodes: Readiness, previous: PreviousStatus) -> Degradati
     remaining = [m for m in gang.members if m.node is not None and m.uid not in gone]
     dark = [m for m in (*remaining, *failed) if not _is_ready(m, nodes)]
     rejected = [m for m in failed if is_rejection(m.failure) and _is_ready(m, nodes)]
-    cause = _cause(dark, rejected, previous)
+    unbound = [m for m in remaining if m.is_handed_over and not is_reserved]
+    cause = _cause(dark, rejected, unbound, previous)
     bound, minimum = len(well) + len(gang.finished), demand.min_members(gang)
     lacks = f"{bound} of {minimum} members are bound, {max(minimum - bound, 1)} missing"
-    names = _member_names(dark or rejected or (*failed, *remaining), nodes)
+    names = _member_names(dark or rejected or unbound or (*failed, *remaining), nodes)
     if not names and previous.cause == cause and previous.sentence.startswith(lacks):
         return Degradation(cause, previous.sentence)  # it names members that are gone now
     return Degradation(cause, lacks + names)
@@ -124,6 +140,10 @@ def _suffice(gang: Gang, bound: Iterable[Member]) -> bool:
     return demand.MemberCounts(gang, bound=tuple(bound)).missing <= 0
 
 
+def _is_well(member: Member, nodes: Readiness) -> bool:
+    return _is_ready(member, nodes) and not member.is_handed_over
+
+
 def _is_ready(member: Member, nodes: Readiness) -> bool:
     return member.node is not None and nodes.get(member.node, False)
 
@@ -140,12 +160,19 @@ def _newly_failed(gang: Gang, previous: PreviousStatus) -> Sequence[Member]:
     return sorted(failed, key=lambda m: (-m.created, m.key))[: max(missing, 1)]
 
 
-def _cause(dark: Sequence[Member], rejected: Sequence[Member], previous: PreviousStatus) -> Cause:
+def _cause(
+    dark: Sequence[Member],
+    rejected: Sequence[Member],
+    unbound: Sequence[Member],
+    previous: PreviousStatus,
+) -> Cause:
     """The cause according to the members that exist, or else the cause in the last status."""
     if dark:
         return Cause.NODE_LOST
     if rejected:
         return Cause.REJECTED
+    if unbound:
+        return Cause.NOT_BOUND
     return Cause(previous.cause) if previous.cause in set(Cause) else Cause.MEMBER_LOST
 
 
@@ -162,6 +189,11 @@ def _fate(member: Member, nodes: Readiness) -> str:
     name, node = member.key.name, member.node
     if not _is_ready(member, nodes):
         return f"{name} on node {node}, which is {'not ready' if node in nodes else 'gone'}"
+    if member.is_handed_over:
+        condition = member.scheduled_condition
+        is_said = condition.reason not in ("", GATED)
+        why = f" ({condition.reason}: {condition.message})" * is_said
+        return f"{name} is not bound to node {node} by kube-scheduler{why}"
     if is_rejection(member.failure):
         return f"{name} was rejected by node {node} ({member.failure})"
     if member.phase is Phase.FAILED:

@@ -4,14 +4,17 @@ Such a gang could not use the room that a plan gives it, and other gangs would l
 the same reason, no room is held for a gang that the API server may refuse again.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from ..model.cluster import ApiRefusal, Gang, Snapshot
+from ..model.cluster import ApiRefusal, BoundBy, Gang, GangDeclaration, Member, Snapshot
 from ..model.decisions import Reason, Rejection
 from ..model.keys import GangKey
 from . import domain_rules
 from .findings import MembersDiffer, Quoted, UnsupportedInGroup
 
+NAMES_TUTTI = "spec.schedulerName (its PodGroup says binding: KubeScheduler)"
+HAS_THE_GATE = "spec.schedulingGates (its PodGroup does not say binding: KubeScheduler)"
 SUSPENDED = "the PodGroup says spec.suspend: true; the gang starts once that is false"
 
 
@@ -101,3 +104,27 @@ def _refused_gangs(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRef
         uids = (gang.uid, *(member.uid for member in members if member.may_get_a_node))
         if refusals := [snapshot.api_refusals[uid] for uid in uids if uid in snapshot.api_refusals]:
             yield gang, refusals
+
+
+def members_of(group: GangDeclaration, pods: Iterable[Member]) -> tuple[Member, ...]:
+    """The members of a gang among the pods that name it.
+
+    A pod that another scheduler binds than the gang's is no member once it has a node. Until then
+    it waits, and an unsupported field says what differs.
+    """
+    return tuple(
+        pod
+        if is_bound_by_its_scheduler(group, pod)
+        else replace(pod, unsupported_fields=(*pod.unsupported_fields, _mismatch(pod)))
+        for pod in pods
+        if is_bound_by_its_scheduler(group, pod) or pod.node is None
+    )
+
+
+def is_bound_by_its_scheduler(group: GangDeclaration, pod: Member) -> bool:
+    """Whether the scheduler that binds the gang also binds the pod."""
+    return pod.bound_by is group.bound_by
+
+
+def _mismatch(pod: Member) -> str:
+    return HAS_THE_GATE if pod.bound_by is BoundBy.KUBE_SCHEDULER else NAMES_TUTTI

@@ -1,4 +1,6 @@
-"""Gangs that did not start within their timeout; with ``onTimeout: Fail`` they are given up.
+"""Gangs that did not start within their timeout, and the time that kube-scheduler has to bind.
+
+With ``onTimeout: Fail``, gangs that did not start in time are given up.
 
 The answers depend only on the Snapshot and its time. If all members are created again, the time
 starts again.
@@ -8,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from ..model.cluster import STUCK_SECONDS, Gang, OnTimeout, Snapshot
+from ..model.cluster import STUCK_SECONDS, BoundBy, Gang, Member, OnTimeout, Snapshot
 from ..model.decisions import Reason, Rejection
 from . import order
 from .demand import MemberCounts
 from .findings import GivenUp, NotStartedInTime
+
+BINDING_SECONDS = 300.0  # within which kube-scheduler should bind a pod that is handed over
 
 
 def deadline(census: MemberCounts) -> float:
@@ -50,6 +54,32 @@ def next_stuck_at(snapshot: Snapshot) -> float | None:
         if member.terminating and member.gone_by is not None
     )
     return min((at for at in moments if at > snapshot.taken_at), default=None)
+
+
+def may_be_bound(members: Iterable[Member], now: float) -> bool:
+    """Whether kube-scheduler may still bind some of these members in time."""
+    return any(member.is_handed_over and now < _binding_deadline(member) for member in members)
+
+
+def next_unbound_at(snapshot: Snapshot) -> float | None:
+    """When kube-scheduler runs out of time with the next member, in seconds since the epoch.
+
+    None if no member of a gang with a Reservation is handed over.
+    """
+    reserved = {reservation.uid for reservation in snapshot.reservations}
+    moments = (
+        _binding_deadline(member)
+        for gang in snapshot.gangs
+        if gang.bound_by is BoundBy.KUBE_SCHEDULER and gang.uid in reserved
+        for member in gang.members
+        if member.is_handed_over
+    )
+    return min((at for at in moments if snapshot.taken_at < at), default=None)
+
+
+def _binding_deadline(member: Member) -> float:
+    at = member.created if member.handed_over_at is None else member.handed_over_at
+    return at + BINDING_SECONDS
 
 
 def with_time_limits(

@@ -92,6 +92,10 @@ class Call:
     UPDATE_LEASE = Right("coordination.k8s.io", "leases", "update")
 
 
+# The chart grants it only if Tutti hands pods over to kube-scheduler.
+HAND_OVER = Right("", "pods", "patch")
+
+
 class Stream(NamedTuple):
     """One list-and-watch: its rights, and the field selector of the wanted objects."""
 

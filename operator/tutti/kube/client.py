@@ -7,7 +7,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -22,9 +21,9 @@ from ..model.owners import Job
 from ..model.volumes import Claim, Volume
 from . import connection_errors, errors, kinds, wire
 from .access import Access
-from .calls import Call, Right, Stream
+from .calls import HAND_OVER, Call, Right, Stream
 from .clock import ServerClock
-from .codec import decode, devices, encode, jobs, queues, volumes
+from .codec import decode, devices, encode, hand_over, queues, volumes
 from .codec.devices import ClaimWrite
 from .codec.queues import QueueObject
 from .gang_sources import (
@@ -71,6 +70,13 @@ class Api(Protocol):
 
     async def bind(self, assignment: Assignment) -> None:
         """Bind one pod, on condition that its uid and resourceVersion are still the same."""
+
+    async def hand_over(self, assignment: Assignment, at: float) -> Member:
+        """Pin one pod to its node and remove Tutti's gate, in one write; return the new pod.
+
+        Raises ``Conflict`` if its uid or resourceVersion is not the same any more. ``at`` is the
+        time that the pod notes, in seconds since the epoch.
+        """
 
     async def read_member(self, key: PodKey) -> Member:
         """Read one pod as it is now; raises ``Gone`` if there is none."""
@@ -198,12 +204,14 @@ class Client:
         heard: Heard = ignore_call,
         clock: ServerClock | None = None,
         sources: Sequence[GangSource] = ALWAYS,
+        hands_over: bool = False,
     ) -> None:
         """``heard`` gets each call and the HTTP status of its answer; ``clock`` gets its Date.
 
-        ``sources`` decide which gang a pod is in.
+        ``sources`` decide which gang a pod is in. If Tutti ``hands_over``, pods of the default
+        scheduler are read as pods that kube-scheduler binds.
         """
-        self._member = partial(decode.decode_member, sources=sources)
+        self._member = hand_over.member_decoder(sources, hands_over=hands_over)
         self._clock = clock
         self._heard = heard
         self._lease = lease
@@ -225,6 +233,19 @@ class Client:
         """See ``Api.bind``; the server checks the uid and resourceVersion of a Binding."""
         path = Call.BIND.path(*assignment.pod)
         await self._send(Call.BIND, path, encode.binding(assignment))
+
+    async def hand_over(self, assignment: Assignment, at: float) -> Member:
+        """See ``Api.hand_over``; the patch depends on the terms of affinity that the pod has."""
+        path = Call.GET_POD.path(*assignment.pod)
+        body = await self._send(Call.GET_POD, path)
+        try:
+            patch = hand_over.hand_over(body, assignment, at)
+        except errors.BadObject as problem:
+            raise errors.Unavailable(
+                f"the answer cannot be read: {problem}", status=OK
+            ) from problem
+        answer = await self._send(HAND_OVER, path, patch, kind="merge-patch")
+        return _read(answer, wire.Pod, self._member)
 
     async def read_member(self, key: PodKey) -> Member:
         """See ``Api.read_member``."""
@@ -250,7 +271,7 @@ class Client:
     async def read_job(self, namespace: str, name: str) -> Job:
         """See ``Api.read_job``."""
         body = await self._send(Call.GET_JOB, Call.GET_JOB.path(namespace, name))
-        return _read(body, wire.Job, jobs.decode_job)
+        return _read(body, wire.Job, decode.decode_job)
 
     async def read_text(self, namespace: str, key: ConfigMapKey) -> str | None:
         """See ``Api.read_text``."""

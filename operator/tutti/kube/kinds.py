@@ -14,13 +14,12 @@ from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
 from .calls import RESOURCE, TUTTI_VERSION, Call, Kind, Right, Stream, api_version
 from .codec import decode, devices, queues, volumes
+from .codec.hand_over import KUBE_SCHEDULER
 from .codec.inter_pod import MalformedSelector, decode_labels, read_selector
 from .codec.metadata import named
 from .wire import devices as device_objects
 
 AnyKind: TypeAlias = Kind[Any, Any]
-
-DEFAULT_SCHEDULER = "default-scheduler"  # of Kubernetes; most pods of most clusters name it
 
 POD = Kind(ApiKind("", "Pod"), "pods", wire.Pod, decode.decode_member)
 RESERVATION = Kind(
@@ -323,8 +322,8 @@ def pending(*scheduler_names: str) -> Stream:
     ours = "spec.nodeName="
     if len(scheduler_names) == 1:
         ours += f",spec.schedulerName={scheduler_names[0]}"
-    elif DEFAULT_SCHEDULER not in scheduler_names:
-        ours += f",spec.schedulerName!={DEFAULT_SCHEDULER}"
+    elif KUBE_SCHEDULER not in scheduler_names:
+        ours += f",spec.schedulerName!={KUBE_SCHEDULER}"
     return POD.stream(ours, "pending pods")
 
 

@@ -32,6 +32,15 @@ ABSENT_SECONDS = 600.0
 GRACE_SECONDS = 30  # of a pod that does not say how long it may take to end
 STUCK_SECONDS = 60.0  # so long after its grace period Tutti stops waiting for a terminating pod
 
+GATE = "tutti.dev/gang"  # the scheduling gate that Tutti removes from pods that it hands over
+
+
+class BoundBy(StrEnum):
+    """The scheduler that binds the members of a gang; Tutti chooses the nodes either way."""
+
+    TUTTI = "Tutti"
+    KUBE_SCHEDULER = "KubeScheduler"
+
 
 class Phase(StrEnum):
     """The phase of a pod, as in the API."""
@@ -53,7 +62,7 @@ class ScheduledCondition:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One pod that names our scheduler."""
+    """One pod that names our scheduler, or that we hand over to kube-scheduler."""
 
     key: PodKey
     uid: Uid
@@ -66,7 +75,9 @@ class Member:
     node: NodeName | None = None
     phase: Phase = Phase.PENDING
     terminating: bool = False
-    gates: tuple[str, ...] = ()  # scheduling gates, which other controllers remove; sorted
+    gates: tuple[
+        str, ...
+    ] = ()  # scheduling gates; other controllers remove all but ``GATE``; sorted
     unsupported_fields: tuple[str, ...] = ()  # fields that Tutti does not support yet
     owner: Owner | None = None
     scheduled_condition: ScheduledCondition = ScheduledCondition()
@@ -91,6 +102,10 @@ class Member:
     unread_gang: GangKey | None = None  # a gang that it names, of a kind that is turned off
     device_claims: tuple[PodClaim, ...] = ()  # its claims for devices; sorted
     device_problems: tuple[str, ...] = ()  # problems of these, in words; it waits for them
+    bound_by: BoundBy = BoundBy.TUTTI
+    # Whether it is pinned to ``node`` and ungated, and kube-scheduler has not bound it yet.
+    is_handed_over: bool = False
+    handed_over_at: float | None = None  # in seconds since the epoch; None if unknown
     # By when a terminating pod should be gone, in seconds since the epoch; None if unknown.
     gone_by: float | None = field(default=None, compare=False)
     # That hold a pod that terminates; of other pods none are read.
@@ -121,9 +136,16 @@ class Member:
         return self.node is not None and not self.terminating and self.phase is not Phase.FAILED
 
     @property
+    def foreign_gates(self) -> tuple[str, ...]:
+        """The scheduling gates that other controllers remove (kube-scheduler's SchedulingGates)."""
+        if self.bound_by is BoundBy.KUBE_SCHEDULER:
+            return tuple(gate for gate in self.gates if gate != GATE)
+        return self.gates
+
+    @property
     def gated(self) -> bool:
-        """Whether it has scheduling gates (kube-scheduler's SchedulingGates)."""
-        return bool(self.gates)
+        """Whether other controllers hold it back by scheduling gates."""
+        return bool(self.foreign_gates)
 
     @property
     def may_get_a_node(self) -> bool:
@@ -136,8 +158,9 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the pod by itself could be bound now."""
-        return self.may_get_a_node and not self.gates
+        """Whether the pod by itself could be bound, or handed over, now."""
+        own_gates = (GATE,) if self.bound_by is BoundBy.KUBE_SCHEDULER else ()
+        return self.may_get_a_node and self.gates == own_gates
 
     @property
     def lacks_claims(self) -> bool:
@@ -283,6 +306,7 @@ class GangDeclaration:
     same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
     preferred_domains: tuple[DomainRule, ...] = ()  # the same, of levels that are only preferred
     is_protected: bool = False  # never ends for another gang; while there are Queues, never borrows
+    bound_by: BoundBy = BoundBy.TUTTI
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,9 +101,17 @@ async def serve(
         settings.namespaces,
         sources=sources,
         preempts=settings.preemption is not Preemption.OFF,
+        hands_over=settings.hand_over,
         elsewhere=_warn_of_reservations,
     )
-    async with Client(access, lease, heard=metrics.called, clock=clock, sources=sources) as api:
+    async with Client(
+        access,
+        lease,
+        heard=metrics.called,
+        clock=clock,
+        sources=sources,
+        hands_over=settings.hand_over,
+    ) as api:
         election = Election(
             api,
             settings.identity or socket.gethostname(),
@@ -135,7 +143,12 @@ async def serve(
             cycle,
             api,
             reservations=feeds.reservations,
-            gangs_and_pods=(*feeds.gangs, feeds.pending, feeds.bound),
+            gangs_and_pods=(
+                *feeds.gangs,
+                feeds.pending,
+                *((feeds.pinned,) if settings.hand_over else ()),
+                feeds.bound,
+            ),
         )
         demand = KopfLists(api, feeds.demand)
 
@@ -274,6 +287,7 @@ class _Run:
         self._tasks.append(asyncio.create_task(self._election.campaign()))
         await persist(self._adopt)
         await persist(self._list_demand)
+        await persist(partial(self._list_once, self._feeds.pinned))
         if self._state.storage.are_wanted:
             # The first cycle already carries out Reservations of pods with claims.
             await persist(partial(self._list_wanted, self._storage, VOLUMES))
@@ -296,8 +310,11 @@ class _Run:
 
     async def _list_supply(self) -> None:
         for feed in self._feeds.supply:
-            if feed.stream.name not in self._listed:
-                self._listed[feed.stream.name] = await list_watch.relist(self._api, feed)
+            await self._list_once(feed)
+
+    async def _list_once(self, feed: Reflector) -> None:
+        if feed.stream.name not in self._listed:
+            self._listed[feed.stream.name] = await list_watch.relist(self._api, feed)
 
     async def _list_wanted(self, feeds: Sequence[Reflector], what: str) -> None:
         try:

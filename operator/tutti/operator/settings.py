@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ..kube import gang_sources
+from ..kube.codec.hand_over import KUBE_SCHEDULER
 from ..model.decisions import Mode, Objective, Policy, RolloutLimits
 from ..model.queues import Preemption
 from ..strategies import names
@@ -174,6 +175,11 @@ class Settings(BaseModel):
         description="the seconds within which all claims of a gang must be bound once it has a "
         "Reservation; then the gang is released and planned again",
     )
+    hand_over: bool = Field(
+        default=False,  # it needs the right to patch pods
+        description="whether Tutti hands the pods of PodGroups that say `binding: KubeScheduler` "
+        "over to kube-scheduler",
+    )
     spark_enabled: bool = Field(
         default=True,  # a driver that starts alone may wait for its executors for ever
         description="whether Tutti makes a gang of each Spark application whose driver is pending",
@@ -242,6 +248,11 @@ class Settings(BaseModel):
         except ValidationError as problem:
             wrong += [_sentence(error) for error in problem.errors()]
             raise SettingsError(tuple(wrong)) from None
+        if settings.hand_over and settings.scheduler_name == KUBE_SCHEDULER:
+            wrong.append(
+                f"{PREFIX}HAND_OVER: pods of scheduler {KUBE_SCHEDULER} are handed over to "
+                f"kube-scheduler, so {PREFIX}SCHEDULER_NAME cannot be {KUBE_SCHEDULER}"
+            )
         if wrong:
             raise SettingsError(tuple(wrong))
         return settings

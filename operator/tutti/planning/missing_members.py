@@ -155,7 +155,7 @@ def _gated(
     """The gates that hold members back."""
     if not members.gated:
         return
-    names = sorted({name for member in members.gated for name in member.gates})
+    names = sorted({name for member in members.gated for name in member.foreign_gates})
     unnamed = max(0, len(names) - MOST_GATES)
     n, gates = len(members.gated), tuple(names[:MOST_GATES])
     yield Gated(n, gates, unnamed, is_single=is_single, is_started=is_started)

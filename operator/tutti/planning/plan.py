@@ -431,6 +431,7 @@ def next_change_at(
         refusals.next_change_at(snapshot),
         timeouts.next_change_at(compiled.gangs, snapshot.taken_at),
         slots.next_change_at(snapshot),  # including slots that this plan gives back
+        timeouts.next_unbound_at(snapshot),
         timeouts.next_stuck_at(snapshot),
         claim_rounds.next_change_at(queued, snapshot.taken_at, policy),
     )

@@ -83,7 +83,12 @@ def status_of(
         if line is not None
     )
     is_well = healthy is not None and healthy.holds
-    phase = _phase(None if is_whole(gang) else reservation, counts, is_well=is_well)
+    phase = _phase(
+        None if health.is_bound(gang) else reservation,
+        counts,
+        is_well=is_well,
+        has_begun=healthy is not None or counts.bound > 0,
+    )
     if gang.is_finished:
         phase = "Finished"
     if phase == "Waiting" and _has_failed(gang, rejection):
@@ -98,7 +103,7 @@ def _counts(gang: Gang) -> StatusCounts:
     return StatusCounts(
         needed=gang.min_member,
         seen=len(members),
-        bound=sum(member.counts_as_bound for member in members) + finished,
+        bound=sum(m.counts_as_bound and not m.is_handed_over for m in members) + finished,
         running=phases.count(Phase.RUNNING),
         succeeded=phases.count(Phase.SUCCEEDED) + finished,
         failed=phases.count(Phase.FAILED),
@@ -177,7 +182,7 @@ def _bound(
     gang: Gang, reservation: Reservation | None, rejection: Rejection | None, counts: StatusCounts
 ) -> GangCondition | None:
     sentence = f"{counts.bound} of {counts.needed} members are bound"
-    if is_whole(gang):
+    if health.is_bound(gang):
         return GangCondition(ConditionType.BOUND, holds=True, reason="Bound", message=sentence)
     if reservation is not None and rejection is not None and rejection.reason is Reason.REFUSED:
         sentence = f"{sentence}; {finding_text.sentence(rejection)}"
@@ -186,7 +191,7 @@ def _bound(
         )
     if reservation is not None and reservation.evict:
         return GangCondition(ConditionType.BOUND, holds=False, reason="Released", message=sentence)
-    if reservation is not None or counts.bound:
+    if reservation is not None or counts.bound or is_whole(gang):
         return GangCondition(ConditionType.BOUND, holds=False, reason="Binding", message=sentence)
     return None
 
@@ -196,11 +201,11 @@ def _healthy(
 ) -> GangCondition | None:
     """The condition Healthy; None for a gang that is being bound for the first time."""
     previous = health.before(observed)
-    ailment = health.ailment(gang, nodes, previous)
+    ailment = health.ailment(gang, nodes, previous, is_reserved=reservation is not None)
     if ailment is None:
         sentence = "no needed member is missing"
         return GangCondition(ConditionType.HEALTHY, holds=True, reason="Whole", message=sentence)
-    has_started = reservation is None or previous.was_whole or is_whole(gang)
+    has_started = reservation is None or previous.was_whole or health.is_bound(gang)
     if has_started and any(member.counts_as_bound for member in gang.members):
         return GangCondition(
             ConditionType.HEALTHY, holds=False, reason=ailment.cause, message=ailment.sentence
@@ -208,14 +213,16 @@ def _healthy(
     return None
 
 
-def _phase(reservation: Reservation | None, counts: StatusCounts, *, is_well: bool) -> str:
+def _phase(
+    reservation: Reservation | None, counts: StatusCounts, *, is_well: bool, has_begun: bool
+) -> str:
     if is_well:
         if counts.succeeded >= counts.needed:
             return "Finished"
         return "Running" if counts.running + counts.succeeded >= counts.needed else "Bound"
     if reservation is not None and not reservation.evict:
         return "Reserved"
-    return "Degraded" if counts.bound else "Waiting"
+    return "Degraded" if has_begun else "Waiting"
 
 
 def _has_failed(gang: Gang, rejection: Rejection | None) -> bool:

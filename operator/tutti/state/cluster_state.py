@@ -14,6 +14,7 @@ from ..kube.codec.queues import QueueObject
 from ..kube.gang_sources import GangObject
 from ..kube.list_watch import Item
 from ..model.cluster import (
+    BoundBy,
     DisruptionBudget,
     ForeignPod,
     Gang,
@@ -85,7 +86,7 @@ class ClusterState:
         self.nodes: Store[Node] = Store(self._node_changed, self._listed)
         self.pending: Store[Member] = Store(self._member_changed, self._listed)
         self.bound: Store[Member | ForeignPod] = Store(self._bound_changed, self._bound_listed)
-        self.pinned: Store[ForeignPod] = Store(self._pod_changed, self._listed)
+        self.pinned: Store[Member | ForeignPod] = Store(self._pinned_changed, self._listed)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.queues: Store[QueueObject] = Store(self._queue_changed, self._listed)
@@ -283,7 +284,8 @@ class ClusterState:
         """Count a member as bound from the moment that its binding is sent."""
         if self.bound.has_seen(member.uid):
             return  # the watch was faster
-        member = self.pending.get(member.uid) or member
+        if member.node is None:
+            member = self._unbound(member.uid) or member
         known = self._assumed.get(member.uid)
         lists = self._bound_lists if known is None else known.lists
         self._assumed[member.uid] = Assumption(member, node, lists)
@@ -301,6 +303,8 @@ class ClusterState:
             # already: only the next list can tell.
             known.lists = self._bound_lists
         self.pending.drop(uid)
+        if known.member.bound_by is BoundBy.KUBE_SCHEDULER:
+            self.pinned.drop(uid)
 
     def retract(self, uid: Uid) -> None:
         """Drop the assumption of a binding that did not happen."""
@@ -323,14 +327,20 @@ class ClusterState:
         return max((age for age in ages if age < MOST_LATE), default=0.0)
 
     def forget(self, uid: Uid) -> None:
-        """Forget a pending member that turned out to be gone."""
+        """Forget an unbound member that turned out to be gone."""
         self.pending.drop(uid)
+        if isinstance(self.pinned.get(uid), Member):
+            self.pinned.drop(uid)
         self.retract(uid)
 
     def learn(self, member: Member) -> None:
-        """Take in a pending member as the API server just showed it."""
-        if member.node is None:
-            self.pending.put(Item(member.uid, int(member.version), member))
+        """Take in an unbound member as the API server just showed it."""
+        uid, version = member.uid, int(member.version)
+        if member.bound_by is BoundBy.KUBE_SCHEDULER:
+            if member.is_handed_over or member.node is None:
+                self.pinned.put(Item(uid, version, member))
+        elif member.node is None:
+            self.pending.put(Item(uid, version, member))
 
     def learn_group(self, group: GangObject) -> None:
         """Take in an object that declares a gang as the API server just showed it."""
@@ -484,7 +494,9 @@ class ClusterState:
     def _member_changed(self, uid: Uid, _old: Member | None, _new: Member | None) -> None:
         self._refresh(uid)
 
-    def _pod_changed(self, uid: Uid, old: ForeignPod | None, new: ForeignPod | None) -> None:
+    def _pinned_changed(
+        self, uid: Uid, old: Member | ForeignPod | None, new: Member | ForeignPod | None
+    ) -> None:
         if old != new:
             self._refresh(uid)
 
@@ -524,15 +536,29 @@ class ClusterState:
         return self.devices.with_devices(self.storage.with_volumes(pod))
 
     def _raw_pod(self, uid: Uid) -> Member | ForeignPod | None:
-        """A pod without the volumes and devices of its claims: bound, assumed or pending.
+        """A pod without the volumes and devices of its claims.
 
-        A pinned pod, which is not bound yet but must go to one node, is not included. It uses room
-        on that node, but no rule counts it before it is bound, as in kube-scheduler.
+        It is bound, assumed, or a member that is not bound.
+
+        A foreign pod that is pinned is not included. It uses room on its node, but no rule counts
+        it before it is bound, as in kube-scheduler.
         """
         if (bound := self.bound.get(uid)) is not None:
             return bound
-        pending = self.pending.get(uid)
+        unbound = self._unbound(uid)
         if (assumed := self._assumed.get(uid)) is not None:
-            member = pending or assumed.member
-            return replace(member, node=assumed.node, bound_at=assumed.confirmed)
-        return pending
+            member = unbound or assumed.member
+            # A member that the API server showed with its node is bound.
+            is_bound = member.node is not None and not member.is_handed_over
+            return replace(
+                member,
+                node=assumed.node,
+                bound_at=assumed.confirmed,
+                is_handed_over=member.bound_by is BoundBy.KUBE_SCHEDULER and not is_bound,
+            )
+        return unbound
+
+    def _unbound(self, uid: Uid) -> Member | None:
+        """A member that waits, or that is handed over."""
+        pinned = self.pinned.get(uid)
+        return self.pending.get(uid) or (pinned if isinstance(pinned, Member) else None)

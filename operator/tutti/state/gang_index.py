@@ -6,7 +6,7 @@ The cluster state says which node each pod has.
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ..gang import demand, finished_members
+from ..gang import demand, finished_members, refusals
 from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Member, Phase, Reservation, Role
 from ..model.keys import POD, POD_GROUP, GangKey, Uid
@@ -256,18 +256,21 @@ class GangIndex:
     def _strays_of(self, key: GangKey) -> tuple[Member, ...]:
         """The pods that name this key and are not members of its gang.
 
-        These are all pods if there is no such group, and otherwise the bound pods of older runs.
+        These are all pods if there is no such group. Otherwise they are bound pods of older runs,
+        and bound pods that another scheduler binds than the members.
         """
         members = tuple(self._by_gang.get(key, {}).values())
         if key.kind == POD:
             return ()
-        if key not in self._group_by_key:
+        if (group := self._group_by_key.get(key)) is None:
             return members
         newest = _newest_run(members)
         return tuple(
             member
             for member in members
-            if member.run != newest and member.node is not None and not member.is_over
+            if not (member.run == newest and refusals.is_bound_by_its_scheduler(group, member))
+            and member.node is not None
+            and not member.is_over
         )
 
     def _gang(self, key: GangKey) -> Gang | None:
@@ -286,6 +289,7 @@ class GangIndex:
         class_value = group.priority_value
         if class_value is None:
             class_value = self._value_of(group.priority_class)
+        members = refusals.members_of(group, members)
         group = _in_stage(self._queued(group), members)
         gang = self._in_its_run(Gang.of(group, members, class_value))
         if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..kube import kinds, list_watch, wire
-from ..kube.codec import decode
+from ..kube.codec import decode, hand_over
 from ..kube.gang_sources import ALWAYS, GangSource
-from ..model.cluster import ForeignPod, Member, Reservation
+from ..model.cluster import BoundBy, ForeignPod, Member, Reservation
 from .cluster_state import ClusterState
 
 Reflector = list_watch.Reflector[Any, Any]
+
+NO_HAND_OVER = "spec.binding: KubeScheduler (settings.handOver is false)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,11 @@ class Reflectors:
 
     @property
     def supply(self) -> tuple[Reflector, ...]:
-        """All other reflectors: listed after the demand."""
-        return (self.bound, self.pinned, self.reservations, *self.cluster_kinds)
+        """All other reflectors: listed after the demand.
+
+        Pinned pods come before bound pods: a pod that is bound in between is then seen twice.
+        """
+        return (self.pinned, self.bound, self.reservations, *self.cluster_kinds)
 
     def __iter__(self) -> Iterator[Reflector]:
         """All reflectors, in the order in which they are listed."""
@@ -49,6 +54,7 @@ def reflectors_into(
     *,
     sources: Sequence[GangSource] = ALWAYS,
     preempts: bool = False,
+    hands_over: bool = False,
     elsewhere: Callable[[str], None] = lambda _: None,
 ) -> Reflectors:
     """The reflectors that fill a cluster state; ``name`` is the schedulerName of our pods.
@@ -56,9 +62,12 @@ def reflectors_into(
     If ``served`` names namespaces, only their gangs count: pods that wait elsewhere are left out,
     and pods bound elsewhere count as foreign. ``elsewhere`` is called once with each other
     namespace that has a Reservation of this scheduler: that Reservation's room is not kept. Gangs
-    come from these ``sources``. Unless Tutti ``preempts``, it reads no PodDisruptionBudgets.
+    come from these ``sources``. Unless Tutti ``preempts``, it reads no PodDisruptionBudgets. Unless
+    it ``hands_over``, pods of the default scheduler are foreign, and a PodGroup that wants them
+    handed over waits.
     """
     ours = frozenset(served)
+    decode_member = hand_over.member_decoder(sources, hands_over=hands_over)
     spaces_reported: set[str] = set()
 
     def is_served(wire_object: wire.Object) -> bool:
@@ -66,12 +75,11 @@ def reflectors_into(
 
     def waiting(pod: wire.Pod) -> Member | None:
         is_ours = pod.spec.scheduler_name == name and is_served(pod)
-        return decode.decode_member(pod, sources) if is_ours else None
+        return decode_member(pod) if is_ours else None
 
-    def bound(pod: wire.Pod) -> Member | ForeignPod | None:
-        if pod.spec.scheduler_name == name and is_served(pod):
-            return decode.decode_member(pod, sources)
-        return decode.decode_occupant(pod)
+    def with_room(pod: wire.Pod) -> Member | ForeignPod | None:
+        is_member = pod.spec.scheduler_name == name or (hands_over and hand_over.is_member(pod))
+        return decode_member(pod) if is_member and is_served(pod) else decode.decode_occupant(pod)
 
     def promised(reservation: wire.Reservation) -> Reservation | None:
         if reservation.spec.scheduler_name != name:
@@ -86,13 +94,16 @@ def reflectors_into(
     cluster_kinds = kinds.others_pending(name)
     return Reflectors(
         gangs=tuple(
-            replace(_gangs(state, kind, is_served, source), is_optional=source.is_optional)
+            replace(
+                _gangs(state, kind, is_served, source, hands_over=hands_over),
+                is_optional=source.is_optional,
+            )
             for source in sources
             for kind in source.kinds
         ),
         pending=list_watch.Reflector(kinds.pending(name), wire.Pod, waiting, state.pending),
-        bound=list_watch.Reflector(kinds.BOUND, wire.Pod, bound, state.bound),
-        pinned=list_watch.Reflector(cluster_kinds, wire.Pod, decode.decode_occupant, state.pinned),
+        bound=list_watch.Reflector(kinds.BOUND, wire.Pod, with_room, state.bound),
+        pinned=list_watch.Reflector(cluster_kinds, wire.Pod, with_room, state.pinned),
         reservations=_reflector(state, kinds.RESERVATION, promised),
         cluster_kinds=tuple(
             _reflector(state, kind)
@@ -122,6 +133,8 @@ def _gangs(
     kind: kinds.AnyKind,
     is_served: Callable[[wire.Object], bool],
     source: GangSource,
+    *,
+    hands_over: bool,
 ) -> Reflector:
     """The reflector of a kind that declares gangs.
 
@@ -129,7 +142,10 @@ def _gangs(
     """
 
     def declared(wire_object: wire.Object) -> Any:
-        return kind.decode(wire_object) if is_served(wire_object) else None
+        gang = kind.decode(wire_object) if is_served(wire_object) else None
+        if hands_over or gang is None or gang.bound_by is BoundBy.TUTTI:
+            return gang
+        return replace(gang, unsupported_fields=(*gang.unsupported_fields, NO_HAND_OVER))
 
     name = f"{kind.title} of {kind.api.group}" if source.is_optional else kind.title
     return list_watch.Reflector(kind.stream(name=name), kind.model, declared, state.stores[kind])

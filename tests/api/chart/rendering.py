@@ -33,6 +33,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "rules": ["--set=metrics.rules.enabled=true"],
     "dashboard": ["--set=metrics.dashboard.enabled=true"],
     "namespaces": ["--set=settings.namespaces={ml,etl}"],
+    "hand-over": ["--set=settings.handOver=true"],
     "admission": ["--set=admission.enabled=true", POLICIES],
 }
 

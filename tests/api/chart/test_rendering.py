@@ -152,6 +152,7 @@ CHOSEN: Mapping[str, Any] = {
     "schedulerName": "mine",
     "namespaces": ["ml", "etl"],
     "gangSources": ["podgroups.scheduling.x-k8s.io"],
+    "handOver": True,
     "strategy": "bestfit",
     "budgetSeconds": 0.5,
     "budgetNodes": 1_000_000,

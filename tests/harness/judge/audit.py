@@ -79,6 +79,16 @@ def binders(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...
     return _created(entries, "pods/binding", "bindings")
 
 
+def hand_overs(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...]]:
+    """Find the patches that removed scheduling gates, by pod."""
+    by_pod: dict[Key, list[AuditEntry]] = {}
+    for entry in entries:
+        is_change = entry.resource == "pods" and entry.verb in ("patch", "update")
+        if is_change and entry.succeeded and "spec.schedulingGates" in entry.fields:
+            by_pod.setdefault(entry.key, []).append(entry)
+    return {key: tuple(of_pod) for key, of_pod in by_pod.items()}
+
+
 def arrivals(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...]]:
     """Find what may have put a pod on its node, by pod: its creation, and its binding."""
     return _created(entries, "pods", "pods/binding", "bindings")

@@ -1,12 +1,12 @@
 """P8: every write by Tutti's user is on a closed list, and nothing it asked was denied."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .audit import AuditEntry
 from .findings import Finding, Findings, Promise
 from .replay import Step
 from .standpoint import Standpoint
-from .views import Key, Pod
+from .views import GATE, Key, Pod
 
 TUTTI, DEVICES = "tutti.dev", "resource.k8s.io"
 ALLOWED = frozenset(
@@ -14,6 +14,7 @@ ALLOWED = frozenset(
         ("", "pods/binding", "create"),
         ("", "pods/eviction", "create"),
         ("", "pods/status", "patch"),
+        ("", "pods", "patch"),  # hands a pod over: see ``_body_fault`` and ``_ungated``
         ("", "events", "create"),
         ("events.k8s.io", "events", "create"),
         (TUTTI, "podgroups", "create"),  # of applications, where that is granted
@@ -45,6 +46,16 @@ IN_STATUS = frozenset(
 # Of a volume the claim is written that gets it; of a claim the node that it is provisioned for.
 OF_VOLUMES = frozenset({"metadata.resourceVersion", "metadata.annotations", "spec.claimRef"})
 OF_CLAIMS = frozenset({"metadata.resourceVersion", "metadata.annotations"})
+# A pod that is handed over: its node affinity, its gates, and since when.
+HAND_OVER = frozenset(
+    {
+        "metadata.uid",
+        "metadata.resourceVersion",
+        "metadata.annotations",
+        "spec.affinity",
+        "spec.schedulingGates",
+    }
+)
 BODIES = {
     (TUTTI, "queues"): OF_QUEUES,
     (DEVICES, "resourceclaims"): OF_RESOURCE_CLAIMS,
@@ -52,7 +63,7 @@ BODIES = {
     ("", "persistentvolumes"): OF_VOLUMES,
     ("", "persistentvolumeclaims"): OF_CLAIMS,
 }
-ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/eviction", "pods/status"})
+ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/eviction", "pods/status", "pods"})
 # A review is a question put as a create: nothing is stored.
 QUESTIONS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
 
@@ -66,7 +77,7 @@ def judge_hands(
         pod = step.after or step.before
         if isinstance(pod, Pod):
             pods.setdefault(pod.key, {})[pod.uid] = pod
-    violations: list[Finding] = []
+    violations = [*_foreign_gates(steps, standpoint)]
     judged = 0
     for entry in entries:
         if entry.user != standpoint.operator_user:
@@ -78,6 +89,27 @@ def judge_hands(
             sentence = f"{entry}{when} by {entry.user}: {fault}"
             violations.append(Finding(Promise.HANDS_OFF, str(entry.key), sentence))
     return Findings(violations=tuple(violations), judged=judged)
+
+
+def _foreign_gates(steps: Sequence[Step], standpoint: Standpoint) -> Iterator[Finding]:
+    """The pods from which Tutti removed more than its own gate, or its gate without a pin."""
+    for step in steps:
+        before, after = step.before, step.after
+        if not (isinstance(before, Pod) and isinstance(after, Pod) and GATE in before.gates):
+            continue
+        if GATE in after.gates or not any(
+            entry.user == standpoint.operator_user
+            for entry in standpoint.hand_overs.get(after.key, ())
+        ):
+            continue
+        fault = ""
+        if others := sorted(before.gates - after.gates - {GATE}):
+            fault = f"lost the gates {', '.join(others)} with Tutti's"
+        elif not (after.node or after.terminating):
+            fault = "lost Tutti's gate, and is pinned to no node"
+        if fault:
+            sentence = f"pod {after.key} {fault} at revision {step.revision}"
+            yield Finding(Promise.HANDS_OFF, str(after.key), sentence, step.revision)
 
 
 def _fault(entry: AuditEntry, pods_by_uid: dict[str, Pod], standpoint: Standpoint) -> str:
@@ -105,4 +137,6 @@ def _body_fault(entry: AuditEntry) -> str:
     allowed = BODIES.get((entry.group, entry.resource))
     if allowed is not None and (beyond := entry.fields - allowed):
         return f"writes {', '.join(sorted(beyond))} of {entry.resource}"
+    if (entry.group, entry.resource) == ("", "pods") and entry.fields != HAND_OVER:
+        return f"changes {', '.join(sorted(entry.fields ^ HAND_OVER))} of a pod otherwise"
     return ""

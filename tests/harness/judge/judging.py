@@ -46,7 +46,12 @@ def judge(
 def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoint) -> Verdict:
     """Judge every promise over one replay; findings come in the order of revisions."""
     heard = audits.between(entries, history.began, history.ended)
-    standpoint = replace(standpoint, binders=audits.binders(heard), arrivals=audits.arrivals(heard))
+    standpoint = replace(
+        standpoint,
+        binders=audits.binders(heard),
+        arrivals=audits.arrivals(heard),
+        hand_overs=audits.hand_overs(heard),
+    )
     steps = replay(history)
     whole = judge_wholeness(steps, heard, standpoint)
     room = judge_capacity(steps, standpoint)

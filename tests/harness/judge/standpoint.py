@@ -21,20 +21,24 @@ class Standpoint:
     unseen_seconds: float = 0.0
     binders: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
     arrivals: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
+    hand_overs: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
 
     def is_ours(self, pod: Pod) -> bool:
-        """Whether the pod names Tutti's scheduler."""
-        return pod.scheduler == self.scheduler_name
+        """Whether the pod names Tutti's scheduler, or is one that Tutti hands over."""
+        return pod.scheduler == self.scheduler_name or pod.is_handed
 
     def looks_at(self, namespace: str) -> bool:
         """Whether findings in this namespace are wanted."""
         return self.namespaces is None or namespace in self.namespaces
 
     def binder(self, pod: Pod) -> str:
-        """Say who bound the pod; where the log is silent, the scheduler that the pod names."""
+        """Say who bound the pod; where the log is silent, the scheduler that the pod names.
+
+        A pod that is handed over counts as bound by the user that removed its gate.
+        """
         users = [
             entry.user
-            for entry in self.binders.get(pod.key, ())
+            for entry in self._placers(pod).get(pod.key, ())
             if not entry.uid or entry.uid == pod.uid
         ]
         if users:
@@ -45,10 +49,13 @@ class Standpoint:
         """Whether another's pod came so short before ours was bound that Tutti may not know it."""
         if not self.unseen_seconds or self.bound_by_us(other):
             return False
-        came, sent = self._last(self.arrivals, other), self._last(self.binders, ours)
+        came, sent = self._last(self.arrivals, other), self._last(self._placers(ours), ours)
         if came is None or came.answered is None or sent is None or sent.at is None:
             return False
         return sent.at - came.answered < timedelta(seconds=self.unseen_seconds)
+
+    def _placers(self, pod: Pod) -> Mapping[Key, Sequence[AuditEntry]]:
+        return self.hand_overs if pod.is_handed else self.binders
 
     def _last(self, entries: Mapping[Key, Sequence[AuditEntry]], pod: Pod) -> AuditEntry | None:
         of_pod = (

@@ -21,6 +21,9 @@ SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
 TASK_GROUP, APP_LABEL = "yunikorn.apache.org/task-group-name", "applicationId"
 APP_ID = "yunikorn.apache.org/app-id"
 ROLE_LABEL = "tutti.dev/role"
+GATE = "tutti.dev/gang"
+KUBE_SCHEDULER = "default-scheduler"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
 
 
@@ -56,6 +59,9 @@ class Pod:
     of_volcano: str = ""
     of_ray: str = ""
     of_jobset: str = ""
+    gates: frozenset[str] = frozenset()
+    # Of kube-scheduler, to be handed over or handed over: ``node`` is then where it is pinned to.
+    is_handed: bool = False
 
     @property
     def gang(self) -> Key | None:
@@ -168,15 +174,20 @@ def _pod(body: Body) -> Pod:
     app_id = labels.get(APP_ID) or annotations.get(APP_ID) or labels.get(APP_LABEL)
     app = app_id or spark_app if task_group else spark_app
     native = "" if is_tuttis else (spec.get("schedulingGroup") or {}).get("podGroupName", "")
+    gates = frozenset(gate["name"] for gate in spec.get("schedulingGates") or ())
+    scheduler, pin = spec.get("schedulerName") or KUBE_SCHEDULER, _pin(spec)
+    is_handed = is_tuttis and scheduler == KUBE_SCHEDULER and bool(GATE in gates or pin)
+    terminating = bool(metadata.get("deletionTimestamp"))
+    is_pinned = is_handed and not (gates or terminating)
     return Pod(
         key=_key(body),
         uid=metadata["uid"],
-        scheduler=spec.get("schedulerName") or "default-scheduler",
+        scheduler=scheduler,
         group=labels.get(GROUP_LABEL, ""),
         role=labels.get(ROLE_LABEL, "") or task_group or spark_role or ray_role or task,
-        node=spec.get("nodeName") or "",
+        node=spec.get("nodeName") or (pin if is_pinned else ""),
         phase=(body.get("status") or {}).get("phase") or "Pending",
-        terminating=bool(metadata.get("deletionTimestamp")),
+        terminating=terminating,
         requests=effective_requests(spec),
         created=metadata.get("creationTimestamp") or "",
         app="" if is_tuttis else app,
@@ -185,7 +196,24 @@ def _pod(body: Body) -> Pod:
         of_ray="" if is_tuttis else foreign(Kind.RAY_CLUSTERS, ray),
         of_jobset="" if is_tuttis else foreign(Kind.JOB_SETS, labels.get(JOBSET_LABEL, "")),
         of_plugins="" if is_tuttis else foreign(Kind.PLUGINS_GROUPS, labels.get(PLUGINS_LABEL, "")),
+        gates=gates,
+        is_handed=is_handed,
     )
+
+
+def _pin(spec: Body) -> str:
+    """The node that a pod is pinned to, as every term with requirements names it last."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    pins = {
+        (fields[-1]["key"], *fields[-1]["values"]) if (fields := term.get("matchFields")) else ()
+        for term in terms
+        if term.get("matchFields") or term.get("matchExpressions")
+    }
+    match [*pins]:
+        case [("metadata.name", node)]:
+            return str(node)
+    return ""
 
 
 def _node(body: Body) -> Node:

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from tutti import dump
 from tutti.dump import load
-from tutti.gang import finished_members
+from tutti.gang import finished_members, refusals
 from tutti.kube.gang_sources.spark import role_of
 from tutti.model import ports, shapes
 from tutti.model.applications import ApplicationPod, ConfigMapKey
 from tutti.model.cluster import (
+    GATE,
     ApiRefusal,
+    BoundBy,
     Gang,
     Member,
     Namespace,
@@ -62,7 +64,7 @@ from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...harness import generators
+from ...harness import builders, generators
 from ...harness.builders import (
     budget,
     gang,
@@ -335,12 +337,35 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
         *("group", "claims", "own_claims", "volume_problems", "unbound_claims"),
         *("group_kind", "unread_gang"),
         *("device_claims", "device_problems"),  # tests of devices have them
+        *("bound_by", "is_handed_over", "handed_over_at"),  # in the next test, as ``Gang.bound_by``
     ]
     assert _differs(Node, NODE) == []
     # The gangs of a Snapshot start whole; other kinds than PodGroups have the others.
-    assert _differs(Gang, GANG | FOREIGN) == ["is_one_by_one", "members"]
+    assert _differs(Gang, GANG | FOREIGN) == ["is_one_by_one", "bound_by", "members"]
     assert _differs(Reservation, RESERVATION) == ["self_uid"]
     assert _differs(Queue, QUEUE) == []
+
+
+def test_a_gang_that_kube_scheduler_binds_is_kept_with_how_far_each_member_is() -> None:
+    kube = BoundBy.KUBE_SCHEDULER
+    pin = (NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),)
+    pinned = {"shape": replace(builders.shape(cpu=1), required=pin), "node": NodeName("n1")}
+    at = 1_767_225_600.25
+    made = gang("a").of(4, cpu=1).each(bound_by=kube, gates=(GATE,)).but(bound_by=kube)
+    made = made.only("a-1", gates=("example.com/quota", GATE))
+    made = made.only("a-2", gates=(), is_handed_over=True, handed_over_at=at, **pinned)
+    made = made.only("a-3", gates=(), **pinned)
+    snapshot = as_kept(snapshot_of(node("n1", cpu=8), made))
+    assert read(dump.write(snapshot, SETUP)) == snapshot
+
+
+def test_pods_that_the_scheduler_of_their_gang_does_not_bind_are_kept_as_such() -> None:
+    """The field that says so is not written: reading the pods and their gang has it again."""
+    why = (refusals.NAMES_TUTTI,)
+    differing = gang("a").of(1, cpu=1).each(unsupported_fields=why)
+    snapshot = snapshot_of(node("n1", cpu=8), differing.but(bound_by=BoundBy.KUBE_SCHEDULER))
+    (again,) = read(dump.write(snapshot, SETUP)).gangs
+    assert again.members[0].unsupported_fields == why
 
 
 @pytest.mark.parametrize("name", MEMBER)

@@ -7,7 +7,7 @@ import pytest
 
 from tutti.gang import health
 from tutti.gang.health import Cause, PreviousStatus
-from tutti.model.cluster import Gang, Phase
+from tutti.model.cluster import Gang, Phase, ScheduledCondition
 from tutti.model.keys import NodeName
 
 from ...harness.builders import GangBuilder, gang
@@ -44,6 +44,20 @@ FATES: Mapping[str, tuple[GangBuilder, Cause, str]] = {
         four("n1", "n1", "n2", "dark").last(1, terminating=True),
         Cause.NODE_LOST,
         f"{THREE_OF_FOUR}: a-3 on node dark, which is not ready",
+    ),
+    "refused by kube-scheduler": (
+        four("n1", "n1", "n2", "n2").last(
+            1, is_handed_over=True, scheduled_condition=ScheduledCondition("Unschedulable", "full")
+        ),
+        Cause.NOT_BOUND,
+        f"{THREE_OF_FOUR}: a-3 is not bound to node n2 by kube-scheduler (Unschedulable: full)",
+    ),
+    "left alone by kube-scheduler": (
+        four("n1", "n1", "n2", "n2").last(
+            1, is_handed_over=True, scheduled_condition=ScheduledCondition(health.GATED, "gates")
+        ),
+        Cause.NOT_BOUND,
+        f"{THREE_OF_FOUR}: a-3 is not bound to node n2 by kube-scheduler",
     ),
     "turned away by a kubelet": (
         failed("OutOfcpu"),
@@ -185,3 +199,12 @@ def test_what_was_said_before_is_read_from_the_status(
     status: Mapping[str, object], known: PreviousStatus
 ) -> None:
     assert health.before(status) == known
+
+
+def test_what_kube_scheduler_may_still_bind_in_time_is_no_cause() -> None:
+    handed = four("n1", "n1", "n2", "n2").last(1, is_handed_over=True).made
+    ailment = health.ailment(handed, NODES, NOTHING_SAID, is_reserved=True)
+    assert ailment is not None
+    assert ailment.cause is Cause.MEMBER_LOST
+    assert health.is_whole(handed)
+    assert not health.is_bound(handed)

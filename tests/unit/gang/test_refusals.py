@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tutti.commit.progress import Bind, Release, next_steps
-from tutti.gang import finding_text
+from tutti.gang import finding_text, refusals
 from tutti.gang.refusals import SUSPENDED
-from tutti.model.cluster import ApiRefusal, OnTimeout, Phase, Snapshot
+from tutti.model.cluster import ApiRefusal, BoundBy, OnTimeout, Phase, Snapshot
 from tutti.model.decisions import Plan, Reason
 from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
 from tutti.planning.plan import plan
@@ -16,7 +16,17 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 from tutti.whatif import Planner, advise, advise_all
 
-from ...harness.builders import GangBuilder, Part, gang, node, reservation, single, snapshot_of
+from ...harness.builders import (
+    GangBuilder,
+    Part,
+    gang,
+    member,
+    node,
+    reservation,
+    shape,
+    single,
+    snapshot_of,
+)
 
 SENTENCE = "Reservation refused: exceeded quota"
 TERM = "t"
@@ -221,3 +231,17 @@ def test_equal_members_start_and_a_gang_without_waiting_members_is_left_alone() 
     assert placed(planned(snapshot_of(node("n1", cpu=4), over))) == ["a"]
     bound = of_kubernetes(unsupported_fields=("x",)).each(node=NodeName("n1"))
     assert told(planned(snapshot_of(node("n1", cpu=4), bound))) == {}
+
+
+def test_pods_of_the_other_scheduler_wait_and_are_no_members_once_they_run() -> None:
+    group = gang("a").but(bound_by=BoundBy.KUBE_SCHEDULER).made
+    ours, theirs = (
+        replace(member("a-0", shape(cpu=1)), bound_by=BoundBy.KUBE_SCHEDULER),
+        member("a-1", shape(cpu=1)),
+    )
+    bound = replace(theirs, node=NodeName("n1"))
+    assert refusals.members_of(group, [ours, bound]) == (ours,)
+    (waiting,) = refusals.members_of(group, [theirs])
+    assert waiting.unsupported_fields == (refusals.NAMES_TUTTI,)
+    (waiting,) = refusals.members_of(gang("a").made, [ours])
+    assert waiting.unsupported_fields == (refusals.HAS_THE_GATE,)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.gang import finding_text
-from tutti.model.cluster import OnTimeout
+from tutti.gang import finding_text, timeouts
+from tutti.model.cluster import BoundBy, Member, OnTimeout
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.keys import NodeName
 from tutti.planning.plan import plan
@@ -14,7 +14,16 @@ from tutti.reporting.pod_conditions import notes_of
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...harness.builders import GangBuilder, Part, gang, node, snapshot_of
+from ...harness.builders import (
+    GangBuilder,
+    Part,
+    gang,
+    member,
+    node,
+    reservation,
+    shape,
+    snapshot_of,
+)
 
 ROOMY, FULL = node("n1", cpu=8), node("n1", cpu=1)
 LARGE = gang("a").of(2, cpu=4).each(created=100.0).but(created=100.0, timeout_seconds=60.0)
@@ -130,3 +139,39 @@ def test_a_member_that_ran_before_its_gang_was_made_anew_does_not_count() -> Non
     fresh = replace(gone.members[1], created=500.0)
     made = replace(gone, members=(gone.members[0], fresh))
     assert told(FULL, made.needing(1), at=559.0)[0] is not Reason.TIMED_OUT
+
+
+def handed(name: str, at: float | None) -> Member:
+    return replace(
+        member(name, shape(cpu=1)),
+        group="a",
+        bound_by=BoundBy.KUBE_SCHEDULER,
+        node=NodeName("n1"),
+        is_handed_over=True,
+        handed_over_at=at,
+        created=5.0,
+    )
+
+
+def test_kube_scheduler_has_its_time_from_the_patch_or_else_from_the_creation() -> None:
+    assert timeouts.may_be_bound([handed("a-0", 100.0)], 99.0 + timeouts.BINDING_SECONDS)
+    assert not timeouts.may_be_bound([handed("a-0", 100.0)], 100.0 + timeouts.BINDING_SECONDS)
+    assert timeouts.may_be_bound([handed("a-0", None)], 4.0 + timeouts.BINDING_SECONDS)
+    assert not timeouts.may_be_bound([handed("a-0", None)], 5.0 + timeouts.BINDING_SECONDS)
+    bound = replace(handed("a-0", 100.0), is_handed_over=False)
+    assert not timeouts.may_be_bound([bound], 101.0)
+
+
+def test_the_next_change_is_the_end_of_the_first_members_time() -> None:
+    first, second = handed("a-0", 100.0), handed("a-1", 200.0)
+    built = gang("a").of(1, cpu=1).but(bound_by=BoundBy.KUBE_SCHEDULER, members=(first, second))
+    snapshot = snapshot_of(node("n1", cpu=4), built)
+    assert timeouts.next_unbound_at(snapshot) is None, "without a Reservation nothing ends"
+    held = replace(snapshot, reservations=(reservation(built, ("a-0", "n1")),))
+    assert (
+        timeouts.next_unbound_at(replace(held, taken_at=300.0)) == 100.0 + timeouts.BINDING_SECONDS
+    )
+    assert (
+        timeouts.next_unbound_at(replace(held, taken_at=450.0)) == 200.0 + timeouts.BINDING_SECONDS
+    )
+    assert timeouts.next_unbound_at(replace(held, taken_at=500.0)) is None

@@ -27,7 +27,7 @@ def test_the_writes_of_a_usual_cycle_are_on_the_list() -> None:
 @pytest.mark.parametrize(
     ("verb", "resource", "api_group"),
     [
-        ("patch", "pods", ""),
+        ("update", "pods", ""),
         ("delete", "pods", ""),
         ("delete", "pods/eviction", ""),
         ("patch", "nodes", ""),
@@ -143,3 +143,59 @@ def test_the_status_of_kubernetes_own_groups_may_be_written_and_nobody_elses() -
     story.wrote("patch", "podgroups", "x", api_group="scheduling.k8s.io")
     story.wrote("patch", "podgroups/status", "x", api_group="scheduling.x-k8s.io")
     assert len(_faults(story)) == 2
+
+
+HAND_OVER = frozenset(
+    {
+        "metadata.uid",
+        "metadata.resourceVersion",
+        "metadata.annotations",
+        "spec.affinity",
+        "spec.schedulingGates",
+    }
+)
+
+
+def _handed_over(story: Story, *gates: str, left: tuple[str, ...] = (), pin: str = "n1") -> None:
+    """Tutti hands a gated pod over; these gates are left, and it is pinned to that node."""
+    story.gated("x", "train", *gates)
+    story.wrote("patch", "pods", "x", uid="uid-x", fields=HAND_OVER)
+    story.gated("x", "train", *left, pin=pin)
+
+
+def test_a_gated_pod_of_kube_scheduler_is_pinned_and_ungated_and_nothing_else() -> None:
+    story = two_nodes()
+    _handed_over(story, "tutti.dev/gang")
+    assert not _faults(story)
+    story.wrote("patch", "pods", "x", uid="uid-x", fields=HAND_OVER | {"metadata.labels"})
+    assert "changes metadata.labels of a pod otherwise" in _faults(story)[0]
+
+
+def test_gates_of_others_stay_and_a_gate_goes_with_a_pin_alone() -> None:
+    story = two_nodes()
+    _handed_over(story, "tutti.dev/gang", "example.com/quota")
+    assert "lost the gates example.com/quota with Tutti's" in _faults(story)[0]
+    loose = two_nodes()
+    _handed_over(loose, "tutti.dev/gang", pin="")
+    assert "is pinned to no node" in _faults(loose)[0]
+
+
+def test_a_pod_of_kube_scheduler_that_never_had_the_gate_is_not_touched() -> None:
+    story = two_nodes()
+    story.pod("theirs", scheduler="default-scheduler")
+    story.wrote("patch", "pods", "theirs", uid="uid-theirs", fields=HAND_OVER)
+    assert "names scheduler default-scheduler, not us" in _faults(story)[0]
+
+
+def test_a_gang_that_is_handed_over_is_judged_like_one_that_is_bound() -> None:
+    """Half of it ungated, and the rest reserved by nothing, is a gang that is not whole."""
+    story = two_nodes()
+    story.group("train", 2)
+    for name in ("x", "y"):
+        story.gated(name, "train", "tutti.dev/gang")
+    story.reserve("train", {"x": "a", "y": "a"})
+    story.wrote("patch", "pods", "x", uid="uid-x", fields=HAND_OVER)
+    story.gated("x", "train", pin="a")
+    assert not story.verdict().violations
+    story.release("train")
+    assert {finding.promise for finding in story.verdict().violations} == {Promise.WHOLE}

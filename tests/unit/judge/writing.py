@@ -18,6 +18,7 @@ from ...harness.judge import (
 
 US = "system:serviceaccount:tutti-system:tutti"
 KUBE = "system:kube-scheduler"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -162,6 +163,19 @@ class Story:
                 "status": {"phase": phase},
             },
         )
+
+    def gated(self, name: str, group: str, *gates: str, pin: str = "") -> int:
+        """Put a pod of kube-scheduler with these gates, pinned to a node if one is named."""
+        pinned = {"key": "metadata.name", "operator": "In", "values": [pin]}
+        required = {"nodeSelectorTerms": [{"matchFields": [pinned]}]}
+        affinity = {"nodeAffinity": {REQUIRED: required}} if pin else {}
+        metadata = {"name": name, "namespace": "ml", "labels": {"tutti.dev/pod-group": group}}
+        spec = {
+            "schedulingGates": [{"name": gate} for gate in gates],
+            "affinity": affinity,
+            "containers": [{"resources": {"requests": {"cpu": "1"}}}],
+        }
+        return self.put(Kind.PODS, {"metadata": metadata, "spec": spec, "status": {}})
 
     def pods(self, group: str, count: int, **requests: str) -> None:
         """Put members ``group-0`` and so on, waiting."""

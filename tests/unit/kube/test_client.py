@@ -18,10 +18,12 @@ from tutti.kube.codec.devices import ClaimWrite
 from tutti.kube.concurrency import is_away
 from tutti.kube.gang_sources import GangObject, pod_group, volcano
 from tutti.model.applications import ConfigMapKey
+from tutti.model.decisions import Assignment
 from tutti.model.devices.claims import ClaimName, Consumer, DeviceClaim
 from tutti.model.keys import GangKey, Lease, NodeName, Uid
 
 MEMBER = builders.member("a-0", builders.shape(cpu=1))
+TO_N1 = Assignment(MEMBER.key, Uid("u-1"), "7", NodeName("n1"))
 HELD = replace(builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1")), uid=Uid("u-1"))
 
 
@@ -81,6 +83,7 @@ ANSWERED: dict[str, Callable[[client.Client], Awaitable[object]]] = {
     "a claim that is protected": lambda api: api.protect_claim(DEVICES, protected=True),
     "a claim that gets devices": lambda api: api.allocate(DEVICES, WRITE),
     "a claim that is left": lambda api: api.leave_claim(DEVICES, ()),
+    "a pod that is handed over": lambda api: api.hand_over(TO_N1, 9.0),
     "a Lease that is read": lambda api: api.read_lease(),
     "a Lease that is written": lambda api: api.write_lease(Lease()),
 }
@@ -194,3 +197,16 @@ def test_a_name_that_a_user_wrote_is_no_path_to_something_else(name: str) -> Non
         Call.GET_JOB.path("ml", name)
     with pytest.raises(errors.Gone, match="no object has the name"):
         Call.GET_JOB.path(name, "train")
+
+
+async def test_a_pod_is_handed_over_by_a_patch_of_the_pod_that_was_just_read() -> None:
+    metadata = {"name": "a-0", "namespace": "ml", "uid": "u-1", "resourceVersion": "7"}
+    spec = {"schedulerName": "default-scheduler", "schedulingGates": [{"name": "tutti.dev/gang"}]}
+    async with reached({"metadata": metadata, "spec": spec}) as (api, asked):
+        await api.hand_over(TO_N1, 9.0)
+        assert (asked.method, asked.path) == ("PATCH", "/api/v1/namespaces/ml/pods/a-0")
+        assert asked.body["metadata"]["resourceVersion"] == "7"
+        asked.method = ""
+        with pytest.raises(errors.Conflict):
+            await api.hand_over(replace(TO_N1, version="6"), 9.0)
+        assert asked.method == "GET", "nothing is sent for a pod that has changed"

@@ -30,6 +30,7 @@ def test_the_defaults_are_as_promised() -> None:
         "volume_seconds": 600.0,
         "identity": "",
         "lease_namespace": "",
+        "hand_over": False,
         "spark_enabled": True,
         "devices_enabled": False,
         "bindings_in_flight": 64,
@@ -117,3 +118,10 @@ def test_the_budget_of_a_search_is_chosen_by_two_settings() -> None:
     assert Settings().budget == Budget()
     with pytest.raises(SettingsError, match="TUTTI_BUDGET_NODES"):
         Settings.from_environment({"TUTTI_BUDGET_NODES": "0"})
+
+
+def test_pods_of_a_tutti_that_is_the_default_scheduler_are_handed_over_to_nobody() -> None:
+    name = {"TUTTI_SCHEDULER_NAME": "default-scheduler"}
+    assert Settings.from_environment(name).scheduler_name == "default-scheduler"
+    with pytest.raises(SettingsError, match="TUTTI_SCHEDULER_NAME cannot be default-scheduler"):
+        Settings.from_environment({**name, "TUTTI_HAND_OVER": "true"})

@@ -34,6 +34,11 @@ def bound() -> GangBuilder:
     return two().bound_on("n1", "n1")
 
 
+def handed(count: int) -> GangBuilder:
+    """Two members, of which the last so many wait for kube-scheduler to bind them."""
+    return bound().last(count, is_handed_over=True)
+
+
 def ended(*phases: Phase) -> GangBuilder:
     named = {f"a-{i}": phase for i, phase in enumerate(phases)}
     return bound().where(lambda m: replace(m, phase=named[m.key.name]))
@@ -140,6 +145,27 @@ TABLE: Mapping[str, Row] = {
         waits(),
         "Degraded",
         {"Healthy": "False MemberLost"},
+    ),
+    "handed over": (
+        handed(2),
+        reservation(two(), ("a-0", "n1"), ("a-1", "n1")),
+        None,
+        "Reserved",
+        {"Reserved": "True Reserved", "Bound": "False Binding"},
+    ),
+    "one handed over, one bound": (
+        handed(1),
+        reservation(two(), ("a-0", "n1"), ("a-1", "n1")),
+        None,
+        "Reserved",
+        {"Reserved": "True Reserved", "Bound": "False Binding"},
+    ),
+    "not bound in time": (
+        handed(2),
+        None,
+        None,
+        "Degraded",
+        {"Reserved": "True Reserved", "Bound": "False Binding", "Healthy": "False NotBound"},
     ),
     "repair is reserved": (
         two().bound_on("n1"),

@@ -8,10 +8,11 @@ import pytest
 
 from tutti.kube import kinds, list_watch, wire
 from tutti.kube.gang_sources import SOURCES
-from tutti.model.cluster import ForeignPod, Member
+from tutti.model.cluster import GATE, BoundBy, ForeignPod, Member
 from tutti.operator import handlers
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import (
+    NO_HAND_OVER,
     capacities_into,
     devices_into,
     reflectors_into,
@@ -164,3 +165,26 @@ def test_every_stream_has_a_name_of_its_own() -> None:
     feeds = reflectors_into(ClusterState(lambda: None), "tutti", sources=SOURCES)
     names = [feed.stream.name for feed in feeds]
     assert len(set(names)) == len(names)
+
+
+def test_without_hand_over_pods_of_the_default_scheduler_are_foreign_and_their_gang_waits() -> None:
+    """With it, they are members: gated ones, those on their way, and those that are bound."""
+    default = {"schedulerName": "default-scheduler"}
+    gated = _in(OURS, objects.POD, schedulingGates=[{"name": GATE}], **default)
+    pin = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [pin]}}
+    handed = {"nodeName": "n1", "affinity": {"nodeAffinity": required}}
+    bound = _in(OURS, objects.POD, **handed, **default)
+    bound["metadata"]["labels"] = {"tutti.dev/pod-group": "a"}
+    elsewhere = _in(THEIRS, objects.POD, schedulingGates=[{"name": GATE}], **default)
+    wants = _in(OURS, objects.GROUP, binding="KubeScheduler")
+    off = reflectors_into(ClusterState(lambda: None), "tutti", (OURS,))
+    assert _taken(off.pinned, gated) is None
+    assert isinstance(_taken(off.bound, bound), ForeignPod)
+    assert _taken(off.gangs[0], wants).unsupported_fields == (NO_HAND_OVER,)
+    on = reflectors_into(ClusterState(lambda: None), "tutti", (OURS,), hands_over=True)
+    assert isinstance(_taken(on.pinned, gated), Member)
+    assert isinstance(_taken(on.bound, bound), Member)
+    assert _taken(on.pinned, elsewhere) is None
+    assert _taken(on.gangs[0], wants).unsupported_fields == ()
+    assert _taken(on.gangs[0], objects.GROUP).bound_by is BoundBy.TUTTI

@@ -45,6 +45,7 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
         settings.namespaces,
         sources=sources,
         preempts=settings.preemption is not Preemption.OFF,
+        hands_over=settings.hand_over,
     )
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:

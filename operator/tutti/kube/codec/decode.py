@@ -23,7 +23,7 @@ from ...model.cluster import (
     SlotReservation,
 )
 from ...model.keys import POD_GROUP, ApiKind, GangKey, Lease, NodeName, PodKey, Uid
-from ...model.owners import Owner
+from ...model.owners import Job, Owner
 from ...model.queues import QueueRecord, RoleAtStart
 from ...model.resources import Resources
 from ...model.shapes import NO_PREFERENCES, Taint
@@ -55,6 +55,7 @@ from .shapes import (
 )
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
+DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 PHASES = {str(phase): phase for phase in Phase}
 NO_CONDITION = ScheduledCondition()
 
@@ -336,3 +337,22 @@ def _scheduled_condition(status: wire.PodStatus) -> ScheduledCondition:
                 else NO_CONDITION
             )
     return NO_CONDITION
+
+
+def decode_job(job: wire.Job) -> Job:
+    """Read how many more failures a Job tolerates; 0 if it counts failures by index.
+
+    Evictions do not count if a rule ignores disruptions and only Ignore rules come before it. A
+    rule with another action may match an evicted pod by its exit code.
+    """
+    named(job)
+    spec, status = job.spec, job.status
+    for rule in spec.pod_failure_policy.rules:
+        if rule.action != "Ignore":
+            break
+        if any((c.type, c.status) == (DISRUPTED, "True") for c in rule.on_pod_conditions):
+            return Job(job.metadata.name, None)
+    if spec.backoff_limit_per_index is not None:
+        return Job(job.metadata.name, 0)
+    failed = status.failed + len(status.uncounted_terminated_pods.failed)
+    return Job(job.metadata.name, max(0, spec.backoff_limit - failed))

@@ -58,14 +58,23 @@ def decode_requests(pod: wire.Pod) -> Resources:
 
 
 def pinned_to(pod: wire.Pod) -> NodeName | None:
-    """The only node that a pod can run on, if every term of its affinity names this node."""
+    """The only node that a pod can run on, if every term of its affinity names this node.
+
+    Terms that match no node do not count: terms without requirements, or with two names.
+    """
     required = _selector(pod.spec.affinity)
-    if required is None or not required.node_selector_terms:
+    if required is None:
         return None
-    names = {_node_name(term) for term in required.node_selector_terms}
-    if len(names) != 1 or (name := names.pop()) is None:
+    names = {
+        frozenset(_node_names(term))
+        for term in required.node_selector_terms
+        if term.match_expressions or term.match_fields
+    }
+    possible = [name for name in names if len(name) <= 1]
+    if len(possible) != 1 or not possible[0]:
         return None
-    return NodeName(name)
+    (node,) = possible[0]
+    return NodeName(node)
 
 
 def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
@@ -120,15 +129,15 @@ def _selector(affinity: wire.Affinity) -> wire.NodeSelector | None:
     return affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
 
-def _node_name(term: wire.NodeTerm) -> str | None:
+def _node_names(term: wire.NodeTerm) -> Iterator[str]:
+    """The names of nodes that a term requires; a node has only one name."""
     for requirement in term.match_fields:
         if (
             requirement.key == NODE_NAME
             and requirement.operator == "In"
             and len(requirement.values) == 1
         ):
-            return requirement.values[0]
-    return None
+            yield requirement.values[0]
 
 
 def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:

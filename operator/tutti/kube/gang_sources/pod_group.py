@@ -9,7 +9,14 @@ from typing import Any
 
 from pydantic import Field
 
-from ...model.cluster import ABSENT_SECONDS, GangDeclaration, OnPartial, OnTimeout, Role
+from ...model.cluster import (
+    ABSENT_SECONDS,
+    BoundBy,
+    GangDeclaration,
+    OnPartial,
+    OnTimeout,
+    Role,
+)
 from ...model.inter_pod import DomainRule
 from ...model.keys import POD_GROUP, GangKey, Uid
 from ...model.shapes import Template
@@ -78,6 +85,7 @@ class PodGroupSpec(wire.Wire):
     on_timeout: str = OnTimeout.KEEP_WAITING
     absent_member_timeout_seconds: int | None = None
     suspend: bool = False
+    binding: str = BoundBy.TUTTI
     queue: str = ""
     preemption: str = ""
     topology: TopologySpec = TopologySpec()
@@ -116,6 +124,9 @@ def decode_group(group: PodGroup) -> GangObject:
         on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
         absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
         is_suspended=spec.suspend,
+        bound_by=BoundBy.KUBE_SCHEDULER
+        if spec.binding == BoundBy.KUBE_SCHEDULER
+        else BoundBy.TUTTI,
         owner_pod=next(
             (owner.name for owner in metadata.owner_references if owner.kind == "Pod"), ""
         ),
@@ -142,6 +153,8 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
     spec["absentMemberTimeoutSeconds"] = int(gang.absent_seconds)
     if gang.is_suspended:
         spec["suspend"] = True
+    if gang.bound_by is not BoundBy.TUTTI:
+        spec["binding"] = gang.bound_by.value
     if gang.queue:
         spec["queue"] = gang.queue
     if gang.is_protected:

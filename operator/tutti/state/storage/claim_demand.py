@@ -11,7 +11,7 @@ from itertools import islice
 
 from ...filters.volume_supply import NO_SUPPLY
 from ...kube.codec.shapes import CLAIM_FIELD, NODE_NAME
-from ...model.cluster import Member
+from ...model.cluster import BoundBy, Member
 from ...model.inter_pod import Requirement
 from ...model.keys import NodeName, Uid
 from ...model.resources import Resources
@@ -65,6 +65,8 @@ class ClaimDemands:
         demand = _Demand()
         for name in member.claims:
             self._add_claim(demand, ClaimKey(member.key.namespace, name), member)
+        if member.bound_by is BoundBy.KUBE_SCHEDULER:
+            demand.unmodelled.clear()  # kube-scheduler models these features
         counted = Counter(
             handle.driver for handle in demand.handles if handle.driver in self._limits.limited
         )
@@ -84,7 +86,11 @@ class ClaimDemands:
         )
 
     def _add_claim(self, demand: "_Demand", key: ClaimKey, member: Member) -> None:
-        """Add what one claim of a pod demands."""
+        """Add what one claim of a pod demands.
+
+        A claim that waits for a pod of kube-scheduler demands nothing: kube-scheduler binds it.
+        """
+        is_bound_by_us = member.bound_by is BoundBy.TUTTI
         claim, volume = self._known.claim(key), self._known.volume_of(key)
         if claim is not None and key.name in member.own_claims and claim.owner != member.uid:
             demand.problems.append(f"claim {key.name} is not of this pod")
@@ -93,10 +99,11 @@ class ClaimDemands:
             demand.problems.extend(self._single_pod_conflict(claim, member.uid))
             demand.unmodelled.update(self._open(claim, volume, member.uid))
             demand.handles.update(filter(None, [self._known.handle(key)]))
-        elif claim is not None and self._is_arriving(claim):
+        elif claim is not None and is_bound_by_us and self._is_arriving(claim):
             demand.unbound.append(key.name)
         elif claim is not None and self._known.waits_for_a_pod(claim):
-            self._add_waiting_claim(demand, claim, member)
+            if is_bound_by_us:
+                self._add_waiting_claim(demand, claim, member)
         else:
             demand.problems.append(f"claim {key.name} {_problem(claim, volume)}")
 

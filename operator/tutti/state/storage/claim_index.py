@@ -91,8 +91,8 @@ class ClaimIndex:
         )
 
     def _waiting_claims(self) -> Iterator[Claim]:
-        """The claims of our pods that are bound only once their pod has a node."""
-        for key in self._pods.named_by_us():
+        """The claims that Tutti binds, once their pod has a node."""
+        for key in self._pods.bound_by_us():
             claim = self._known.claim(key)
             if claim is not None and self._known.waits_for_a_pod(claim):
                 yield claim

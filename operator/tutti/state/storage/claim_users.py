@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from ...model.cluster import ForeignPod, Member
+from ...model.cluster import BoundBy, ForeignPod, Member
 from ...model.keys import NodeName, Uid
 from ...model.volumes import ClaimKey
 
@@ -27,6 +27,7 @@ class ClaimUser:
     claims: tuple[ClaimKey, ...]
     node: NodeName | None
     is_ours: bool
+    is_bound_by_us: bool  # otherwise kube-scheduler or another scheduler binds its claims, too
 
     @classmethod
     def of(cls, pod: Member | ForeignPod | None) -> Self | None:
@@ -34,12 +35,14 @@ class ClaimUser:
         if pod is None or not pod.claims:
             return None
         if isinstance(pod, ForeignPod):
-            space, is_ours = pod.namespace, False
+            space, is_ours, is_bound_by_us = pod.namespace, False, False
         elif pod.is_over:
             return None
         else:
             space, is_ours = pod.key.namespace, True
-        return cls(tuple(ClaimKey(space, name) for name in pod.claims), pod.node, is_ours)
+            is_bound_by_us = pod.bound_by is BoundBy.TUTTI
+        claims = tuple(ClaimKey(space, name) for name in pod.claims)
+        return cls(claims, pod.node, is_ours, is_bound_by_us)
 
 
 class ClaimUsers:
@@ -96,6 +99,10 @@ class ClaimUsers:
     def named_by_us(self) -> set[ClaimKey]:
         """The claims that pods of our scheduler name."""
         return {key for user in self._pods.values() if user.is_ours for key in user.claims}
+
+    def bound_by_us(self) -> set[ClaimKey]:
+        """The claims of pods that Tutti binds, without those that it hands over."""
+        return {key for user in self._pods.values() if user.is_bound_by_us for key in user.claims}
 
     def named(self) -> list[ClaimKey]:
         """Every claim that a pod names."""

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tutti.kube import wire
 from tutti.kube.codec.decode import (
+    decode_job,
     decode_member,
     decode_node,
     decode_occupant,
     decode_reservation,
 )
-from tutti.kube.codec.jobs import decode_job
 from tutti.kube.errors import BadObject
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.gang_sources.pod_group import PodGroup, decode_group

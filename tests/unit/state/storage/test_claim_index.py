@@ -11,7 +11,15 @@ from tutti.filters import volume_supply
 from tutti.filters.node_rules import fits_node
 from tutti.gang import finding_text
 from tutti.kube.list_watch import Item
-from tutti.model.cluster import ForeignPod, Member, Phase, Reservation, Snapshot
+from tutti.model.cluster import (
+    GATE,
+    BoundBy,
+    ForeignPod,
+    Member,
+    Phase,
+    Reservation,
+    Snapshot,
+)
 from tutti.model.decisions import Policy
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, PodKey, Uid
@@ -211,6 +219,20 @@ def test_what_is_not_modelled_yet_is_named(found: Claim, volume: Volume, want: s
     one.put("claims", found)
     one.waits(unsupported_fields=("spec.resourceClaims",))
     assert one.member.unsupported_fields == ("spec.resourceClaims", f"{FIELD} ({want})")
+    assert one.lacks() == ()
+
+
+@pytest.mark.parametrize(("found", "volume", "want"), OPEN.values(), ids=OPEN)
+def test_what_kube_scheduler_models_does_not_keep_its_pods(
+    found: Claim, volume: Volume, want: str
+) -> None:
+    one = Observed()
+    one.put("volumes", volume)
+    one.put("classes", StorageClass("later", waits=True))
+    one.put("claims", found)
+    one.waits(bound_by=BoundBy.KUBE_SCHEDULER)
+    fields = one.member.unsupported_fields
+    assert want not in " ".join(fields)
     assert one.lacks() == ()
 
 
@@ -757,6 +779,44 @@ def test_what_keeps_claims_from_being_modelled_is_said() -> None:
     assert one.member.unsupported_fields == (f"{FIELD} ({volume_supply.SHARED})",)
     one.put("claims", open_claim(selector=None), "uid-data")
     assert one.lacks() == ("claim data has a selector that cannot be read",)
+
+
+@pytest.mark.parametrize("binds", [True, False])
+def test_kube_scheduler_binds_the_claims_of_pods_that_it_binds(*, binds: bool) -> None:
+    one = Observed(binds=binds)
+    one.put("classes", replace(LATER, provisioner="one.csi"))
+    one.put("drivers", Driver("one.csi", has_capacity=True))
+    one.put("claims", replace(open_claim(), selected_node=NodeName("n7")), "uid-data")
+    one.put("volumes", local("pv1"), "v1")
+    made = one.waits(bound_by=BoundBy.KUBE_SCHEDULER, gates=(GATE,))
+    assert one.member == made  # no volume is chosen, counted or awaited
+    assert one.seen.nodes[0].allocatable[COUNT] == 0
+    assert not one.storage.needs_capacities
+    (placement,) = plan(one.seen, BestFit(), BestFit(), Budget()).placements
+    assert placement.volumes == ()
+    assert violations(one.seen, plan(one.seen, BestFit(), BestFit(), Budget())) == ()
+    one.put("volumes", HERE, "v2")
+    one.put("claims", claim(), "uid-data")
+    assert one.reach() == tuple(HERE.reach)
+    assert one.member.unbound_claims == ()
+    one.put("claims", claim(is_lost=True), "uid-data")
+    assert one.lacks() == ("claim data is lost: volume pv is gone",)
+
+
+def test_claims_of_kube_schedulers_pods_do_not_keep_the_claims_of_others() -> None:
+    one = Observed()
+    one.put("classes", LATER)
+    one.put("volumes", local("pv1", size=20, modes=("ReadWriteOnce",)), "v1")
+    one.put("claims", open_claim("ours", size=20), "uid-ours")
+    one.put("claims", open_claim("theirs", modes=("ReadWriteOnce",)), "uid-theirs")
+    one.waits("a", "ours")
+    one.waits("b", "theirs", bound_by=BoundBy.KUBE_SCHEDULER, gates=(GATE,))
+    ours, theirs = (m for gang in one.seen.gangs for m in gang.members)
+    assert (ours.unsupported_fields, ours.unbound_claims) == ((), ("ours",))
+    assert (theirs.unsupported_fields, theirs.unbound_claims) == ((), ())
+    one.waits("b", "theirs")
+    fields = {m.unsupported_fields for gang in one.seen.gangs for m in gang.members}
+    assert fields == {(f"{FIELD} ({volume_supply.OVERLAPS})",)}
 
 
 def test_a_claim_of_an_ephemeral_volume_has_to_be_the_pods_own() -> None:
