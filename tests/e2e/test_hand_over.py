@@ -6,6 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.e2e.test_volumes import (
+    CLAIMS,
+    PROVISIONER,
+    SELECTED,
+    chosen,
+    claim,
+    mounting,
+    storage_class,
+    volume,
+)
 from tests.harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
@@ -17,11 +27,16 @@ GATED_PODS: dict[str, Any] = {"scheduler": "default-scheduler", "spec": GATED}
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    """A cluster with kube-scheduler, and hand-over turned on."""
+    """A cluster with kube-scheduler and the PV controller, and hand-over turned on."""
     environment = {"TUTTI_HAND_OVER": "true"}
     values = ("settings.handOver=true",)
-    with Rig.start("scheduler", values=values, environment=environment) as rig:
+    components = ("scheduler", "controller-manager")
+    with Rig.start(*components, values=values, environment=environment) as rig:
         rig.nodes(4, cpu=4, memory="16Gi")
+        rig.create(
+            storage_class("local", "kubernetes.io/no-provisioner"),
+            storage_class("disk", PROVISIONER),
+        )
         yield rig
 
 
@@ -34,6 +49,22 @@ def _group(name: str, size: int) -> dict[str, Any]:
 def _with_affinity(body: dict[str, Any], terms: list[dict[str, Any]]) -> dict[str, Any]:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return body | {"spec": body["spec"] | {"affinity": {"nodeAffinity": required}}}
+
+
+def _terms(body: dict[str, Any]) -> list[dict[str, Any]]:
+    affinity = body["spec"]["affinity"]["nodeAffinity"]
+    required = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    return list(required["nodeSelectorTerms"])
+
+
+def _resource_claim(name: str) -> dict[str, Any]:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "no-such-devices"}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "ml"},
+        "spec": {"devices": {"requests": [request]}},
+    }
 
 
 def _phase(rig: Rig, name: str) -> str:
@@ -99,4 +130,53 @@ def test_a_leader_that_is_killed_between_two_patches_leaves_no_half_ungated_gang
     rig.operator.kill()
     rig.operator.start()
     rig.until(lambda: rig.bound("train") == 8, "the others follow")
+    _clear(rig)
+
+
+def test_a_pod_is_pinned_where_kube_scheduler_can_bind_its_claim(rig: Rig) -> None:
+    """The gang waits while there are too few volumes; one volume is made for one claim."""
+    names = [f"stored-{i}" for i in range(3)]
+    rig.create(_group("stored", 3), *(claim(name, "local") for name in names))
+    for body in members("stored", 3, cpu="1", **GATED_PODS):
+        rig.create(body | {"spec": body["spec"] | mounting(body["metadata"]["name"])})
+    rig.until_waiting("stored", "NoNodeFits")
+    for_second = volume("pv-1", "node-003", "local")
+    for_second["spec"]["claimRef"] = {"name": "stored-1", "namespace": "ml"}
+    rig.create(volume("pv-0", "node-002", "local"), for_second)
+    rig.until_waiting("stored", "NotEnoughRoom")
+    assert all(one["spec"].get("schedulingGates") for one in _pods(rig, "stored"))
+    rig.create(volume("pv-2", "node-002", "local"))
+    rig.until_bound("stored", 3)
+    volumes = chosen(rig)
+    assert sorted(volumes) == names
+    assert volumes["stored-1"] == "pv-1"
+    nodes = {one["metadata"]["name"]: one["spec"]["nodeName"] for one in _pods(rig, "stored")}
+    assert nodes == {"stored-0": "node-002", "stored-1": "node-003", "stored-2": "node-002"}
+    _clear(rig)
+
+
+def test_kube_scheduler_refuses_a_pod_away_from_the_node_selected_for_its_claim(rig: Rig) -> None:
+    """So such a pod is pinned to that node; what kube-scheduler refuses by itself is said."""
+    rig.create(_group("made", 2), claim("made-0", "disk"), claim("elsewhere", "disk"))
+    for name in ("made-0", "elsewhere"):
+        selected = {"metadata": {"annotations": {SELECTED: "node-003"}}}
+        rig.plane.request("PATCH", f"{CLAIMS}/{name}", selected)
+    field = {"key": "metadata.name", "operator": "In", "values": ["node-001"]}
+    lost = pod("lost", "", cpu="1", scheduler="default-scheduler", spec=mounting("elsewhere"))
+    lost["metadata"]["labels"] = {}
+    rig.create(_with_affinity(lost, [{"matchFields": [field]}]))
+    rig.until(lambda: rig.pod_says("lost").get("reason") == "Unschedulable", "it is refused")
+    device = pod("made-1", "made", cpu="1", **GATED_PODS)
+    rig.create(_resource_claim("gpu"))
+    device["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    body = pod("made-0", "made", cpu="1", **GATED_PODS)
+    rig.create(body | {"spec": body["spec"] | mounting("made-0")}, device)
+    rig.until(lambda: not rig.pod("made-0")["spec"].get("schedulingGates"), "it is handed over")
+    (term,) = _terms(rig.pod("made-0"))
+    assert term["matchFields"][0]["values"] == ["node-003"]
+    rig.until(
+        lambda: "made-1 is not bound" in rig.condition("made", "Bound")["message"],
+        "kube-scheduler's refusal is said before its time is over",
+    )
+    rig.plane.request("DELETE", "/api/v1/namespaces/ml/pods/lost?gracePeriodSeconds=0")
     _clear(rig)

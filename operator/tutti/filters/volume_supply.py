@@ -80,8 +80,13 @@ def supply_for(
     volumes_of: Callable[[str], Collection[Volume]],
     drivers: Collection[Driver],
     capacities: Collection[Capacity],
+    *,
+    yielding: Collection[VolumeRequest] = (),
 ) -> VolumeSupply:
-    """The supply for these requests; ``volumes_of`` gives the available volumes of a class."""
+    """The supply for these requests; ``volumes_of`` gives the available volumes of a class.
+
+    Requests that are ``yielding`` keep no other request from being modelled.
+    """
     needs: dict[VolumeRequest, Need] = {}
     counts: dict[VolumeRequest, Count] = {}
     for request in sorted(set(requests), key=_order):
@@ -107,7 +112,7 @@ def supply_for(
             by_host.setdefault(host, []).append(volume)
         else:
             counts[request] = Count(request, available(phrase(request)), where, by_host)
-    for request in _overlapping(counts):
+    for request in _overlapping(counts, yielding):
         needs[request] = Need(unmodelled=OVERLAPS)
     modelled = {request: count for request, count in counts.items() if request not in needs}
     for request, count in modelled.items():
@@ -117,8 +122,13 @@ def supply_for(
     return VolumeSupply(needs, tuple(modelled.values()))
 
 
-def _overlapping(counts: Mapping[VolumeRequest, Count]) -> set[VolumeRequest]:
-    """The requests that share a volume with another one, although neither implies the other."""
+def _overlapping(
+    counts: Mapping[VolumeRequest, Count], yielding: Collection[VolumeRequest]
+) -> set[VolumeRequest]:
+    """The requests that share a volume with another one, although neither implies the other.
+
+    If one of the two is ``yielding``, only this one.
+    """
     overlapping: set[VolumeRequest] = set()
     names = {
         request: {volume.name for volumes in count.by_host.values() for volume in volumes}
@@ -127,7 +137,7 @@ def _overlapping(counts: Mapping[VolumeRequest, Count]) -> set[VolumeRequest]:
     for first, second in combinations(counts, 2):
         is_chain = volume_rules.implies(first, second) or volume_rules.implies(second, first)
         if not is_chain and names[first] & names[second]:
-            overlapping |= {first, second}
+            overlapping |= {first, second} & {*yielding} or {first, second}
     return overlapping
 
 

@@ -102,6 +102,11 @@ def is_bound(gang: Gang) -> bool:
     return _suffice(gang, (m for m in _bound_members(gang) if not m.is_handed_over))
 
 
+def refused(gang: Gang, nodes: Readiness) -> str:
+    """The members that kube-scheduler has refused so far, in words; empty if there are none."""
+    return _member_names([member for member in gang.members if _is_refused(member)], nodes)
+
+
 def ailment(
     gang: Gang, nodes: Readiness, previous: PreviousStatus, *, is_reserved: bool = False
 ) -> Degradation | None:
@@ -191,11 +196,15 @@ def _fate(member: Member, nodes: Readiness) -> str:
         return f"{name} on node {node}, which is {'not ready' if node in nodes else 'gone'}"
     if member.is_handed_over:
         condition = member.scheduled_condition
-        is_said = condition.reason not in ("", GATED)
-        why = f" ({condition.reason}: {condition.message})" * is_said
+        why = f" ({condition.reason}: {condition.message})" * _is_refused(member)
         return f"{name} is not bound to node {node} by kube-scheduler{why}"
     if is_rejection(member.failure):
         return f"{name} was rejected by node {node} ({member.failure})"
     if member.phase is Phase.FAILED:
         return f"{name} failed on node {node}" + (f" ({member.failure})" * bool(member.failure))
     return f"{name} is being deleted on node {node}"
+
+
+def _is_refused(member: Member) -> bool:
+    """Whether kube-scheduler says why it has not bound a member that was handed over to it."""
+    return member.is_handed_over and member.scheduled_condition.reason not in ("", GATED)

@@ -77,7 +77,7 @@ def status_of(
         line
         for line in (
             _with_note(_reserved(gang, reservation, rejection, counts), preference_note),
-            _bound(gang, reservation, rejection, counts),
+            _bound(gang, reservation, rejection, counts, nodes),
             healthy,
         )
         if line is not None
@@ -179,7 +179,11 @@ def _names(victims: Sequence[ReservedVictim]) -> str:
 
 
 def _bound(
-    gang: Gang, reservation: Reservation | None, rejection: Rejection | None, counts: StatusCounts
+    gang: Gang,
+    reservation: Reservation | None,
+    rejection: Rejection | None,
+    counts: StatusCounts,
+    nodes: Readiness,
 ) -> GangCondition | None:
     sentence = f"{counts.bound} of {counts.needed} members are bound"
     if health.is_bound(gang):
@@ -192,6 +196,7 @@ def _bound(
     if reservation is not None and reservation.evict:
         return GangCondition(ConditionType.BOUND, holds=False, reason="Released", message=sentence)
     if reservation is not None or counts.bound or is_whole(gang):
+        sentence += health.refused(gang, nodes)
         return GangCondition(ConditionType.BOUND, holds=False, reason="Binding", message=sentence)
     return None
 

@@ -9,7 +9,7 @@ import pytest
 
 from tutti.gang import health
 from tutti.gang.findings import Quoted
-from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim
+from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, ScheduledCondition
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
 from tutti.reporting import drafts, status
@@ -250,6 +250,18 @@ def test_the_sentence_counts_what_is_reserved() -> None:
     assert lines[1].message == "0 of 2 members are bound"
     alone = reservation(two(), ("a-0", "n1"))
     assert spoken(two().made, alone, None).conditions[0].message == "1 member on 1 node"
+
+
+def test_what_kube_scheduler_refuses_is_told_while_the_gang_is_reserved() -> None:
+    no_device = ScheduledCondition("Unschedulable", "cannot allocate all claims")
+    refused = handed(1).last(1, scheduled_condition=no_device)
+    for held in (HELD, None):
+        line = spoken(refused.made, held, None).conditions[1]
+        assert line.reason == "Binding"
+        assert line.message == (
+            "1 of 2 members are bound: a-1 is not bound to node n1 by kube-scheduler "
+            "(Unschedulable: cannot allocate all claims)"
+        )
 
 
 def wanted(of: GangBuilder, rejection: Rejection | None, before: Mapping[str, Any], *,

@@ -4,7 +4,7 @@ Sources: kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and Node
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
@@ -30,6 +30,7 @@ from .attach_limits import AttachLimits, Handle
 from .claim_users import ClaimUsers
 from .volume_index import VolumeIndex
 
+FOR_ONE_POD = f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
 UNLISTED = "claims and volumes are still being listed"
 KNOWN = 16384  # shapes that are cached
 MOST_SHARERS = 8  # users of a volume that are checked; a volume with more users counts as limited
@@ -66,7 +67,8 @@ class ClaimDemands:
         for name in member.claims:
             self._add_claim(demand, ClaimKey(member.key.namespace, name), member)
         if member.bound_by is BoundBy.KUBE_SCHEDULER:
-            demand.unmodelled.clear()  # kube-scheduler models these features
+            # kube-scheduler models all others; but this no node satisfies, so none is pinned.
+            demand.unmodelled &= {FOR_ONE_POD}
         counted = Counter(
             handle.driver for handle in demand.handles if handle.driver in self._limits.limited
         )
@@ -86,10 +88,7 @@ class ClaimDemands:
         )
 
     def _add_claim(self, demand: "_Demand", key: ClaimKey, member: Member) -> None:
-        """Add what one claim of a pod demands.
-
-        A claim that waits for a pod of kube-scheduler demands nothing: kube-scheduler binds it.
-        """
+        """Add what one claim of a pod demands."""
         is_bound_by_us = member.bound_by is BoundBy.TUTTI
         claim, volume = self._known.claim(key), self._known.volume_of(key)
         if claim is not None and key.name in member.own_claims and claim.owner != member.uid:
@@ -102,8 +101,7 @@ class ClaimDemands:
         elif claim is not None and is_bound_by_us and self._is_arriving(claim):
             demand.unbound.append(key.name)
         elif claim is not None and self._known.waits_for_a_pod(claim):
-            if is_bound_by_us:
-                self._add_waiting_claim(demand, claim, member)
+            self._add_waiting_claim(demand, claim, member)
         else:
             demand.problems.append(f"claim {key.name} {_problem(claim, volume)}")
 
@@ -114,18 +112,26 @@ class ClaimDemands:
         return choice is not None and choice.uid == claim.uid and is_sound
 
     def _add_waiting_claim(self, demand: "_Demand", claim: Claim, member: Member) -> None:
-        """Add what a claim demands that is bound only once the pod has a node."""
+        """Add what a claim demands that is bound only once the pod has a node.
+
+        Tutti does not bind the claims of pods that kube-scheduler binds. But such a pod is pinned,
+        so its node has to be one where kube-scheduler can bind the claim. Where Tutti does not
+        model that, kube-scheduler may refuse the node.
+        """
         request, choice = claim.request, self._chosen.get(claim.key)
-        if not self._binds:
+        is_bound_by_us = member.bound_by is BoundBy.TUTTI
+        is_shared = any(self._pods.other_users([claim.key], member.uid))
+        if is_bound_by_us and not self._binds:
             demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
             return
-        if any(self._pods.other_users([claim.key], member.uid)):
+        if is_bound_by_us and is_shared:
             demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, and named by several pods)")
             return
         if request is None or request.selector is None:
             demand.problems.append(f"claim {claim.key.name} has a selector that cannot be read")
             return
-        demand.unbound.append(claim.key.name)
+        if is_bound_by_us:
+            demand.unbound.append(claim.key.name)
         demand.handles.update(filter(None, [self._known.handle(claim.key)]))
         is_chosen = choice is not None and choice.uid == claim.uid
         volume = self._known.volume_for(claim)
@@ -139,7 +145,7 @@ class ClaimDemands:
             return
         if claim.selected_node is not None:
             demand.nodes.add(claim.selected_node)
-        if not is_chosen:  # otherwise the Reservation names the node
+        if not (is_chosen or is_shared):  # a Reservation names the node, or another pod may choose
             self._add_need(demand, claim, request)
 
     def _add_need(self, demand: "_Demand", claim: Claim, request: VolumeRequest) -> None:
@@ -155,6 +161,19 @@ class ClaimDemands:
             demand.amounts.append(need.amounts)
         else:
             demand.reach.update(need.provisioned)
+
+    def pledged(self, keys: Iterable[ClaimKey]) -> Resources:
+        """The volumes that these claims of a node's pods take, once kube-scheduler binds them."""
+        claims = filter(None, map(self._known.claim, keys))
+        needs = (
+            self.supply.needs.get(claim.request)
+            for claim in claims
+            if claim.request is not None
+            and claim.selected_node is None
+            and self._known.waits_for_a_pod(claim)
+            and self._known.volume_for(claim) is None
+        )
+        return Resources.total([need.amounts for need in needs if need is not None])
 
     def _single_pod_conflict(self, claim: Claim, uid: Uid) -> Iterator[str]:
         """A problem if the claim is for one pod (ReadWriteOncePod), and another pod uses it."""
@@ -175,7 +194,7 @@ class ClaimDemands:
         if claim.for_one_pod and any(
             user.node is None for user in self._pods.other_users([claim.key], uid)
         ):
-            yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
+            yield FOR_ONE_POD
         handle = self._known.handle(claim.key)
         if handle is None or handle.driver not in self._limits.limited:
             return

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...kube import kinds
-from ...model.cluster import ForeignPod, Member, Node, Reservation
+from ...model.cluster import BoundBy, ForeignPod, Member, Node, Reservation
 from ...model.keys import NodeName, Uid
 from ...model.volumes import (
     NO_STORAGE,
@@ -86,13 +86,12 @@ class ClaimIndex:
     @property
     def needs_capacities(self) -> bool:
         """Whether a claim that waits for a pod of ours needs CSIStorageCapacities."""
-        return self._binds and any(
-            self._known.needs_capacities(claim) for claim in self._waiting_claims()
-        )
+        return any(self._known.needs_capacities(claim) for claim in self._waiting_claims())
 
-    def _waiting_claims(self) -> Iterator[Claim]:
-        """The claims that Tutti binds, once their pod has a node."""
-        for key in self._pods.bound_by_us():
+    def _waiting_claims(self, bound_by: Collection[BoundBy] = tuple(BoundBy)) -> Iterator[Claim]:
+        """The claims that Tutti or kube-scheduler binds, once their pod has a node."""
+        binding = {*bound_by} if self._binds else {*bound_by} - {BoundBy.TUTTI}
+        for key in self._pods.named_by_us(*binding):
             claim = self._known.claim(key)
             if claim is not None and self._known.waits_for_a_pod(claim):
                 yield claim
@@ -130,7 +129,7 @@ class ClaimIndex:
 
     def _outdate_supply(self) -> None:
         """Have ``settle`` look again; wake the cycle if a claim waits."""
-        if self._is_known and self._binds:
+        if self._is_known:
             self._demands.is_supply_outdated = True
             if self._demands.supply.needs or self._chosen:
                 self._wake()
@@ -144,7 +143,9 @@ class ClaimIndex:
         waiting = [claim for claim in self._waiting_claims() if claim.key not in self._chosen]
         taken = {choice.volume for choice in self._chosen.values()}
         requests = {claim.request for claim in waiting if claim.request is not None}
-        before, after = self._demands.supply, self._known.supply(requests, taken)
+        own = {claim.request for claim in self._waiting_claims((BoundBy.TUTTI,))}
+        before = self._demands.supply
+        after = self._known.supply(requests, taken, yielding=requests - own)
         self._demands.supply = after
         changed = [
             claim.key
@@ -257,7 +258,10 @@ class ClaimIndex:
         supply = self._demands.supply
         if not supply.counts:
             return attached
-        return attached._replace(offered=attached.offered + supply.at(dict(node.labels)))
+        return VolumeUsage(
+            attached.offered + supply.at(dict(node.labels)),
+            attached.used + self._demands.pledged(self._limits.claims_on(node.name)),
+        )
 
     def with_volumes(self, member: Member) -> Member:
         """The pod with the demands of its claims, and the problems that keep it waiting."""
@@ -270,7 +274,7 @@ class ClaimIndex:
     def snapshot(self) -> Storage:
         """The claims of our pods, their volumes and their classes."""
         if self._storage is None:
-            self._storage = self._known.snapshot(self._pods.named_by_us())
+            self._storage = self._known.snapshot(self._pods.named_by_us(*BoundBy))
         return self._storage
 
     def _touch(self, keys: Iterable[ClaimKey]) -> None:

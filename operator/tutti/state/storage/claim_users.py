@@ -26,23 +26,21 @@ class ClaimUser:
 
     claims: tuple[ClaimKey, ...]
     node: NodeName | None
-    is_ours: bool
-    is_bound_by_us: bool  # otherwise kube-scheduler or another scheduler binds its claims, too
+    bound_by: BoundBy | None  # None for foreign pods
 
     @classmethod
     def of(cls, pod: Member | ForeignPod | None) -> Self | None:
         """The claim user of a pod; None if the pod names no claim or is over."""
         if pod is None or not pod.claims:
             return None
+        bound_by: BoundBy | None = None
         if isinstance(pod, ForeignPod):
-            space, is_ours, is_bound_by_us = pod.namespace, False, False
+            space = pod.namespace
         elif pod.is_over:
             return None
         else:
-            space, is_ours = pod.key.namespace, True
-            is_bound_by_us = pod.bound_by is BoundBy.TUTTI
-        claims = tuple(ClaimKey(space, name) for name in pod.claims)
-        return cls(claims, pod.node, is_ours, is_bound_by_us)
+            space, bound_by = pod.key.namespace, pod.bound_by
+        return cls(tuple(ClaimKey(space, name) for name in pod.claims), pod.node, bound_by)
 
 
 class ClaimUsers:
@@ -64,7 +62,7 @@ class ClaimUsers:
             drop(self._by_claim, key, uid)
         if new is not None:
             self._pods[uid] = new
-            self.has_been_ours |= new.is_ours
+            self.has_been_ours |= new.bound_by is not None
             for key in new.claims:
                 self._by_claim.setdefault(key, set()).add(uid)
 
@@ -96,13 +94,11 @@ class ClaimUsers:
         """The nodes of these pods."""
         return {node for uid in uids if (node := self._pods[uid].node) is not None}
 
-    def named_by_us(self) -> set[ClaimKey]:
-        """The claims that pods of our scheduler name."""
-        return {key for user in self._pods.values() if user.is_ours for key in user.claims}
-
-    def bound_by_us(self) -> set[ClaimKey]:
-        """The claims of pods that Tutti binds, without those that it hands over."""
-        return {key for user in self._pods.values() if user.is_bound_by_us for key in user.claims}
+    def named_by_us(self, *bound_by: BoundBy) -> set[ClaimKey]:
+        """The claims of pods that Tutti plans, of those that one of these schedulers binds."""
+        return {
+            key for user in self._pods.values() if user.bound_by in bound_by for key in user.claims
+        }
 
     def named(self) -> list[ClaimKey]:
         """Every claim that a pod names."""

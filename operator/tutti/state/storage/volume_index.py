@@ -201,9 +201,15 @@ class VolumeIndex:
         return driver is not None and driver.has_capacity
 
     def supply(
-        self, requests: Iterable[VolumeRequest], taken: Collection[str]
+        self,
+        requests: Iterable[VolumeRequest],
+        taken: Collection[str],
+        yielding: Collection[VolumeRequest],
     ) -> volume_supply.VolumeSupply:
-        """What these requests need of nodes; the volumes in ``taken`` are for other claims."""
+        """What these requests need of nodes; the volumes in ``taken`` are for other claims.
+
+        ``yielding`` is as of ``supply_for``.
+        """
 
         def volumes_of(name: str) -> list[Volume]:
             offered = self._available.get(name, {})
@@ -212,7 +218,7 @@ class VolumeIndex:
         drivers = self._drivers.those(self._drivers)
         capacities = tuple(self._capacities.values())
         return volume_supply.supply_for(
-            requests, self._classes.get, volumes_of, drivers, capacities
+            requests, self._classes.get, volumes_of, drivers, capacities, yielding=yielding
         )
 
     def snapshot(self, keys: Iterable[ClaimKey]) -> Storage:

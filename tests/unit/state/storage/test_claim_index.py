@@ -48,6 +48,7 @@ from tutti.model.volumes import (
 from tutti.planning.plan import plan
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import storage_into
+from tutti.state.storage import claim_demand
 from tutti.state.storage.attach_limits import Handle, handle
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -124,6 +125,18 @@ class Observed:
         self.version += 1
         self.state.pending.put(Item(made.uid, self.version, made))
         return made
+
+    def pins(self, name: str, *claims: str) -> None:
+        """Show a pod that was handed over on n1, and that kube-scheduler has not bound."""
+        made = replace(
+            member(name, shape(cpu=1)),
+            claims=claims,
+            bound_by=BoundBy.KUBE_SCHEDULER,
+            node=NodeName("n1"),
+            is_handed_over=True,
+        )
+        self.version += 1
+        self.state.pinned.put(Item(made.uid, self.version, made))
 
     @property
     def seen(self) -> Snapshot:
@@ -781,26 +794,86 @@ def test_what_keeps_claims_from_being_modelled_is_said() -> None:
     assert one.lacks() == ("claim data has a selector that cannot be read",)
 
 
+HANDED: dict[str, Any] = {"bound_by": BoundBy.KUBE_SCHEDULER, "gates": (GATE,)}
+
+
 @pytest.mark.parametrize("binds", [True, False])
-def test_kube_scheduler_binds_the_claims_of_pods_that_it_binds(*, binds: bool) -> None:
+def test_a_claim_that_kube_scheduler_binds_still_decides_to_which_nodes_its_pod_may_be_pinned(
+    *, binds: bool
+) -> None:
     one = Observed(binds=binds)
-    one.put("classes", replace(LATER, provisioner="one.csi"))
-    one.put("drivers", Driver("one.csi", has_capacity=True))
-    one.put("claims", replace(open_claim(), selected_node=NodeName("n7")), "uid-data")
+    one.state.nodes.put(Item(Uid("n1"), 2, node("n1", cpu=4).labelled(**{HOST: "n1"}).made))
+    one.put("classes", LATER)
+    one.put("claims", open_claim(), "uid-data")
+    one.waits(**HANDED)
+    assert one.member.shape.requests[COUNT] == 1
+    assert plan(one.seen, BestFit(), BestFit(), Budget()).placements == ()  # it has no volume
     one.put("volumes", local("pv1"), "v1")
-    made = one.waits(bound_by=BoundBy.KUBE_SCHEDULER, gates=(GATE,))
-    assert one.member == made  # no volume is chosen, counted or awaited
-    assert one.seen.nodes[0].allocatable[COUNT] == 0
-    assert not one.storage.needs_capacities
     (placement,) = plan(one.seen, BestFit(), BestFit(), Budget()).placements
-    assert placement.volumes == ()
+    assert placement.volumes == ()  # kube-scheduler chooses
     assert violations(one.seen, plan(one.seen, BestFit(), BestFit(), Budget())) == ()
+    there = Requirement("metadata.name", "In", ("n7",))
+    one.put("claims", replace(open_claim(), selected_node=NodeName("n7")), "uid-data")
+    assert one.member.shape.required == (NodeTerm(fields=(there,)),)
+    prebound = replace(local("pv1", "n8"), claim=ClaimRef(ClaimKey(NAMESPACE, "data")))
+    one.put("volumes", prebound, "v1")
+    assert one.reach() == tuple(prebound.reach)
     one.put("volumes", HERE, "v2")
     one.put("claims", claim(), "uid-data")
     assert one.reach() == tuple(HERE.reach)
     assert one.member.unbound_claims == ()
     one.put("claims", claim(is_lost=True), "uid-data")
     assert one.lacks() == ("claim data is lost: volume pv is gone",)
+
+
+def test_where_drivers_have_capacity_for_the_claims_of_kube_scheduler_is_asked_for() -> None:
+    one = Observed(binds=False)
+    one.put("classes", replace(LATER, provisioner="one.csi"))
+    one.put("drivers", Driver("one.csi", has_capacity=True))
+    one.put("claims", open_claim(), "uid-data")
+    one.waits()
+    assert not one.storage.needs_capacities  # Tutti binds no claims
+    one.waits(**HANDED)
+    assert one.storage.needs_capacities
+
+
+def test_a_pod_that_is_handed_over_takes_a_local_volume_until_kube_scheduler_chooses_it() -> None:
+    one = Observed()
+    one.state.nodes.put(Item(Uid("n1"), 2, node("n1", cpu=4).labelled(**{HOST: "n1"}).made))
+    one.put("classes", LATER)
+    one.put("claims", open_claim("first"), "uid-first")
+    one.put("claims", open_claim("second"), "uid-second")
+    one.put("volumes", local("pv1"), "v1")
+    one.pins("a", "first")
+    one.waits("b", "second", **HANDED)
+    (seen,) = one.seen.nodes
+    assert (seen.allocatable[COUNT], seen.used[COUNT]) == (1, 1)
+    one.put("volumes", local("pv2"), "v2")
+    assert one.seen.nodes[0].allocatable[COUNT] == 2
+    one.put("volumes", replace(local("pv1"), claim=ClaimRef(ClaimKey(NAMESPACE, "first"))), "v1")
+    (seen,) = one.seen.nodes
+    assert (seen.allocatable[COUNT], seen.used[COUNT]) == (1, 0)
+
+
+def test_a_claim_that_several_pods_of_kube_scheduler_name_takes_no_local_volume() -> None:
+    one = Observed()
+    one.put("classes", LATER)
+    one.put("claims", open_claim(), "uid-data")
+    one.waits("a", **HANDED)
+    one.waits("b", **HANDED)
+    members = [m for gang in one.seen.gangs for m in gang.members]
+    assert [m.unsupported_fields for m in members] == [(), ()]
+    assert not any(COUNT in dict(m.shape.requests.amounts) for m in members)
+
+
+def test_a_claim_for_one_pod_that_several_pods_of_kube_scheduler_name_keeps_all_of_them() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim(for_one_pod=True))
+    one.waits("a", **HANDED)
+    one.waits("b", **HANDED)
+    fields = {m.unsupported_fields for gang in one.seen.gangs for m in gang.members}
+    assert fields == {(claim_demand.FOR_ONE_POD,)}
 
 
 def test_claims_of_kube_schedulers_pods_do_not_keep_the_claims_of_others() -> None:
@@ -810,7 +883,7 @@ def test_claims_of_kube_schedulers_pods_do_not_keep_the_claims_of_others() -> No
     one.put("claims", open_claim("ours", size=20), "uid-ours")
     one.put("claims", open_claim("theirs", modes=("ReadWriteOnce",)), "uid-theirs")
     one.waits("a", "ours")
-    one.waits("b", "theirs", bound_by=BoundBy.KUBE_SCHEDULER, gates=(GATE,))
+    one.waits("b", "theirs", **HANDED)
     ours, theirs = (m for gang in one.seen.gangs for m in gang.members)
     assert (ours.unsupported_fields, ours.unbound_claims) == ((), ("ours",))
     assert (theirs.unsupported_fields, theirs.unbound_claims) == ((), ())
