@@ -91,6 +91,8 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	@export K8S=$(K8S); failed=0; \
 	$(BIN)/python -m tests.chaos.faults $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --queues --series kills --series twice || failed=1; \
+	$(BIN)/python -m tests.chaos.faults --foreign --series kills --series twice || failed=1; \
+	$(BIN)/python -m tests.chaos.faults --hand-over --series kills --series twice || failed=1; \
 	$(BIN)/python -m tests.chaos.replicas || failed=1; \
 	$(BIN)/python -m tests.chaos.upgrade || failed=1; \
 	$(BIN)/python -m tests.chaos.soak || failed=1; \

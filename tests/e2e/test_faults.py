@@ -94,6 +94,13 @@ def queued_arena() -> Iterator[Arena]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def handed_arena() -> Iterator[Arena]:
+    """The same with gangs that kube-scheduler binds."""
+    with Arena(is_handed=True) as made:
+        yield made
+
+
 def struck(arena: Arena, trial: Trial) -> Outcome:
     """Run a trial, which must end as an unbroken run does and break no promise."""
     outcome = arena.run(trial)
@@ -120,6 +127,13 @@ def test_it_does_so_with_queues_and_exceeds_no_limit(queued_arena: Arena, k: int
     before, after, *_ = trials.kills(k)
     assert struck(queued_arena, before).happened
     assert struck(queued_arena, after).happened
+
+
+@pytest.mark.parametrize("k", KILLED_AT[2::3])
+def test_it_does_so_with_gangs_that_kube_scheduler_binds(handed_arena: Arena, k: int) -> None:
+    before, after, *_ = trials.kills(k)
+    assert struck(handed_arena, before).happened
+    assert struck(handed_arena, after).happened
 
 
 @pytest.mark.parametrize("kind", trials.QUEUE_WRITES)

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from . import trials
 from .arena import Arena
 from .table import account, table
+from .writes import Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,9 +35,10 @@ SERIES = ("kills", "leases", "twice", "answers", "roads", "chance")
 class Soak:
     """The series, once it is known how many writes an unbroken run makes."""
 
-    def __init__(self, seed: int, runs: int, first: int, *, is_queued: bool = False) -> None:
+    def __init__(self, seed: int, runs: int, first: int, kinds: Sequence[Write] = ()) -> None:
+        """``kinds`` of writes are made in this scene alone."""
         self._seed = seed
-        self._kinds = (*trials.STRUCK, *(trials.QUEUE_WRITES if is_queued else ()))
+        self._kinds = (*trials.STRUCK, *kinds)
         self._numbers = range(first, first + runs)
 
     def trials(self, series: str, writes: int) -> Iterator[Trial]:
@@ -65,6 +67,7 @@ def _each(parts: Iterator[Iterator[Trial]]) -> Iterator[Trial]:
 @click.option("--series", multiple=True, type=click.Choice(SERIES), help="Only these; all else.")
 @click.option("--foreign", is_flag=True, help="Gangs that other projects' PodGroups declare.")
 @click.option("--queues", is_flag=True, help="Gangs in a tree of queues.")
+@click.option("--hand-over", is_flag=True, help="Gangs that kube-scheduler binds.")
 @click.option("--only", default="", help="Only runs whose name contains this.")
 @click.option("--seed", default=1, show_default=True, help="Of the random runs.")
 @click.option("--runs", default=1000, show_default=True, help="How many random runs.")
@@ -74,6 +77,7 @@ def main(
     series: Sequence[str],
     foreign: bool,
     queues: bool,
+    hand_over: bool,
     only: str,
     seed: int,
     runs: int,
@@ -81,10 +85,11 @@ def main(
 ) -> None:
     """Kill the operator and break its road to the API server at every write; judge each run."""
     console = Console()
-    soak = Soak(seed, runs, first, is_queued=queues)
+    kinds = (*trials.QUEUE_WRITES * queues, *(Write.HAND_OVER,) * hand_over)
+    soak = Soak(seed, runs, first, kinds)
     outcomes: list[Outcome] = []
     console.print(f"seed {seed}, random runs {first} to {first + runs - 1}")
-    with Arena(is_foreign=foreign, is_queued=queues) as arena:
+    with Arena(is_foreign=foreign, is_queued=queues, is_handed=hand_over) as arena:
         outcomes.append(arena.run(trials.UNBROKEN))
         chosen = [
             trial

@@ -10,7 +10,7 @@ from ...harness.controlplane import ControlPlane
 from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
-from . import foreign, queued, scenario
+from . import foreign, handed, queued, scenario
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
@@ -46,19 +46,23 @@ class Arena:
         *,
         is_foreign: bool = False,
         is_queued: bool = False,
+        is_handed: bool = False,
     ) -> None:
         """``source`` is where the operator's package is: a mutant may be struck, too.
 
         ``is_foreign`` lets PodGroups of other projects declare the gangs,
-        ``is_queued`` puts them into a tree of queues.
+        ``is_queued`` puts them into a tree of queues, ``is_handed`` lets kube-scheduler bind most.
         """
         self._is_foreign = is_foreign
         self._is_queued = is_queued
-        more = ("workload-with-job",) if is_foreign else ()
+        self._is_handed = is_handed
+        more = (*("workload-with-job",) * is_foreign, *("scheduler",) * is_handed)
         self._environment = {"TUTTI_GANG_SOURCES": ",".join(foreign.SOURCES)} if is_foreign else {}
+        self._environment |= handed.ENVIRONMENT if is_handed else {}
         self._plane = ControlPlane.start(components=("kwok", *more))
         try:
             values = [f"settings.gangSources={{{','.join(foreign.SOURCES)}}}"] * is_foreign
+            values += handed.VALUES * is_handed
             if is_foreign:
                 for crd in foreign.CRDS:
                     self._plane.install_crds(crd)
@@ -114,6 +118,7 @@ class Arena:
             namespace,
             is_foreign=self._is_foreign,
             is_queued=self._is_queued,
+            is_handed=self._is_handed,
         )
         with witness, running as run:
             seen = run.play(trial, self._unbroken)
@@ -171,7 +176,10 @@ class Arena:
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self._connection.request("POST", account, {"metadata": {"name": "default"}})
         for item in scenario.objects(
-            namespace, is_foreign=self._is_foreign, is_queued=self._is_queued
+            namespace,
+            is_foreign=self._is_foreign,
+            is_queued=self._is_queued,
+            is_handed=self._is_handed,
         ):
             addresses = {
                 "Pod": PODS.format(namespace),

@@ -51,6 +51,7 @@ class Run:
         *,
         is_foreign: bool = False,
         is_queued: bool = False,
+        is_handed: bool = False,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
@@ -58,7 +59,13 @@ class Run:
         self._namespace = namespace
         self._is_foreign = is_foreign
         self._is_queued = is_queued
-        self._story = scenario.Story(request, namespace, is_foreign=is_foreign, is_queued=is_queued)
+        self._story = scenario.Story(
+            request,
+            namespace,
+            is_foreign=is_foreign,
+            is_queued=is_queued,
+            is_handed=is_handed,
+        )
         self._rules = ExitStack()
         self._due: list[tuple[float, Callable[[], None]]] = []
         self._start_at: float | None = time.monotonic()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...harness.controlplane.nodes import node_manifest
 from ...harness.rig import GROUP_LABEL, members, pod, pod_group
-from . import foreign, queued
+from . import foreign, handed, queued
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,11 +59,16 @@ def priority_class() -> dict[str, Any]:
 
 
 def objects(
-    namespace: str, *, is_foreign: bool = False, is_queued: bool = False
+    namespace: str,
+    *,
+    is_foreign: bool = False,
+    is_queued: bool = False,
+    is_handed: bool = False,
 ) -> list[dict[str, Any]]:
     """All that waits when the operator starts.
 
-    ``is_foreign`` lets others than Tutti declare it, ``is_queued`` puts it into queues.
+    ``is_foreign`` lets others than Tutti declare it, ``is_queued`` puts it into queues,
+    ``is_handed`` lets kube-scheduler bind most of it.
     """
     plain: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("plain"), "cpu": 1}
     gpu: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("gpu"), "cpu": 1, "gpu": 1}
@@ -93,6 +98,8 @@ def objects(
             if "priorityClassName" in one["spec"]
         }
         return [foreign.translated(one, classes) for one in (*groups, *pods)]
+    if is_handed:
+        return [handed.translated(one) for one in (*groups, *pods)]
     return queued.translated(namespace, [*groups, *pods]) if is_queued else [*groups, *pods]
 
 
@@ -113,10 +120,12 @@ class Story:
         *,
         is_foreign: bool = False,
         is_queued: bool = False,
+        is_handed: bool = False,
     ) -> None:
         self._request = request
         self._namespace = namespace
         self._is_foreign = is_foreign
+        self._is_handed = is_handed
         self._administrator = queued.Administrator(request, namespace) if is_queued else None
         self._is_replaced = False
 
@@ -135,7 +144,9 @@ class Story:
         self._request("DELETE", f"{pods}/{WORN[-1]}?gracePeriodSeconds=0")
         about: dict[str, Any] = {"namespace": self._namespace, "spec": _in_pool("plain"), "cpu": 1}
         replacement = pod(REPLACEMENT, "worn", **about)
-        self._request(
-            "POST", pods, foreign.member(replacement) if self._is_foreign else replacement
-        )
+        if self._is_foreign:
+            replacement = foreign.member(replacement)
+        if self._is_handed:
+            replacement = handed.translated(replacement)
+        self._request("POST", pods, replacement)
         self._is_replaced = True

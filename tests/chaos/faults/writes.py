@@ -16,6 +16,7 @@ class Write(StrEnum):
     RESERVE = "create Reservation"
     ADOPT = "patch Reservation"
     BIND = "binding"
+    HAND_OVER = "patch pod"
     RELEASE = "delete Reservation"
     GROUP_STATUS = "status"
     QUEUE_FINALIZER = "patch Queue"
@@ -34,6 +35,7 @@ _ADDRESSES = (
     (Write.ADOPT, r"PATCH .*/reservations/[^/]+"),
     (Write.RELEASE, r"DELETE .*/reservations/[^/]+"),
     (Write.BIND, r"POST .*/pods/[^/]+/binding"),
+    (Write.HAND_OVER, r"PATCH .*/pods/[^/]+"),
     (Write.EVICT, r"POST .*/pods/[^/]+/eviction"),
     (Write.POD_STATUS, r"PATCH .*/pods/[^/]+/status"),
     (Write.GROUP_STATUS, r"PATCH .*/podgroups/[^/]+(/status)?"),  # of Volcano's, the object
