@@ -27,6 +27,7 @@ from ..bench.e2e.verdicts import Sense
 from ..bench.planner import (
     against,
     baselines,
+    borrowers,
     cases,
     child,
     contenders,
@@ -52,6 +53,7 @@ from ..bench.planner.scenes import (
     hard,
     many,
     networked,
+    preempting,
     queued,
     ruled,
     small,
@@ -511,6 +513,27 @@ def test_plans_with_preferred_racks_are_measured_beside_plans_without() -> None:
     assert [line.split()[-1] for line in lines[4:7]] == [
         str(int(row["zone"])) for row in figures.where.values()
     ]
+
+
+def test_plans_in_which_gangs_end_are_measured_beside_plans_without() -> None:
+    case = Case(Kind.PREEMPTION, preempting(0.04), "ilp")
+    picture = pictures.snapshot(case.scene, TRACE, seed=1)
+    *running, waits = sorted(picture.gangs, key=lambda gang: gang.members[0].node is None)
+    assert (len(picture.nodes), len(running), len(waits.members)) == (78, 200, 64)
+    assert all(node.used[GPU] == node.allocatable[GPU] for node in picture.nodes[:-1])
+    figures = trials.measured(case, TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert figures.ended >= 64 / max(borrowers.SIZES)
+    assert figures.cost == 1  # proved by counting
+    results = _results((case, replace(figures, seconds=3.0, other_seconds=2.0)))
+    assert _word(results, "plan in which gangs end for another") == (1.5, "reached")
+    text = _text(tables.comparisons(results))
+    assert f"{figures.ended} gangs end, for 1 times the bound of their cost" in text
+
+
+def test_a_plan_in_which_no_gang_ends_has_no_figures() -> None:
+    case = Case(Kind.PREEMPTION, small(16), "ilp")
+    assert trials.measured(case, TRACE, seed=1).unfinished == "wrong: nobody claims"
 
 
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:

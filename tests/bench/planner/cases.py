@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 from tutti.model.decisions import Objective
 
 from .contenders import BESTFIT, ILP, KUEUE
-from .scenes import crowded, grid, hard, kueue_loads, many, networked, queued, ruled, unlike
+from .scenes import (
+    crowded,
+    grid,
+    hard,
+    kueue_loads,
+    many,
+    networked,
+    preempting,
+    queued,
+    ruled,
+    unlike,
+)
 from .trials import Case, Kind
 
 if TYPE_CHECKING:
@@ -45,6 +56,7 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
     if ILP in strategies:
         cases.append(Case(Kind.QUEUES, queued(listed, scale), ILP))
         cases.append(Case(Kind.NETWORK, networked(scale), ILP))
+        cases.append(Case(Kind.PREEMPTION, preempting(scale), ILP))
         cases.append(Case(Kind.CYCLE, crowded(scale), ILP))
     return cases
 

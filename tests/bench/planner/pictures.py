@@ -20,7 +20,7 @@ from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Shape
 
-from . import network, queue_tree, traces
+from . import borrowers, network, queue_tree, traces
 from .scenes import MOST_PORTS, PORT_PODS, RACK, Shapes, Twist
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
     """The scene as the planner sees it; the same for the same trace and seed."""
     if scene.twist is Twist.NETWORK:
         return network.snapshot(scene.nodes, scene.gangs, seed)
+    if scene.twist is Twist.PREEMPTION:
+        return borrowers.snapshot(scene.nodes, scene.gangs, seed)
     rng = random.Random(f"{seed} {scene.name}")
     if scene.twist is Twist.GENERATED:
         trace = traces.generated(scene.nodes, len(trace.asks), seed)

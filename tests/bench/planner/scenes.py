@@ -25,6 +25,7 @@ RACK = 32  # nodes
 LARGEST_GANG = 5_000
 CROWDED_NODES, CROWDED_GANGS = 5_000, 300
 NETWORK_NODES, NETWORK_GANGS = 3_024, 80
+PREEMPTION_NODES, PREEMPTION_GANGS = 2_000, 5_000
 MOST_NODES = 100_000
 MOST_PORTS = 2_000
 PORT_PODS = 1_000
@@ -60,6 +61,7 @@ class Twist(StrEnum):
     FURTHER = "further"  # gangs that need one member, and have very many
     NETWORK = "network"  # racks in blocks in zones, and gangs that prefer one rack
     QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
+    PREEMPTION = "preemption"  # a full cluster, and a gang that a guarantee covers
     KUEUE = "kueue"  # gangs come, run and end, as in a benchmark of Kueue
 
 
@@ -226,6 +228,19 @@ def networked(scale: float) -> Scene:
         0.0,
         gangs=_gangs(NETWORK_GANGS, scale),
         twist=Twist.NETWORK,
+    )
+
+
+def preempting(scale: float) -> Scene:
+    """A full cluster in which two queues borrow, and a gang of 64 that a guarantee covers."""
+    gangs = _gangs(PREEMPTION_GANGS, scale)
+    return Scene(
+        "preemption",
+        f"{gangs:,} gangs run on all GPUs, and a gang of 64 waits that a guarantee covers",
+        _nodes(PREEMPTION_NODES, scale),
+        1.0,
+        gangs=gangs,
+        twist=Twist.PREEMPTION,
     )
 
 

@@ -82,13 +82,17 @@ def comparisons(results: Results) -> Table:
     for kind, words in _WORDS.items():
         for key in results.cases(kind):
             cells = _beside(results, key)
-            note = results.trouble(key) or _queue_note(results, key)
+            note = results.trouble(key) or _note(results, key)
             table.add_row(words, key.scene, key.strategy, *cells, note)
     return table
 
 
-def _queue_note(results: Results, key: Key) -> str:
-    """How many queues keep gangs waiting by a limit; nothing of other comparisons."""
+def _note(results: Results, key: Key) -> str:
+    """Which queues keep gangs waiting by a limit, or which gangs end; else nothing."""
+    if key.kind is Kind.PREEMPTION:
+        ended = results.median(key, lambda one: one.ended)
+        cost = results.median(key, lambda one: one.cost)
+        return f"{count(ended)} gangs end, for {ratio(cost)} times the bound of their cost"
     if key.kind is not Kind.QUEUES:
         return ""
     at_limit = results.median(key, lambda one: one.at_limit)
@@ -190,6 +194,7 @@ _WORDS = {
     Kind.UNCHANGED: "nothing changed, and a full plan",
     Kind.QUEUES: "a plan with queues, and without",
     Kind.NETWORK: "a plan with preferred racks, and without",
+    Kind.PREEMPTION: "a plan in which gangs end for one, and without",
     Kind.CYCLE: "one of others' pods changed, and nothing did",
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -16,12 +17,14 @@ from typing import TYPE_CHECKING
 
 from tutti.gang import demand, order
 from tutti.model.decisions import Objective, Plan, Policy
+from tutti.model.queues import Preemption
 from tutti.operator.plan_cache import PlanCache
 from tutti.planning import plan
 from tutti.planning.compile import gang_value, grids, problems
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
+from tutti.verify.preemption import checks as preemption_checks
 
 from . import baselines, contenders, kueue_load, network, queue_tree
 from .pictures import GPU, snapshot
@@ -52,6 +55,7 @@ class Kind(StrEnum):
     UNCHANGED = "unchanged"  # a cycle with nothing changed beside a full plan
     QUEUES = "queues"  # a plan with queues beside one of the same gangs without
     NETWORK = "network"  # a plan with preferred racks beside one of the same gangs without
+    PREEMPTION = "preemption"  # a plan in which gangs end for another beside one without victims
     KUEUE = "kueue"  # gangs that come, run and end, planned cycle after cycle
     CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
 
@@ -86,6 +90,8 @@ class Figures:
     other_value: int = 0
     blocked_seconds: float = 0.0  # the longest that a cycle kept the event loop from anything else
     at_limit: int = 0  # queues that keep a gang waiting because of their limits
+    ended: int = 0  # gangs that end so that others start
+    cost: float = 0.0  # of these ends, over the bound
     where: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # gangs are, and room
     load: Mapping[str, float] = field(default_factory=dict)  # what became of Kueue's load
     unfinished: str = ""  # why there are no figures
@@ -281,14 +287,32 @@ def _network(picture: Snapshot, case: Case) -> Figures:
     )
 
 
-def _timed(picture: Snapshot, case: Case) -> tuple[Plan, float, Sequence[str]]:
+def _preemption(picture: Snapshot, case: Case) -> Figures:
+    """A whole plan in which gangs end for another; and, beside it, one without preemption."""
+    _, plain_seconds, plain_broken = _timed(picture, case)
+    found, seconds, broken = _timed(picture, case, Preemption.RECLAIM)
+    if broken or plain_broken or not found.claims:
+        return Figures(unfinished=f"wrong: {(*broken, *plain_broken, 'nobody claims')[0]}")
+    cost, bound = (sum(c.cost for c in found.claims), sum(c.bound for c in found.claims))
+    return Figures(
+        seconds=seconds,
+        other_seconds=plain_seconds,
+        ended=sum(len(claim.victims) for claim in found.claims),
+        cost=float(cost / bound) if bound else math.inf,
+    )
+
+
+def _timed(
+    picture: Snapshot, case: Case, preemption: Preemption = Preemption.OFF
+) -> tuple[Plan, float, Sequence[str]]:
     """A whole plan, the seconds in which it was made and checked, and what is wrong with it."""
-    strategy = contenders.made(case.strategy)
+    strategy, policy = contenders.made(case.strategy), Policy(case.objective, preemption=preemption)
     gc.collect()
     start = perf_counter()
-    plan = _planned(picture, strategy, case)
-    broken = plan_checks.violations(picture, plan)
-    return plan, perf_counter() - start, broken
+    made = plan.plan(picture, strategy, BestFit(), Budget(), policy)
+    broken = plan_checks.violations(picture, made)
+    broken += preemption_checks.faults(picture, made, preemption)
+    return made, perf_counter() - start, broken
 
 
 async def _kueue(case: Case) -> Figures:
@@ -361,5 +385,6 @@ _MEASURES: Mapping[Kind, Callable[[Snapshot, Case], Figures]] = {
     Kind.UNCHANGED: _unchanged,
     Kind.QUEUES: _queues,
     Kind.NETWORK: _network,
+    Kind.PREEMPTION: _preemption,
     Kind.CYCLE: _cycle,
 }

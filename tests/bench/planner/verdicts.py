@@ -12,7 +12,7 @@ from ..e2e.verdicts import Sense, Verdict
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
-from .scenes import crowded, hard, many, queued, ruled, unlike
+from .scenes import crowded, hard, many, preempting, queued, ruled, unlike
 from .trials import Kind
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def verdicts(results: Results) -> Sequence[Verdict]:
     still = results.median(unchanged, lambda one: one.seconds / one.other_seconds)
     queues = Key(Kind.QUEUES, queued(1, 1.0).name, ILP, Objective.RESOURCES)
     slower = results.median(queues, lambda one: one.seconds / one.other_seconds)
+    reclaim = Key(Kind.PREEMPTION, preempting(1.0).name, ILP, Objective.RESOURCES)
+    longer = results.median(reclaim, lambda one: one.seconds / one.other_seconds)
     memory = _largest(results, lambda one: one.peak_megabytes + one.engine_megabytes)
     return (
         *rows,
@@ -77,6 +79,7 @@ def verdicts(results: Results) -> Sequence[Verdict]:
             0.99,
             0.999,
         ),
+        Verdict("plan in which gangs end for another over that without", longer, most, 3, 1.2),
         Verdict("peak RSS of ilp with its engine, MB", memory, most, 800, 400),
         Verdict("slowest hard scene over the budget", _slowest(results, _HARD), most, 1, 1),
         Verdict("largest gap of the hard scenes", _widest(results, _HARD), most, 1, 0.01),

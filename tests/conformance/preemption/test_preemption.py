@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tutti.planning.queueing import victims
+
 from . import attacks, planner, plans, rules
 from .plans import State
 from .rules import RULES, Extra, Job, Team, World
@@ -76,6 +78,20 @@ def test_tutti_claims_what_the_enumeration_claims() -> None:
             claims += claimed.claims
     assert sum(bool(claim.victims) for claim in claims) > SAMPLE / 2
     assert all(claim.is_proved for claim in claims)
+
+
+def test_what_counting_proves_costs_what_the_enumeration_costs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(victims.cheapest, "__defaults__", ((), 1))  # sets by cost
+    claims: list[Claim] = []
+    for seed in range(1, SAMPLE + 1):
+        for before in attacks.history(seed).states:
+            claimed = planner.claim(before)
+            assert [*planner.differences(before, claimed)] == [], seed
+            claims += (claim for claim in claimed.claims if claim.victims)
+    proved = sum(claim.is_proved for claim in claims)
+    assert len(claims) / 2 < proved < len(claims)
 
 
 def test_an_extra_of_its_own_queue_makes_way_for_a_minimum_of_the_same_priority() -> None:

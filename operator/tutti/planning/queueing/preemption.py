@@ -218,7 +218,8 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
                 return after
         return None
 
-    chosen = victims.cheapest(candidates, placed)
+    missing = claimed.pool.missing(want, claimed.room, freed)
+    chosen = victims.cheapest(candidates, placed, missing)
     if chosen is None:
         return replace(claimed, kept={**claimed.kept, want.gang.key: kept}) if kept else claimed
     room, after = room_without(chosen.candidates), chosen.answer

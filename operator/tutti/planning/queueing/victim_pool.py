@@ -21,7 +21,7 @@ from ..compile import grids
 from ..compile.grids import Grid
 from ..search.partial_plan import PartialPlan
 from .ledger import QueueLedger
-from .victims import Candidate, Cost
+from .victims import Candidate, Cost, Missing
 
 Room = NDArray[np.int64]  # [node, resource]
 CandidateName = tuple[GangKey, str]
@@ -138,6 +138,22 @@ class VictimPool:
             whole = np.minimum(table, grids.AMOUNT_LIMIT).astype(np.int64)
             freed[candidate.name] = where, whole
         return freed
+
+    def missing(
+        self, want: PlacementRequest, room: Room, freed: Mapping[CandidateName, Freed]
+    ) -> Sequence[Missing]:
+        """What victims must free of each resource, on all nodes on which members may run."""
+        grid = self.grid
+        rows = [grid.shapes[group[0].shape] for group in want.alike]
+        allowed = np.asarray(grid.allowed[rows].any(axis=0))
+        sizes = np.repeat(grid.requests[rows], [len(group) for group in want.alike], axis=0)
+        least = np.sort(sizes, axis=0)[: want.need].sum(axis=0)
+        short = least - np.maximum(room[allowed], 0).sum(axis=0)
+        totals = {name: gains[allowed[where]].sum(axis=0) for name, (where, gains) in freed.items()}
+        return [
+            Missing(int(short[r]), {name: int(total[r]) for name, total in totals.items()})
+            for r in np.flatnonzero(short > 0)
+        ]
 
     def room_once_gone(self) -> Room:
         """The room of each node once all terminating members of gangs have gone.

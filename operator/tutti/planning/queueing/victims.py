@@ -1,11 +1,12 @@
 """The victims that cost least: sets are tried in the order of their cost, until one suffices.
 
 The caller decides whether a set suffices, by placing the gang. If too many sets cost less than the
-answer, the search starts with all candidates instead, and leaves out as many as it can. The cost of
-the last set that was tried is then the bound.
+answer, the cheapest set is tried that frees enough in total, without looking at nodes; no set that
+suffices costs less. If it does not suffice, the search starts with all candidates, and leaves out
+as many as it can.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
@@ -17,6 +18,7 @@ from ...model.keys import GangKey
 from ...model.resources import NOTHING, Resources
 
 MOST_SETS = 1_000  # sets that are tried in the order of their cost
+MOST_AMOUNTS = 256  # amounts of a resource that are told apart in counting
 
 
 class Cost(NamedTuple):
@@ -50,6 +52,13 @@ class Candidate:
         return self.gang, "" if self.is_whole else self.members[0].key.name
 
 
+class Missing(NamedTuple):
+    """How much of one resource victims must free in total, and what the end of each frees."""
+
+    amount: int  # above 0
+    freed: Mapping[tuple[GangKey, str], int]  # by the name of the candidate
+
+
 Answer = TypeVar("Answer")
 
 
@@ -73,13 +82,14 @@ class Victims(Generic[Answer]):
 def cheapest(
     candidates: Sequence[Candidate],
     suffice: Callable[[Sequence[Candidate]], Answer | None],
+    missing: Sequence[Missing] = (),
     most_sets: int = MOST_SETS,
 ) -> Victims[Answer] | None:
     """The cheapest set of victims that suffices; None if even all candidates do not suffice.
 
     ``suffice`` returns an answer for a set that suffices, or else None. If a set suffices, each
-    larger set is assumed to suffice, too. Of sets of equal cost, the set wins whose victims come
-    first by cost and name.
+    larger set is assumed to suffice, too, and it frees all that is ``missing``. Of sets of equal
+    cost, the set wins whose victims come first by cost and name, unless counting finds the set.
     """
     answer = suffice(_without_parts(candidates))
     if answer is None:
@@ -92,7 +102,53 @@ def cheapest(
         tried, bound = tried + 1, cost
     if tried < most_sets:  # all sets were tried: the set of all no longer suffices
         return None
+    counted = [_cheapest_in_total(ordered, one) for one in missing]
+    if counted:
+        cost, some = max(counted, key=lambda one: one[0])
+        bound = max(bound, cost)
+        if not _has_parts(some) and (least := suffice(some)) is not None:
+            return Victims(tuple(some), least, cost)
     return _few(ordered, suffice, answer, bound)
+
+
+def _cheapest_in_total(
+    ordered: Sequence[Candidate], missing: Missing
+) -> tuple[Cost, Sequence[Candidate]]:
+    """The cheapest candidates that free so much in total, and their cost; nobody if none do.
+
+    A knapsack by amounts. Large amounts are divided and rounded up, so that the candidates may free
+    less than is missing, but no candidates that free it cost less.
+    """
+    unit = -(-missing.amount // MOST_AMOUNTS)
+    wanted = -(-missing.amount // unit)
+    # By amount from 0: the cheapest cost at which so much is freed, and a chain of candidates.
+    best: list[tuple[Cost, _Chain] | None] = [(FREE, None), *[None] * wanted]
+    for candidate in ordered:
+        last = best[wanted]
+        if last is not None and candidate.cost >= last[0]:
+            break  # no later candidate improves anything
+        gain = -(-missing.freed[candidate.name] // unit)
+        for amount in range(wanted, 0, -1) if gain else ():
+            before, known = best[max(amount - gain, 0)], best[amount]
+            if before is None:
+                continue
+            cost = before[0].plus(candidate.cost)
+            if known is None or cost < known[0]:
+                best[amount] = cost, (candidate, before[1])
+    found = best[wanted]
+    if found is None:
+        return FREE, ()
+    cost, chain = found
+    return cost, [*_links(chain)]
+
+
+_Chain = tuple[Candidate, "_Chain"] | None
+
+
+def _links(chain: _Chain) -> Iterator[Candidate]:
+    while chain is not None:
+        candidate, chain = chain
+        yield candidate
 
 
 def _by_cost(ordered: Sequence[Candidate]) -> Iterator[tuple[Cost, Sequence[Candidate]]]:

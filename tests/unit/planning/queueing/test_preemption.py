@@ -323,17 +323,34 @@ def test_a_plan_looks_for_the_victims_of_so_many_gangs(monkeypatch: pytest.Monke
     assert ends(plan(cluster)) == {"x": ["old"]}
 
 
-def test_where_too_many_sets_cost_less_the_claim_has_a_bound() -> None:
+def quickly(cluster: Snapshot) -> Sequence[Claim]:
+    """The claims if three sets of victims at most are tried in the order of their cost."""
+    before = victims.cheapest.__defaults__
+    try:
+        victims.cheapest.__defaults__ = ((), 3)
+        return plan(cluster)
+    finally:
+        victims.cheapest.__defaults__ = before
+
+
+def test_where_too_many_sets_cost_less_counting_proves_the_victims() -> None:
     parts = [p for i in range(8) for p in old(f"g{i}", 1, start=10.0 + i)]
     cluster = seen(A, queue("b"), waits("new", "a", 4), *parts)
     (exact,) = plan(cluster)
     assert exact.is_proved
-    before = victims.cheapest.__defaults__
-    try:
-        victims.cheapest.__defaults__ = (3,)
-        (quick,) = plan(cluster)
-    finally:
-        victims.cheapest.__defaults__ = before
+    assert quickly(cluster) == (exact,)
+
+
+def test_where_the_cheapest_victims_free_no_node_the_claim_has_a_bound() -> None:
+    nodes = [node(f"m{i}", gpu=2) for i in range(4)]
+    parts: list[Part] = []
+    for i in range(8):  # the cheapest two are on different nodes
+        parts += runs(gang(f"g{i}").of(1, gpu=1), queue("b"), on=f"m{i % 4}", start=10.0 + i)
+    wide = gang("new").of(1, gpu=2).but(created=50.0, queue="a")
+    cluster = seen(A, queue("b"), wide, *nodes, *parts, gpu=0)
+    (exact,) = plan(cluster)
+    assert exact.is_proved
+    (quick,) = quickly(cluster)
     assert not quick.is_proved
     assert quick.bound < exact.cost <= quick.cost
 

@@ -11,7 +11,8 @@ from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
-from tutti.planning.queueing.victims import FREE, Candidate, Cost, cheapest
+from tutti.planning.queueing import victims
+from tutti.planning.queueing.victims import FREE, Candidate, Cost, Missing, cheapest
 
 SHAPE = Shape(Resources.of({"cpu": 1}))
 
@@ -80,7 +81,7 @@ def test_an_extra_ends_rather_than_its_gang_and_never_beside_it() -> None:
     assert found is not None
     assert names(found.candidates) == ["x0"]
     for most_sets in (100, 0):
-        found = cheapest([own, extra("a", "x0", 1)], enough(2), most_sets)
+        found = cheapest([own, extra("a", "x0", 1)], enough(2), most_sets=most_sets)
         assert found is not None
         assert names(found.candidates) == ["a"]
 
@@ -122,7 +123,7 @@ def test_no_victim_can_be_spared_and_a_proof_holds(
     sizes: list[tuple[int, int]], wanted: int, most_sets: int
 ) -> None:
     gangs = [whole(f"g{i}", members, work) for i, (members, work) in enumerate(sizes)]
-    found = cheapest(gangs, enough(wanted), most_sets)
+    found = cheapest(gangs, enough(wanted), most_sets=most_sets)
     sets = [some for n in range(len(gangs) + 1) for some in combinations(gangs, n)]
     costs = [
         (
@@ -141,3 +142,72 @@ def test_no_victim_can_be_spared_and_a_proof_holds(
     assert most_sets < 1_000 or found.cost == min(costs)
     for candidate in found.candidates:
         assert freed([other for other in found.candidates if other is not candidate]) < wanted
+
+
+def missing(wanted: int, candidates: Sequence[Candidate], scale: int = 1) -> Missing:
+    return Missing(wanted * scale, {one.name: len(one.members) * scale for one in candidates})
+
+
+def test_where_too_many_sets_cost_less_counting_proves_the_cheapest_set() -> None:
+    gangs = [whole(f"g{i:02}", 1 + i % 3, 5 + i % 7) for i in range(40)]
+    plain = cheapest(gangs, enough(30), most_sets=50)
+    found = cheapest(gangs, enough(30), [missing(30, gangs)], most_sets=50)
+    assert plain is not None
+    assert found is not None
+    assert freed(found.candidates) >= 30
+    assert found.cost == found.bound <= plain.cost
+    assert plain.bound < found.bound
+
+
+def test_what_counting_finds_is_a_bound_where_nodes_refuse_it() -> None:
+    """Nothing suffices without the dear gang."""
+    gangs = [whole(f"g{i:02}", 1, 2) for i in range(20)] + [whole("dear", 1, 50)]
+
+    def suffice(some: Sequence[Candidate]) -> int | None:
+        return enough(10)(some) if "dear" in names(some) else None
+
+    found = cheapest(gangs, suffice, [missing(10, gangs)], most_sets=50)
+    assert found is not None
+    assert (found.cost.work, found.bound.work) == (Fraction(68), Fraction(20))
+
+
+def test_counting_tries_no_gang_together_with_its_extras() -> None:
+    """The extras are counted with the gang and without it, so such a set proves nothing."""
+    parts = [whole("a", 3, 3), extra("a", "a-0", 0), extra("a", "a-1", 0)]
+    others = [whole(f"g{i:02}", 1, 9) for i in range(20)]
+    candidates = [*parts, *others]
+    found = cheapest(candidates, enough(5), [missing(5, candidates)], most_sets=10)
+    assert found is not None
+    assert names(found.candidates) == ["a", "g00", "g01"]
+    assert found.bound < found.cost
+
+
+def test_amounts_that_nobody_frees_prove_nothing() -> None:
+    gangs = [whole(f"g{i:02}", 1, 2) for i in range(20)]
+    idle = Missing(5, {one.name: 0 for one in gangs})
+    found = cheapest(gangs, enough(10), [idle, missing(90, gangs)], most_sets=50)
+    assert found is not None
+    assert found.bound < found.cost
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 9)), min_size=1, max_size=7),
+    wanted=st.integers(1, 12),
+    scale=st.sampled_from((1, 7, 1_000)),
+)
+def test_counting_finds_no_more_than_the_cheapest_set_costs(
+    sizes: list[tuple[int, int]], wanted: int, scale: int
+) -> None:
+    gangs = [whole(f"g{i}", members, work) for i, (members, work) in enumerate(sizes)]
+    found = cheapest(gangs, enough(wanted), [missing(wanted, gangs, scale)], most_sets=1)
+    sets = [some for n in range(len(gangs) + 1) for some in combinations(gangs, n)]
+    costs = [
+        (sum(one.cost.work for one in some), freed(some), len(some))
+        for some in sets
+        if freed(some) >= wanted
+    ]
+    if found is None:
+        assert not costs
+        return
+    assert found.bound <= min(costs) <= found.cost
+    assert wanted * scale > victims.MOST_AMOUNTS or found.cost == found.bound
