@@ -307,7 +307,7 @@ def test_the_status_of_a_queue_that_is_written_is_the_one_the_crd_knows() -> Non
         queue, queue_status.NO_USE, conditions, {}, generation=1, scheduler="tutti", at="now"
     )
     schema = _schema("queue")["status"]["properties"]
-    assert {*written, "drainingSince", "pastUse"} == set(schema)
+    assert {*written, "drainingSince", "pastUse", "queuesSince"} == set(schema)
     assert set(written["resources"][0]) == set(schema["resources"]["items"]["properties"])
     line = schema["conditions"]["items"]
     assert set(written["conditions"][0]) == set(line["properties"])

@@ -63,6 +63,60 @@ async def test_a_queue_has_its_finalizer_before_a_gang_starts_in_it() -> None:
     assert cluster.calls.count("set_finalizers") == 1
 
 
+async def test_the_time_of_the_first_plan_with_queues_is_written_before_it_and_outlives_them() -> (
+    None
+):
+    cluster = with_queue(replace(VISION, created=400.0))
+    clock = Clock()
+    began = clock.now
+    await live(cluster, clock)
+    since = cluster.queues["vision"].queue.queues_since
+    assert since is not None
+    assert began <= since
+    assert cluster.calls.index("write_queue_status") < cluster.calls.index("reserve")
+    clock.now += 60.0
+    cluster.add_queue(Queue("nlp", Uid("nlp-1"), created=460.0))
+    cluster.delete_queue("vision")
+    for name in ("a-0", "a-1"):
+        end(cluster, name)
+    await live(cluster, clock)
+    assert "vision" not in cluster.queues
+    assert cluster.queues["nlp"].queue.queues_since == since
+
+
+async def test_queues_that_an_older_version_has_planned_with_began_with_the_first() -> None:
+    cluster = with_queue(replace(VISION, created=400.0))
+    cluster.queues["vision"] = replace(cluster.queues["vision"], finalizers=(FINALIZER,))
+    cluster.add_queue(Queue("nlp", Uid("nlp-1"), created=460.0))
+    await live(cluster)
+    assert {read.queue.queues_since for read in cluster.queues.values()} == {400.0}
+
+
+async def test_no_queue_goes_before_the_others_know_since_when_there_are_queues() -> None:
+    cluster = with_queue()
+    clock = Clock()
+    await live(cluster, clock)
+    for name in ("a-0", "a-1"):
+        end(cluster, name)
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    cluster.delete_queue("vision")
+    refuses = [True]
+    cluster.fault = lambda _, name: (
+        Fault(errors.Refused("no", status=403))
+        if refuses and name == "write_queue_status"
+        else None
+    )
+    life = Life(cluster, clock)
+    for _ in range(4):
+        await life.turn()
+        life.watch.catch_up()
+    assert "vision" in cluster.queues
+    refuses.clear()
+    clock.now += REFUSED_SECONDS + 1.0
+    await news(life)
+    assert "vision" not in cluster.queues
+
+
 async def test_a_deleted_queue_starts_nothing_and_goes_with_its_last_gang() -> None:
     cluster = with_queue()
     cluster.add_queue(Queue("nlp", Uid("nlp-1")))
@@ -210,7 +264,7 @@ async def test_a_drain_that_meets_a_broken_server_begins_soon() -> None:
 
 
 async def test_a_conflict_is_tried_again_soon() -> None:
-    cluster = with_queue()
+    cluster = with_queue(replace(VISION, queues_since=1.0))
     life = Life(cluster, Clock())
     cluster.change_queue("vision", weight=2)  # which this replica has not seen
     life.late = ("queues",)

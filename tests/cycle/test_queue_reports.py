@@ -19,7 +19,7 @@ from tutti.reporting.queue_reporter import (
 from ..harness.builders import gang, node
 from ..harness.fakes import Clock, FakeCluster, Fault, Life
 
-VISION = Queue("vision", Uid("vision-1"), limits=(("cpu", 3000),))
+VISION = Queue("vision", Uid("vision-1"), limits=(("cpu", 3000),), queues_since=1.0)
 
 
 def with_queue(*queues: Queue) -> FakeCluster:
@@ -107,7 +107,10 @@ async def test_figures_are_written_more_rarely_than_conditions() -> None:
 
 
 async def test_a_crowd_of_queues_is_told_in_turns() -> None:
-    queues = [Queue(f"q{number:03}", Uid(f"q{number}")) for number in range(WRITES_PER_LOOK + 5)]
+    queues = [
+        Queue(f"q{number:03}", Uid(f"q{number}"), queues_since=1.0)
+        for number in range(WRITES_PER_LOOK + 5)
+    ]
     cluster = with_queue(*queues)
     life = Life(cluster, Clock())
     await life.turn()

@@ -698,6 +698,9 @@ class FakeCluster:
                 since = new_status["drainingSince"]
                 since = None if since is None else datetime.fromisoformat(since).timestamp()
                 declared = replace(declared, draining_since=since)
+            if "queuesSince" in new_status:
+                since = datetime.fromisoformat(merged.pop("queuesSince")).timestamp()
+                declared = replace(declared, queues_since=since)
             if "pastUse" in new_status:
                 merged.pop("pastUse", None)
                 read = wire.Queue.model_validate(

@@ -1,8 +1,8 @@
-"""Writes of Queues: the time since when they drain, and a finalizer while gangs are charged.
+"""Writes of Queues: since when they drain, since when there are any, and finalizers.
 
-A plan obeys both, so they are written before it. A queue that is deleted while gangs are charged to
-it must not vanish with its limit. Tutti may stop after any call: the state is read from the Queues
-themselves, and the next cycle writes what is missing.
+A plan obeys these, so they are written before it. A queue that is deleted while gangs are charged
+to it must not vanish with its limit. Tutti may stop after any call: the state is read from the
+Queues themselves, and the next cycle writes what is missing.
 """
 
 import logging
@@ -29,7 +29,7 @@ FAILED_SECONDS = 5.0  # until a write that met a broken server is tried again
 
 
 class QueueLifecycle:
-    """Keeps the finalizer of each Queue, and the time at which its drain began."""
+    """Keeps the finalizer of each Queue, and the times when its drain and all Queues began."""
 
     def __init__(
         self, state: ClusterState, api: Api, *, limit: ConcurrencyLimit, clock: Clock
@@ -43,18 +43,28 @@ class QueueLifecycle:
         ] = {}  # until when a Queue is left alone that refused a write
 
     async def prepare(self) -> None:
-        """Before a plan, give each Queue its finalizer, and note which Queues drain from now on.
+        """Before a plan, give each Queue its finalizer and note what it must remember.
+
+        That is the time when its drain began, and the time when plans began to have Queues.
 
         If the API server refuses a write, it is tried again later, and stops no plan.
 
         Raises:
             errors.Unavailable: the API server is away.
         """
+        if (since := self._queues_since()) is not None:
+            await self._limit.all(
+                partial(self._note_queues, queue, since)
+                for queue in self._writable()
+                if queue.queue.queues_since != since
+            )
         await self._limit.all(partial(self._hold, queue) for queue in self._lacking_finalizer())
         await self._limit.all(partial(self._note_drain, queue) for queue in self._drains_to_note())
 
     async def release(self, planned: Snapshot, plan: Plan, term: LeaderTerm) -> None:
         """Let deleted Queues go if no gang is charged to them in the Snapshot of the plan.
+
+        None goes before all others know since when there are Queues.
 
         The Snapshot must show them as deleted already: then this plan and later plans start no gang
         in them. If another replica leads by now, it may have started gangs, so the Lease is
@@ -64,7 +74,10 @@ class QueueLifecycle:
             errors.Unavailable: the API server is away.
             Deposed: another replica leads.
         """
-        if not any(queue.is_terminating for queue in planned.queues):
+        staying = (read.queue for read in self._state.queues if not read.queue.is_terminating)
+        if not any(queue.is_terminating for queue in planned.queues) or any(
+            queue.queues_since is None for queue in staying
+        ):
             return
         unused = {use.name for use in plan.queues if not use.charged.amounts}
         ending = {
@@ -105,6 +118,23 @@ class QueueLifecycle:
             for queue in self._writable()
             if (queue.queue.stop is Stop.DRAIN) != (queue.queue.draining_since is not None)
         ]
+
+    def _queues_since(self) -> float | None:
+        """Since when plans have had Queues; None if there are none.
+
+        It is recorded in all of them. An older version has recorded nothing, and left a finalizer.
+        Then it is the creation of the first Queue.
+        """
+        queues = [read.queue for read in self._state.queues]
+        recorded = [queue.queues_since for queue in queues if queue.queues_since is not None]
+        if not recorded and any(FINALIZER in read.finalizers for read in self._state.queues):
+            recorded = [queue.created for queue in queues]
+        return min(recorded or [self._clock()]) if queues else None
+
+    async def _note_queues(self, queue: QueueObject, since: float) -> None:
+        status = {"queuesSince": moment(since)}
+        what = "the time when Queues began"
+        await self._write(queue, what, self._api.write_queue_status(queue, status))
 
     async def _hold(self, queue: QueueObject) -> None:
         finalizers = (*queue.finalizers, FINALIZER)

@@ -76,6 +76,8 @@ class Queue:
     is_terminating: bool = False
     created: float = 0.0  # seconds since the epoch
     past_use: PastUse | None = None  # None: nothing is recorded
+    # The record of the time since when plans have had Queues; it outlives the first Queue.
+    queues_since: float | None = None  # seconds since the epoch
     unreadable: tuple[str, ...] = ()  # fields; amounts count as 0, selectors as None; sorted
 
 

@@ -2,7 +2,7 @@
 
 A Reservation with the record of a start names the pods that are charged to its gang. A pod that
 no Reservation names is charged by itself if its gang has such a record, or if the pod got its node
-after the first Queue was created. Otherwise it is charged to the gang of its label.
+after plans began to have Queues. Otherwise it is charged to the gang of its label.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ..model.cluster import Gang, Member, Reservation, Role, Snapshot
 from ..model.keys import POD, GangKey, Uid
-from ..model.queues import QueueRecord
+from ..model.queues import Queue, QueueRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class _RecordedPods:
     gangs: Mapping[Uid, GangKey]  # by pod
     naming: Collection[GangKey]  # the gangs with a named pod
     promised: Collection[Uid]  # the pods that have room in a Reservation
-    since: float  # when the first Queue was created
+    since: float  # when plans began to have Queues
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_RecordedPods":
@@ -84,7 +84,7 @@ class _RecordedPods:
             frozenset(
                 entry.uid for reservation in snapshot.reservations for entry in reservation.entries
             ),
-            min((queue.created for queue in snapshot.queues), default=0.0),
+            _since(snapshot.queues),
         )
 
     def has_room(self, pod: Member) -> bool:
@@ -106,6 +106,12 @@ class _RecordedPods:
         """The last recorded start of each gang, without the gangs in ``keys``."""
         ordered = sorted(self.starts, key=lambda start: (start[1].started, start[0].uid))
         return {start[0].gang: start for start in ordered if start[0].gang not in keys}
+
+
+def _since(queues: Sequence[Queue]) -> float:
+    """When plans began to have Queues, as recorded, or else when the first Queue was created."""
+    recorded = [queue.queues_since for queue in queues if queue.queues_since is not None]
+    return min(recorded or [queue.created for queue in queues], default=0.0)
 
 
 def _key_alone(pod: Member) -> GangKey:

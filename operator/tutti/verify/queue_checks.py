@@ -113,7 +113,7 @@ class _ChargedTo:
     gangs: Mapping[Uid, GangKey]  # by pod, from records
     named: Collection[GangKey]  # gangs whose records name pods
     reserved: Collection[Uid]  # pods with room in a Reservation
-    first_queue: float  # creation of the first queue
+    first_queue: float  # when plans began to have Queues
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_ChargedTo":
@@ -124,7 +124,10 @@ class _ChargedTo:
             gangs,
             frozenset(gangs.values()),
             {entry.uid for reservation in snapshot.reservations for entry in reservation.entries},
-            min(queue.created for queue in snapshot.queues),
+            min(
+                (since for q in snapshot.queues if (since := q.queues_since) is not None),
+                default=min(queue.created for queue in snapshot.queues),
+            ),
         )
 
     def has_room(self, pod: Member) -> bool:

@@ -315,6 +315,7 @@ QUEUE: dict[str, Any] = {
     "max_grace_seconds": 90,
     "is_terminating": True,
     "created": 1_767_225_601.0,
+    "queues_since": 1_767_225_600.75,
     "past_use": PastUse(250_000, 125_000, 1_767_225_602.5, 86_400.0),
     "unreadable": ("spec.defaultFor",),
 }

@@ -634,6 +634,24 @@ def test_a_pod_that_ran_before_there_were_queues_is_charged_to_the_gang_of_its_l
         assert charges(ROOM, ML, OLDER, runs.each(bound_at=bound_at)).keys() == expected
 
 
+def test_pods_of_plans_before_queues_count_as_such_although_a_queue_was_there() -> None:
+    """A plan may not know the first Queue yet; and that Queue may be gone, unlike others."""
+    runs = gang("a").of(2, cpu=1).bound_on("n1", "n1").but(queue="vision").each(bound_at=15.0)
+    known = replace(OLDER, queues_since=20.0)
+    newer = replace(queue("nlp", created=30.0), queues_since=20.0)
+    for queues in ((known,), (known, newer), (known, replace(newer, queues_since=None))):
+        assert charges(ROOM, ML, *queues, runs).keys() == {"a"}
+    late = runs.each(bound_at=25.0)
+    assert charges(ROOM, ML, newer, replace(known, created=31.0), late).keys() == {"a-0", "a-1"}
+    full = replace(known, limits=(("cpu", 2000),))
+    waits = in_vision(gang("b").of(1, cpu=1))
+    world = snapshot_of(ROOM, ML, full, runs, waits)
+    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    assert reasons(made)["b"] is Reason.QUEUE_AT_LIMIT
+    forced = replace(made, placements=(placing(waits, ("b-0", "n1")),))
+    assert any("queue vision" in fault for fault in violations(world, forced))
+
+
 def test_a_pod_that_the_record_of_its_gang_does_not_name_is_charged_by_itself() -> None:
     runs = in_vision(gang("a").of(2, cpu=1).bound_on("n1", "n1"))
     record = replace(started_in(VISION, runs, 1), charged=(runs.members[0].uid,))

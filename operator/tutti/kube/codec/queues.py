@@ -85,7 +85,8 @@ def _declared(queue: wire.Queue) -> Queue:
         raise BadObject(name, "spec.resources: it names the same resource twice")
     guaranteed = {r.name: r.guaranteed for r in spec.resources if r.guaranteed is not None}
     limits = {r.name: r.limit for r in spec.resources if r.limit is not None}
-    since, grace = queue.status.draining_since, spec.max_grace_seconds
+    since, began = queue.status.draining_since, queue.status.queues_since
+    grace = spec.max_grace_seconds
     return Queue(
         name=metadata.name,
         uid=Uid(metadata.uid),
@@ -104,6 +105,7 @@ def _declared(queue: wire.Queue) -> Queue:
         is_terminating=metadata.deletion_timestamp is not None,
         created=seconds_of(metadata.creation_timestamp),
         past_use=_past_use(queue.status.past_use),
+        queues_since=None if began is None else seconds_of(began),
         unreadable=tuple(sorted(unreadable)),
     )
 
@@ -173,6 +175,8 @@ def _status_for_plans(queue: Queue) -> dict[str, Any]:
         status["drainingSince"] = moment(queue.draining_since)
     if queue.past_use is not None:
         status["pastUse"] = encode_past_use(queue.past_use)
+    if queue.queues_since is not None:
+        status["queuesSince"] = moment(queue.queues_since)
     return status
 
 

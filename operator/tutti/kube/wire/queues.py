@@ -64,6 +64,7 @@ class QueueStatus(Wire):
 
     draining_since: AwareDatetime | None = None
     past_use: PastUse | None = None
+    queues_since: AwareDatetime | None = None
 
     @property
     def rest(self) -> dict[str, Any]:

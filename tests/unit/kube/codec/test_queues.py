@@ -44,7 +44,11 @@ def test_a_queue_is_read() -> None:
         "since": "1970-01-01T00:02:00Z",
         "halfLifeSeconds": 3600,
     }
-    status = {"drainingSince": "1970-01-01T00:01:00Z", "pastUse": past}
+    status = {
+        "drainingSince": "1970-01-01T00:01:00Z",
+        "pastUse": past,
+        "queuesSince": "1970-01-01T00:00:30Z",
+    }
     assert read(VISION, status=status) == Queue(
         name="vision",
         uid=Uid("q-1"),
@@ -59,6 +63,7 @@ def test_a_queue_is_read() -> None:
         mode=QueueMode.SHADOW,
         preemption=Preemption.RECLAIM,
         past_use=PastUse(125_000, 50_000, 120.0, 3600.0),
+        queues_since=30.0,
     )
 
 

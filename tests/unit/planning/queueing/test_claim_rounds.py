@@ -52,6 +52,21 @@ def test_the_setting_and_the_queue_of_the_claimant_decide() -> None:
     assert claimed(seen(A, replace(B, preemption=OFF), *parts[1:])) == {"new": ["old"]}
 
 
+@pytest.mark.parametrize("parent", [8, None])
+def test_what_runs_in_the_room_of_a_guarantee_stays_unless_the_queue_reclaims(
+    parent: int | None,
+) -> None:
+    """Whether a parent covers it or it borrows; queues alone end nothing that runs."""
+    above = queue("p", **gpus(parent)) if parent else queue("p")
+    leaf, sibling = queue("a", parent="p", **gpus(4)), queue("b", parent="p")
+    parts = [above, leaf, sibling, waits("new", "a", 4), *old(into=sibling)]
+    made = plan(seen(*parts), OFF)
+    assert (starts(made), made.claims) == ([], ())
+    assert [rejection.reason for rejection in made.rejections] == [Reason.NOT_ENOUGH_ROOM]
+    assert claimed(seen(*parts), RECLAIM) == {"new": ["old"]}
+    assert claimed(seen(above, replace(leaf, preemption=RECLAIM), *parts[2:])) == {"new": ["old"]}
+
+
 def test_a_queue_whose_quotas_do_not_count_claims_nothing() -> None:
     shadow = replace(A, mode=QueueMode.SHADOW, preemption=FULL)
     assert claimed(seen(shadow, B, waits("new", "a", 4), *old())) == {}
