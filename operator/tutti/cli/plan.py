@@ -187,14 +187,14 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **option
         render.show(output, before, namespace=what_if.shown_namespace)
         sys.exit(BROKEN if before.broken else _compared(before, objects))
     if added := _added(what_if, before.snapshot, objects):
-        snapshot, _ = decode_texts([*texts, *added], name)
+        snapshot, objects = decode_texts([*texts, *added], name)
     changed_setup = offline.changed(
         setup,
         what_if.text("strategy") or None,
         what_if.text("objective") or None,
         what_if.text("preemption") or None,
     )
-    after = offline.planned(_changed(snapshot, what_if), changed_setup)
+    after = offline.planned(_changed(snapshot, objects, what_if), changed_setup)
     render.show(output, after, before, namespace=what_if.shown_namespace)
     if output == "table" and what_if.all("spark_properties"):
         _tell_what_is_missing(before, after)
@@ -247,10 +247,10 @@ def _added(what_if: _WhatIf, snapshot: Snapshot, objects: Objects) -> Sequence[T
     return [*contents(what_if.all("add")), *apps]
 
 
-def _changed(snapshot: Snapshot, what_if: _WhatIf) -> Snapshot:
+def _changed(snapshot: Snapshot, objects: Objects, what_if: _WhatIf) -> Snapshot:
     from ..whatif import changes, edits
 
-    snapshot = _with_queues(snapshot, what_if.all("add_queue"))
+    snapshot = _with_queues(snapshot, objects, what_if.all("add_queue"))
     counts, models = what_if.all("add_nodes"), what_if.all("like")
     if len(counts) != len(models):
         fail("give --add-nodes N and --like NODE together, once for each kind of node")
@@ -267,16 +267,18 @@ def _changed(snapshot: Snapshot, what_if: _WhatIf) -> Snapshot:
         fail(str(problem))
 
 
-def _with_queues(snapshot: Snapshot, paths: Sequence[str]) -> Snapshot:
+def _with_queues(snapshot: Snapshot, objects: Objects, paths: Sequence[str]) -> Snapshot:
     """The cluster with the Queues of these files added."""
+    from ..kube import kinds
     from ..whatif.queue_edits import with_queue
 
+    namespaces = [item.value for item in objects.items.get(kinds.NAMESPACE, ())]
     for path in paths:
         queues = decode_texts(contents([path]))[0].queues
         if not queues:
             fail(f"--add-queue {path}: this file has no Queue")
         for queue in queues:
-            snapshot = with_queue(snapshot, queue)
+            snapshot = with_queue(snapshot, queue, namespaces)
     return snapshot
 
 

@@ -5,7 +5,7 @@ its resource. The resource may be left out if the queue has one quota of this ki
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
@@ -39,16 +39,20 @@ def changed(of: Snapshot, words: str) -> Snapshot:
     return with_queue(of, FIELDS[field](queue, resource, value, words))
 
 
-def with_queue(of: Snapshot, queue: Queue) -> Snapshot:
-    """The Snapshot with this queue; a queue with the same name is replaced, and its uid is kept."""
+def with_queue(of: Snapshot, queue: Queue, known: Iterable[Namespace] = ()) -> Snapshot:
+    """The Snapshot with this queue; a queue with the same name is replaced, and its uid is kept.
+
+    A Snapshot without queues has no namespaces, so ``known`` are those whose labels are known.
+    """
     namesake = next((old for old in of.queues if old.name == queue.name), None)
     uid = queue.uid if namesake is None else namesake.uid
     other_queues = (old for old in of.queues if old.name != queue.name)
     queues = sorted((*other_queues, replace(queue, uid=uid)), key=lambda old: old.name)
-    # A Snapshot without queues has no namespaces.
-    names = sorted({gang.key.namespace for gang in of.gangs})
-    namespaces = of.namespaces if of.queues else (*map(Namespace, names),)
-    return replace(of, queues=tuple(queues), namespaces=namespaces)
+    if not of.queues:
+        by_name = {gang.key.namespace: Namespace(gang.key.namespace) for gang in of.gangs}
+        by_name |= {namespace.name: namespace for namespace in (*of.namespaces, *known)}
+        of = replace(of, namespaces=tuple(by_name[name] for name in sorted(by_name)))
+    return replace(of, queues=tuple(queues))
 
 
 def _named(of: Snapshot, where: str, words: str) -> Queue:

@@ -226,6 +226,30 @@ def test_a_plan_can_be_tried_with_another_limit_or_queue(tmp_path: Path) -> None
     assert differences("--add-queue", str(added))["ml/b"] == "starts"
 
 
+def test_the_first_queues_can_be_tried_for_namespaces_by_their_labels(tmp_path: Path) -> None:
+    """In files of kubectl, and before the cluster has any Queue."""
+    team = {"matchLabels": {"team": "vision"}}
+    quota = {"name": GPU, "limit": 1}
+    tried = {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": "vision"},
+        "spec": {"namespaces": team, "defaultFor": team, "resources": [quota]},
+    }
+    files = {"queue": tried}
+    for name, labels in (("ml", {"team": "vision"}), ("etl", {})):
+        meta = {"name": name, "labels": labels}
+        files[name] = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+    for name, content in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump(content))
+    free = snapshot_of(node("n1", gpu=8, pods=20), gang("b").of(2, gpu=1))
+    words = ["plan", "-f", "-", "-f", str(tmp_path / "ml"), "-f", str(tmp_path / "etl")]
+    told = tutti(*words, "-o", "json", "--add-queue", str(tmp_path / "queue"), of=free)
+    (waits,) = json.loads(told.stdout)["difference"]
+    assert (waits["gang"], waits["before"]["answer"]) == ("ml/b", "starts")
+    assert waits["after"]["reason"] == "QueueAtLimit"
+
+
 def test_a_change_of_queues_that_makes_no_sense_ends_the_command(tmp_path: Path) -> None:
     result = tutti("plan", "-f", "-", "--set-queue", "vision.max=8")
     assert result.exit_code == 2
