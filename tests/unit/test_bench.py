@@ -148,7 +148,8 @@ def _account(*writes: Write, scheduler: str = "tutti") -> Account:
 
 
 def _ours(resource: str, name: str, at: float = 100.0, verb: str = "create") -> Write:
-    return Write(*CONTENDERS["tutti"].users, verb, resource, name, at)
+    (user,) = CONTENDERS["tutti"].users
+    return Write(user, verb, resource, name, at)
 
 
 def test_a_gang_waits_from_its_last_creation_to_its_last_binding() -> None:
