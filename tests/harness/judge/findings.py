@@ -13,6 +13,7 @@ class Promise(StrEnum):
     RESERVED_FIRST = "reserved before bound"
     LIMITS = "limits of queues"
     STOPS = "stops of queues"
+    ENDS = "no pod ends for a gang that does not start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Verdict:
     gangs: int = 0
     writes: int = 0
     charges: int = 0  # that Tutti has raised while there were queues
+    ends: int = 0  # evictions for claims
 
     def of(self, promise: Promise) -> tuple[Finding, ...]:
         """Give the violations of one promise."""

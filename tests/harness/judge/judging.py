@@ -10,6 +10,7 @@ from pathlib import Path
 from . import audit as audits
 from .audit import AuditEntry
 from .capacity import judge_capacity
+from .ending import judge_ends
 from .findings import Verdict
 from .hands_off import judge_hands
 from .history import History
@@ -58,7 +59,8 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     reserved = judge_reserving(steps, standpoint)
     limits = judge_limits(steps, heard, standpoint)
     hands = judge_hands(steps, heard, standpoint)
-    all_findings = (whole, room, reserved, limits, hands)
+    ends = judge_ends(steps, heard, standpoint)
+    all_findings = (whole, room, reserved, limits, hands, ends)
     return Verdict(
         violations=tuple(
             sorted(
@@ -74,4 +76,5 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
         gangs=whole.judged,
         writes=hands.judged,
         charges=limits.judged,
+        ends=ends.judged,
     )

@@ -130,6 +130,8 @@ class Reservation:
     reserved_at: datetime | None
     is_spent: bool  # it holds nothing any more, and keeps the record of the gang's start
     queue: tuple[str, str] | None = None  # of that record: name and uid
+    ends: frozenset[str] = frozenset()  # uids of pods that end so that its gang starts
+    ended_gangs: frozenset[str] = frozenset()  # uids of the gangs among them that end whole
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -321,6 +323,7 @@ def _smallest_stage(jobs: Sequence[Body]) -> int:
 
 def _reservation(body: Body, revision: int) -> Reservation:
     key, spec = _key(body), body["spec"]
+    victims = (spec.get("claim") or {}).get("victims") or ()
     placement, group = spec.get("placement") or (), spec["podGroup"]
     is_tuttis = group.get("apiGroup", "tutti.dev") == "tutti.dev"
     return Reservation(
@@ -347,6 +350,8 @@ def _reservation(body: Body, revision: int) -> Reservation:
         reserved_at=datetime.fromisoformat(said) if (said := spec.get("reservedAt")) else None,
         is_spent="queue" in spec and not (placement or spec.get("evict")),
         queue=(record["name"], record.get("uid", "")) if (record := spec.get("queue")) else None,
+        ends=frozenset(uid for victim in victims for uid in victim["pods"]),
+        ended_gangs=frozenset(victim["uid"] for victim in victims if victim.get("whole")),
     )
 
 

@@ -201,11 +201,16 @@ class Story:
         *,
         slots: Mapping[str, Mapping[str, int]] | None = None,
         queue: str = "",
+        ends: Mapping[str, Iterable[str]] | None = None,
     ) -> int:
         """Put the gang's Reservation: nodes by pod name, slots by node and role.
 
-        With a queue it has the record of a start.
+        With a queue it has the record of a start; ``ends`` are pods that end for it, by gang.
         """
+        victims = [
+            {"name": gang, "uid": f"uid-{gang}", "pods": [f"uid-{pod}" for pod in pods]}
+            for gang, pods in (ends or {}).items()
+        ]
         placement: list[dict[str, Any]] = [
             {"node": node, "pods": [{"name": pod, "uid": f"uid-{pod}"}]}
             for pod, node in (pods or {}).items()
@@ -224,6 +229,7 @@ class Story:
                     "reservedAt": NOON.isoformat(),
                     "placement": placement,
                     **({"queue": {"name": queue, "uid": f"uid-{queue}"}} if queue else {}),
+                    **({"claim": {"victims": victims}} if victims else {}),
                 },
             },
         )
@@ -233,6 +239,11 @@ class Story:
         name = f"uid-{group}"
         self.wrote("delete", "reservations", name, user=by, api_group="tutti.dev", at=at)
         return self.drop(Kind.RESERVATIONS, f"reservation-{group}")
+
+    def evict(self, name: str) -> None:
+        """Evict a pod, which is gone at once."""
+        self.wrote("create", "pods/eviction", name, code=201)
+        self.drop(Kind.PODS, f"uid-{name}")
 
     def wrote(
         self,
