@@ -28,7 +28,7 @@ def cluster_of(nodes: int = 2, devices: int = 4, *more: DeviceValue) -> FakeClus
     """Nodes with so many devices each, and their class."""
     cluster = FakeCluster()
     for i in range(nodes):
-        cluster.add(node(f"n{i}", cpu=8))
+        cluster.add(node(f"n{i}", cpu=8).labelled(hostname=f"n{i}"))
         cluster.put_devices(gpus(f"n{i}", devices))
     cluster.put_devices(device_class(), *more)
     return cluster
@@ -116,19 +116,18 @@ async def test_devices_of_other_pods_are_left_alone() -> None:
     assert (bound(cluster), holding(cluster)) == (2, 2)
 
 
-@pytest.mark.parametrize("is_committed", [False, True])
-async def test_after_a_crash_at_any_call_the_same_devices_are_written(
-    is_committed: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
+async def every_crash(
+    ask_for: Callable[[FakeCluster], None], *, is_committed: bool, pods: int, devices: int
+) -> int:
+    """Crash at each call in turn, and start again; answers how many calls there are."""
     number = 0
     while True:
         number += 1
         cluster = cluster_of()
-        ask(cluster, train(), request(count=2))
+        ask_for(cluster)
         cluster.fault = dying_at(number, is_committed=is_committed)
-        life = Life(cluster, Clock())
         try:
-            await life.settle()
+            await Life(cluster, Clock()).settle()
         except Crash:
             reserved = [entry for r in cluster.reservations.values() for entry in r.entries]
             cluster.fault = lambda _at, _name: None
@@ -138,10 +137,19 @@ async def test_after_a_crash_at_any_call_the_same_devices_are_written(
                     now = cluster.devices.claim(allocation.claim)
                     assert now.allocated == allocation.results
         else:
-            break
-        assert (bound(cluster), holding(cluster)) == (4, 8), number
+            return number
+        assert (bound(cluster), holding(cluster)) == (pods, devices), number
         assert not cluster.reservations
-    assert number > 15
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+async def test_after_a_crash_at_any_call_the_same_devices_are_written(
+    is_committed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    def ask_for(cluster: FakeCluster) -> None:
+        ask(cluster, train(), request(count=2))
+
+    assert await every_crash(ask_for, is_committed=is_committed, pods=4, devices=8) > 15
 
 
 async def test_a_pod_without_a_group_gets_a_reservation_too() -> None:
@@ -226,7 +234,7 @@ async def test_a_leader_that_wakes_up_late_gives_nobody_the_same_device() -> Non
     for own in seen:
         results = (DeviceResult("gpu", DeviceId(DRIVER, "n0", "gpu-0")),)
         write = ClaimWrite(
-            results, NodeName("n0"), Consumer(Uid("late"), "late"), {"gpu": device_class()}
+            results, NodeName("n0"), (Consumer(Uid("late"), "late"),), {"gpu": device_class()}
         )
         with pytest.raises(errors.Conflict):
             await cluster.allocate(own, write)
@@ -317,10 +325,68 @@ async def test_a_request_for_any_device_leaves_the_rare_one_to_the_request_for_i
     assert cluster.devices.claim("b-0-gpu").allocated[0].device.name == "gpu-0"  # type: ignore[index]
 
 
-async def test_a_claim_that_two_waiting_pods_share_is_not_modelled() -> None:
+def sharing(name: str, count: int, *, cpu: int = 1) -> GangBuilder:
+    """A gang whose members all name one claim."""
+    return gang(name).of(count, cpu=cpu).each(device_claims=(PodClaim("gpu", "both"),))
+
+
+async def test_the_pods_of_a_gang_share_a_claim_on_one_node() -> None:
+    cluster = cluster_of(nodes=3)
+    cluster.put_devices(claim("both", request(count=3)))
+    cluster.add(sharing("a", 8))
+    await settled(cluster)
+    assert len({pod.node for pod in cluster.pods.values()}) == 1
+    assert bound(cluster) == 8
+    assert holding(cluster) == 3
+    assert len(cluster.devices.claim("both").consumers) == 8
+
+
+async def test_pods_that_share_a_claim_wait_until_one_node_has_room_for_all() -> None:
+    cluster = cluster_of(nodes=3)
+    cluster.put_devices(claim("both"))
+    cluster.add(sharing("a", 3, cpu=3))
+    await settled(cluster)
+    assert bound(cluster) == holding(cluster) == 0
+    assert reason(cluster)[0] == "NotEnoughRoom"
+    cluster.add(node("large", cpu=9).labelled(hostname="large"))
+    cluster.put_devices(gpus("large", 1))
+    await settled(cluster)
+    assert {pod.node for pod in cluster.pods.values()} == {"large"}
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+async def test_after_a_crash_at_any_call_a_shared_claim_gets_the_same_devices(
+    is_committed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    def ask_for(cluster: FakeCluster) -> None:
+        cluster.put_devices(claim("both", request(count=2)))
+        cluster.add(sharing("a", 3))
+
+    assert await every_crash(ask_for, is_committed=is_committed, pods=3, devices=2) > 7
+
+
+async def test_a_shared_claim_is_given_back_once_all_of_its_pods_are_released() -> None:
+    cluster = cluster_of(nodes=1)
+    cluster.put_devices(claim("both"))
+    cluster.add(sharing("a", 3))
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "bind" else None
+    with pytest.raises(Crash):
+        await settled(cluster)
+    assert holding(cluster) == 1
+    cluster.fault = lambda _at, _name: None
+    cluster.change_node("n0", unschedulable=True)
+    await settled(cluster)
+    assert holding(cluster) == bound(cluster) == 0
+    cluster.change_node("n0", unschedulable=False)
+    await settled(cluster)
+    assert bound(cluster) == 3
+
+
+async def test_a_claim_that_several_gangs_share_is_not_modelled() -> None:
     cluster = cluster_of()
     cluster.put_devices(claim("both"))
-    cluster.add(gang("a").of(2, cpu=1).each(device_claims=(PodClaim("gpu", "both"),)))
+    cluster.add(sharing("a", 2))
+    cluster.add(sharing("b", 2))
     await settled(cluster)
     assert reason(cluster)[0] == "NotModelled"
-    assert "both, which several pods that wait share" in reason(cluster)[1]
+    assert "both, which pods of several gangs that wait share" in reason(cluster)[1]

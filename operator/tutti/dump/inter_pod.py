@@ -8,6 +8,7 @@ from typing import Any
 
 from ..kube.codec import inter_pod as reading
 from ..kube.codec.preferences import SOFT
+from ..model.devices.claims import is_sharing
 from ..model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requirement, TopologySpread
 from ..model.shapes import NodeTerm, Preferences
 
@@ -26,12 +27,17 @@ def requirement(value: Requirement) -> Raw:
 
 
 def add_rules(spec: Raw, rules: InterPodRules) -> None:
-    """Add rules about other pods to the spec of a pod."""
-    for field, terms in (("podAffinity", rules.affinity), ("podAntiAffinity", rules.anti_affinity)):
+    """Add rules about other pods to the spec of a pod, without those that shared claims add."""
+    own = [term for term in rules.affinity if not _is_of_a_claim(term)]
+    for field, terms in (("podAffinity", own), ("podAntiAffinity", rules.anti_affinity)):
         if terms:
             spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(term) for term in terms]}
     if rules.spread:
         spec["topologySpreadConstraints"] = [_spread(spread) for spread in rules.spread]
+
+
+def _is_of_a_claim(term: AffinityTerm) -> bool:
+    return any(is_sharing(wanted.key) for wanted in term.peers.selector or ())
 
 
 def add_wishes(spec: Raw, wishes: Preferences) -> None:

@@ -22,6 +22,7 @@ from ..kube.gang_sources.spark import (
 )
 from ..model.applications import DRIVER, ApplicationPod, ConfigMapKey
 from ..model.cluster import Gang, Member
+from ..model.devices.claims import is_sharing
 from ..model.keys import POD_GROUP, ApiKind, GangKey
 
 Raw = dict[str, Any]
@@ -88,7 +89,7 @@ def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
 
 def labels(value: Member) -> Raw:
     """The labels of a pod, and the labels from which the decoder reads its gang and role."""
-    pod_labels = dict(value.labels)
+    pod_labels = {name: text for name, text in value.labels if not is_sharing(name)}
     if value.is_driver:
         pod_labels[SPARK_LABEL] = DRIVER
     if value.application is not None and value.application.is_spark:

@@ -69,7 +69,7 @@ def test_no_right_is_named_that_no_call_uses(call: str) -> None:
 
 
 DEVICES = DeviceClaim(ClaimName("ml", "c"), Uid("c-1"))
-WRITE = ClaimWrite((), NodeName("n1"), Consumer(Uid("p-1"), "p"), {})
+WRITE = ClaimWrite((), NodeName("n1"), (Consumer(Uid("p-1"), "p"),), {})
 ANSWERED: dict[str, Callable[[client.Client], Awaitable[object]]] = {
     "a pod that is read": lambda api: api.read_member(MEMBER.key),
     "a pod that is changed": lambda api: api.say_of_pod(MEMBER, encode.Why("R", "s", 0.0)),

@@ -4,7 +4,7 @@ Every write names the version of the claim that was seen. So a claim gets device
 of an earlier leader fails once the claim has changed (docs/devices.md).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from ...kube import errors
@@ -12,7 +12,7 @@ from ...kube.backoff import Clock
 from ...kube.client import Api
 from ...kube.codec.devices import ClaimWrite
 from ...kube.concurrency import ConcurrencyLimit
-from ...model.cluster import PodReservation, Reservation
+from ...model.cluster import Member, PodReservation, Reservation
 from ...model.decisions import Assignment
 from ...model.devices.claims import (
     FINALIZER,
@@ -46,36 +46,43 @@ class ClaimWriter:
             errors.Unavailable: the API server is away.
         """
         lacking: set[GangKey] = set()
+        users: dict[tuple[str, ClaimAllocation], list[tuple[GangKey, Assignment]]] = {}
+        for gang, assignment in bindings:
+            for allocation in assignment.claims:
+                shared = users.setdefault((assignment.pod.namespace, allocation), [])
+                shared.append((gang, assignment))
         await self._limit.all(
-            partial(self._allocate, gang, assignment, allocation, lacking)
-            for gang, assignment in bindings
-            for allocation in assignment.claims
+            partial(self._allocate, allocation, shared, lacking)
+            for (_, allocation), shared in users.items()
         )
         return frozenset(lacking)
 
     async def _allocate(
         self,
-        gang: GangKey,
-        assignment: Assignment,
         allocation: ClaimAllocation,
+        users: Sequence[tuple[GangKey, Assignment]],
         lacking: set[GangKey],
     ) -> None:
-        """Write the devices of one claim, unless it has them; ``lacking`` gets its gang if not."""
-        claim = self._state.devices.claim(assignment.pod.namespace, allocation.claim)
+        """Write the devices and the users of one claim; ``lacking`` gets their gangs if not."""
+        gangs = {gang for gang, _ in users}
+        claim = self._state.devices.claim(users[0][1].pod.namespace, allocation.claim)
         results = None if claim is None else _missing_results(claim, allocation)
         if claim is None or results is None or not self._has_classes(claim):
-            lacking.add(gang)  # the next cycle sees the Reservation as lost
+            lacking |= gangs  # the next cycle sees the Reservation as lost
             return
-        if any(consumer.uid == assignment.uid for consumer in claim.consumers):
+        known = {consumer.uid for consumer in claim.consumers}
+        new = [(gang, assignment) for gang, assignment in users if assignment.uid not in known]
+        if not new:
             return
         is_done = False
-        if not self._refusals.holds_off(assignment.uid, self._clock()):
+        gang, first = new[0]
+        if not self._refusals.holds_off(first.uid, self._clock()):
             what = f"allocation of claim {claim.key}"
-            with self._refusals.backing_off_on_refusal(assignment.uid, gang, what, self._clock):
-                await self._write(claim, assignment, results)
+            with self._refusals.backing_off_on_refusal(first.uid, gang, what, self._clock):
+                await self._write(claim, [assignment for _, assignment in new], results)
                 is_done = True
         if not is_done:
-            lacking.add(gang)
+            lacking |= gangs
 
     def _has_classes(self, claim: DeviceClaim) -> bool:
         """Whether the classes of a claim exist, whose configuration is copied into it."""
@@ -83,16 +90,19 @@ class ClaimWriter:
         return all(request.device_class in known for request in claim.requests)
 
     async def _write(
-        self, claim: DeviceClaim, assignment: Assignment, results: tuple[DeviceResult, ...]
+        self,
+        claim: DeviceClaim,
+        users: Sequence[Assignment],
+        results: tuple[DeviceResult, ...],
     ) -> None:
-        """Protect a claim from deletion, then write its devices and its consumer."""
+        """Protect a claim from deletion, then write its devices and its consumers."""
         if FINALIZER not in claim.finalizers:
             claim = await self._api.protect_claim(claim, protected=True)
             self._state.learn_claim(claim)
         write = ClaimWrite(
             results,
-            assignment.node,
-            Consumer(assignment.uid, assignment.pod.name),
+            users[0].node,
+            tuple(Consumer(user.uid, user.pod.name) for user in users),
             self._state.devices.classes_by_name(),
         )
         self._state.learn_claim(await self._api.allocate(claim, write))
@@ -105,20 +115,22 @@ class ClaimWriter:
         Raises:
             errors.Unavailable: the API server is away.
         """
-        freed = True
+        users: dict[ClaimAllocation, set[Uid]] = {}
         for entry in entries:
             for allocation in entry.claims:
-                name = allocation.claim
-                claim = self._state.devices.claim(reservation.gang.namespace, name)
-                if claim is None or not _is_ours(claim, allocation, entry.uid):
-                    continue
-                is_done = False
-                what = f"giving back the devices of claim {claim.key}"
-                uid, gang = reservation.uid, reservation.gang
-                with self._refusals.backing_off_on_refusal(uid, gang, what, self._clock):
-                    await self._free(claim, entry.uid)
-                    is_done = True
-                freed = freed and is_done
+                users.setdefault(allocation, set()).add(entry.uid)
+        freed = True
+        for allocation, pods in users.items():
+            claim = self._state.devices.claim(reservation.gang.namespace, allocation.claim)
+            if claim is None or not _is_ours(claim, allocation, pods):
+                continue
+            is_done = False
+            what = f"giving back the devices of claim {claim.key}"
+            uid, gang = reservation.uid, reservation.gang
+            with self._refusals.backing_off_on_refusal(uid, gang, what, self._clock):
+                await self._free(claim, pods)
+                is_done = True
+            freed = freed and is_done
         return freed
 
     async def free_orphaned(self) -> None:
@@ -129,25 +141,26 @@ class ClaimWriter:
         """
         now = self._clock()
         await self._limit.all(
-            partial(self._free_orphaned, claim, member.uid, member.gang)
-            for claim, member in list(self._state.devices.orphaned())
-            if not self._refusals.holds_off(member.uid, now)
+            partial(self._free_orphaned, claim, pods)
+            for claim, pods in list(self._state.devices.orphaned())
+            if not self._refusals.holds_off(pods[0].uid, now)
         )
 
-    async def _free_orphaned(self, claim: DeviceClaim, pod: Uid, gang: GangKey) -> None:
+    async def _free_orphaned(self, claim: DeviceClaim, pods: Sequence[Member]) -> None:
         what = f"giving back the devices of claim {claim.key}"
-        with self._refusals.backing_off_on_refusal(pod, gang, what, self._clock):
-            await self._free(claim, pod)
+        first = pods[0]
+        with self._refusals.backing_off_on_refusal(first.uid, first.gang, what, self._clock):
+            await self._free(claim, {pod.uid for pod in pods})
 
-    async def _free(self, claim: DeviceClaim, pod: Uid) -> None:
-        """Remove a pod from the consumers of a claim; without any, its devices are free.
+    async def _free(self, claim: DeviceClaim, pods: Collection[Uid]) -> None:
+        """Remove pods from the consumers of a claim; without any, its devices are free.
 
         A claim without devices is changed all the same: an allocation that an earlier leader sent
         names the version before, and fails.
         """
         try:
             if claim.is_allocated:
-                others = [consumer for consumer in claim.consumers if consumer.uid != pod]
+                others = [consumer for consumer in claim.consumers if consumer.uid not in pods]
                 claim = await self._api.leave_claim(claim, others)
                 self._state.learn_claim(claim)
                 if others:
@@ -158,11 +171,11 @@ class ClaimWriter:
             self._state.forget_claim(claim)
 
 
-def _is_ours(claim: DeviceClaim, allocation: ClaimAllocation, pod: Uid) -> bool:
+def _is_ours(claim: DeviceClaim, allocation: ClaimAllocation, pods: Collection[Uid]) -> bool:
     """Whether a Reservation gave a claim its devices or its consumer, or may yet do so."""
     if claim.uid != allocation.uid:
         return False  # that claim is gone, and its devices are free
-    if claim.allocated is None or any(consumer.uid == pod for consumer in claim.consumers):
+    if claim.allocated is None or any(user.uid in pods for user in claim.consumers):
         return True
     return {*claim.allocated} == {*allocation.results}
 

@@ -31,7 +31,8 @@ _DEVICE = re.compile(r"(?<![\w.])device\b")
 _FIELD = re.compile(
     rf"""\s*\.\s*(?:
         (?P<plain>driver|allowMultipleAllocations)\b
-      | (?P<map>attributes|capacity)\s*\[\s*(?P<quote>["'])(?P<domain>{_DOMAIN})(?P=quote)\s*\]
+      | (?P<map>attributes|capacity)
+        \s*\[\s*\??\s*(?P<quote>["'])(?P<domain>{_DOMAIN})(?P=quote)\s*\]
         (?:\s*\.\s*\??\s*(?P<name>[A-Za-z_]\w*)(?!\s*\())?
     )""",
     re.VERBOSE,

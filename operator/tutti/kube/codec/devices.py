@@ -277,18 +277,18 @@ def encode_finalizers(claim: DeviceClaim, *, protected: bool) -> Raw:
 
 
 class ClaimWrite(NamedTuple):
-    """What is written into a claim: its devices, the node that has them, and one consumer."""
+    """What is written into a claim: its devices, the node that has them, and more consumers."""
 
     results: tuple[DeviceResult, ...]  # empty if it has its devices already
     node: NodeName
-    consumer: Consumer
+    consumers: tuple[Consumer, ...]
     classes: Mapping[str, DeviceClass]  # by name; the configuration of its own is copied
 
 
 def encode_allocation(claim: DeviceClaim, write: ClaimWrite) -> Raw:
-    """A patch of the status: the devices, the node that has them, and one more consumer."""
+    """A patch of the status: the devices, the node that has them, and more consumers."""
     requests = {request.name: request for request in claim.requests}
-    status: Raw = {"reservedFor": [*map(_consumer, claim.consumers), _consumer(write.consumer)]}
+    status: Raw = {"reservedFor": [*map(_consumer, (*claim.consumers, *write.consumers))]}
     if write.results:
         results = [
             {

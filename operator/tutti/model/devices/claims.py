@@ -8,7 +8,8 @@ from ..keys import NodeName, Uid
 from ..resources import Resources
 from .inventory import DeviceClass, DeviceId, DeviceToleration, ResourceSlice, TaintRule
 
-# Prefix of the resources that count free devices. The API server accepts no name with a colon.
+# Prefix of the resources that count free devices, and of the labels of pods that share a claim. The
+# API server accepts no name with a colon.
 _DEVICES = "device:"
 MOST_RESULTS = 32  # devices that the API allows in one claim
 MOST_CONSUMERS = 256  # pods that the API allows to share one claim
@@ -143,6 +144,16 @@ class DeviceRoom:
 
 
 NO_DEVICES = DeviceRoom()
+
+
+def sharing(claim: ClaimName) -> str:
+    """The label of the waiting pod that requests the devices of a claim for all that share it."""
+    return _DEVICES + claim.name
+
+
+def is_sharing(label: str) -> bool:
+    """Whether the label stands for the devices of a shared claim."""
+    return label.startswith(_DEVICES)
 
 
 def counting(label: str) -> str:

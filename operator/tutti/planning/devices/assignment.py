@@ -27,7 +27,6 @@ Place = tuple[Member, NodeName]
 class Wish(NamedTuple):
     """One device that a request of a claim needs."""
 
-    pod: Uid
     claim: ClaimName
     request: str
     selection: int  # its index in the room; -1 if no device is known to meet it
@@ -71,17 +70,18 @@ class _Finder:
             for member in members
             if len(own := self._claims_of(member)) == len(member.device_claims)
         }
-        wishes = [wish for uid, own in claims.items() for wish in self._wishes(uid, own)]
+        wanted = {claim.key: claim for own in claims.values() for claim in own}
+        wishes = [wish for claim in wanted.values() for wish in self._wishes(claim)]
         given = _given(wishes, self._free.get(node, ()))
-        lacking = {wish.pod for i, wish in enumerate(wishes) if i not in given}
-        results: dict[tuple[Uid, ClaimName], list[DeviceResult]] = {}
+        short = {wish.claim for i, wish in enumerate(wishes) if i not in given}
+        results: dict[ClaimName, list[DeviceResult]] = {}
         for i, device in given.items():
             result = DeviceResult(wishes[i].request, device)
-            results.setdefault((wishes[i].pod, wishes[i].claim), []).append(result)
+            results.setdefault(wishes[i].claim, []).append(result)
         return {
-            uid: tuple(_allocation(claim, results.get((uid, claim.key), ())) for claim in own)
+            uid: tuple(_allocation(claim, results.get(claim.key, ())) for claim in own)
             for uid, own in claims.items()
-            if uid not in lacking
+            if short.isdisjoint(claim.key for claim in own)
         }
 
     def _claims_of(self, member: Member) -> Sequence[DeviceClaim]:
@@ -89,13 +89,12 @@ class _Finder:
         names = (ClaimName(member.key.namespace, own.claim or "") for own in member.device_claims)
         return [self._claims[name] for name in names if name in self._claims]
 
-    def _wishes(self, uid: Uid, claims: Iterable[DeviceClaim]) -> Iterator[Wish]:
-        """One wish for each device that the claims of a member lack."""
-        for claim in claims:
-            if not claim.is_allocated:
-                for request, selected in requests.selections(claim, self._classes):
-                    wish = Wish(uid, claim.key, request.name, self._index.get(selected, -1))
-                    yield from (wish for _ in range(request.count))
+    def _wishes(self, claim: DeviceClaim) -> Iterator[Wish]:
+        """One wish for each device that a claim lacks."""
+        if not claim.is_allocated:
+            for request, selected in requests.selections(claim, self._classes):
+                wish = Wish(claim.key, request.name, self._index.get(selected, -1))
+                yield from (wish for _ in range(request.count))
 
 
 def _given(wishes: Sequence[Wish], free: Iterable[FreeDevice]) -> Mapping[int, DeviceId]:

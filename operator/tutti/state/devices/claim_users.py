@@ -1,6 +1,6 @@
 """The claims by name, our pods that name them, and the Reservations that hold devices for them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from ...model.cluster import Member, PodReservation, Reservation
 from ...model.devices.claims import ClaimName, DeviceClaim, PodClaim
@@ -88,10 +88,11 @@ class ClaimUsers:
         """The entry of a Reservation that has this pod."""
         return self._reserved.get(uid)
 
-    def waiting_beside(self, name: ClaimName, uid: Uid) -> bool:
-        """Whether another pod of ours that has no node names this claim."""
-        users = self._by_claim.get(name, set())
-        return any(self._pods[user].may_get_a_node for user in users if user != uid)
+    def waiting(self, name: ClaimName) -> Sequence[Member]:
+        """Our pods that name this claim and have no node, those without gates first, by key."""
+        users = (self._pods[user] for user in self._by_claim.get(name, ()))
+        waiting = (user for user in users if user.may_get_a_node)
+        return sorted(waiting, key=lambda user: (user.gated, user.key))
 
     def waiting_claims(self) -> Iterator[DeviceClaim]:
         """The claims of our pods that have neither a node nor a Reservation."""
@@ -101,19 +102,15 @@ class ClaimUsers:
                     if (claim := self.claim(pod.key.namespace, pod_claim)) is not None:
                         yield claim
 
-    def orphaned(self) -> Iterator[tuple[DeviceClaim, Member]]:
-        """Allocated claims whose only consumer is a waiting pod of ours without a Reservation."""
-        for uid, pod in self._pods.items():
-            if not pod.may_get_a_node or uid in self._reserved:
+    def orphaned(self) -> Iterator[tuple[DeviceClaim, Sequence[Member]]]:
+        """Allocated claims whose only consumers are waiting pods of ours without a Reservation."""
+        for name in self._by_claim:
+            claim = self._claims.get(name)
+            if claim is None or not claim.consumers:
                 continue
-            for pod_claim in pod.device_claims:
-                claim = self.claim(pod.key.namespace, pod_claim)
-                if (
-                    claim is not None
-                    and claim.is_allocated
-                    and [consumer.uid for consumer in claim.consumers] == [uid]
-                ):
-                    yield claim, pod
+            unreserved = [user for user in self.waiting(name) if user.uid not in self._reserved]
+            if {consumer.uid for consumer in claim.consumers} <= {user.uid for user in unreserved}:
+                yield claim, unreserved
 
 
 def _names(pod: Member) -> Collection[ClaimName]:
@@ -122,4 +119,4 @@ def _names(pod: Member) -> Collection[ClaimName]:
 
 def _use(pod: Member) -> tuple[object, ...]:
     """What of a pod matters for devices."""
-    return pod.device_claims, pod.node, pod.may_get_a_node
+    return pod.device_claims, pod.node, pod.may_get_a_node, pod.gated

@@ -3,14 +3,13 @@
 A pod without such claims costs nothing here. Source: kube-scheduler's DynamicResources.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...filters.devices import requests, rows, selectors
 from ...kube import kinds
-from ...kube.codec.devices import NODE_NAME
-from ...kube.codec.shapes import DEVICE_CLAIMS, node_term_order
+from ...kube.codec.shapes import DEVICE_CLAIMS
 from ...model.cluster import ForeignPod, Member, PodReservation, Reservation
 from ...model.devices.claims import (
     MOST_CONSUMERS,
@@ -30,12 +29,11 @@ from ...model.devices.inventory import (
     ResourceSlice,
     TaintRule,
 )
-from ...model.inter_pod import Requirement
 from ...model.keys import NodeName, Uid
-from ...model.resources import NOTHING, Resources
-from ...model.shapes import NodeTerm, Shape
+from ...model.resources import NOTHING
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from ..store import Store
+from . import claim_demand
 from .claim_users import ClaimUsers
 from .free_devices import FreeDevices
 
@@ -185,7 +183,7 @@ class DeviceIndex:
 
     def with_devices(self, member: Member) -> Member:
         """The pod with what its claims require, and the problems that keep it waiting."""
-        if not member.device_claims or member.node is not None or member.is_over:
+        if not (member.device_claims and member.may_get_a_node):
             return member
         if not self._is_on:
             return _unsupported(member, [TURNED_OFF])
@@ -198,23 +196,27 @@ class DeviceIndex:
         problems: list[str] = []
         unsupported: set[str] = set()
         wanted: list[tuple[int, int]] = []
-        shape = member.shape
+        shape, labels = member.shape, member.labels
         for pod_claim in member.device_claims:
             claim = self._users.claim(member.key.namespace, pod_claim)
             if claim is None or (problem := self._problem(claim, pod_claim, member)):
                 problems.append(_missing(pod_claim) if claim is None else problem)
                 continue
-            features = set(self._unsupported(claim, member.uid))
+            features = set(self._unsupported(claim))
             if features:
                 unsupported |= {f"{DEVICE_CLAIMS} ({feature})" for feature in features}
             elif claim.is_allocated:
-                shape = _on_nodes(shape, claim.nodes)
+                shape = claim_demand.on_nodes(shape, claim.nodes)
+            elif (users := self._users.waiting(claim.key))[0].uid != member.uid:
+                shape = claim_demand.beside(shape, claim.key)
             else:
                 wanted += self._counted_requests(claim)
+                labels = claim_demand.shared(labels, claim.key) if len(users) > 1 else labels
         counts = rows.requested(wanted, self._free.rows) if wanted else NOTHING
         return replace(
             _unsupported(member, unsupported),
-            shape=_requesting(shape, counts),
+            shape=claim_demand.requesting(shape, counts),
+            labels=labels,
             device_problems=tuple(problems),
         )
 
@@ -264,18 +266,27 @@ class DeviceIndex:
             return f"{name} is in use by {MOST_CONSUMERS} pods" if is_full and not is_ours else ""
         if (count := sum(request.count for request in claim.requests)) > MOST_RESULTS:
             return f"{name} requests {count} devices, and a claim can have {MOST_RESULTS}"
-        problem = requests.problem(claim, self._classes)
+        problem = self._sharing_problem(claim) or requests.problem(claim, self._classes)
         return f"{name} {problem}" if problem else ""
 
-    def _unsupported(self, claim: DeviceClaim, uid: Uid) -> Iterator[str]:
+    def _sharing_problem(self, claim: DeviceClaim) -> str:
+        """Why the pods that name a claim cannot get its devices together; empty if they can."""
+        users = self._users.waiting(claim.key)
+        if any(self._users.reserved(user.uid) for user in users):
+            return "is reserved for other pods, and does not have its devices yet"
+        if len(users) > MOST_CONSUMERS:
+            return f"is named by {len(users)} pods, and {MOST_CONSUMERS} may share it"
+        return ""
+
+    def _unsupported(self, claim: DeviceClaim) -> Iterator[str]:
         """The features that a claim needs and that Tutti does not support yet."""
         if claim.is_allocated:
             if claim.reaches_unknown:
                 yield "allocated, with a node selector"
             return
         yield from requests.unsupported(claim, self._classes)
-        if self._users.waiting_beside(claim.key, uid):
-            yield f"{claim.key.name}, which several pods that wait share"
+        if len({user.gang for user in self._users.waiting(claim.key)}) > 1:
+            yield f"{claim.key.name}, which pods of several gangs that wait share"
         if self._free.has_too_many_rows:
             yield "too many selectors whose devices overlap"
         for _, selected in requests.selections(claim, self._classes):
@@ -287,8 +298,8 @@ class DeviceIndex:
             if selected in self._selections:
                 yield self._selections.index(selected), request.count
 
-    def orphaned(self) -> Iterator[tuple[DeviceClaim, Member]]:
-        """Allocated claims whose only user is a pod of ours that waits without a Reservation."""
+    def orphaned(self) -> Iterator[tuple[DeviceClaim, Sequence[Member]]]:
+        """Allocated claims whose only users are pods of ours that wait without a Reservation."""
         yield from self._users.orphaned()
 
     def claim(self, namespace: str, name: str) -> DeviceClaim | None:
@@ -337,19 +348,3 @@ def _missing(claim: PodClaim) -> str:
 def _unsupported(member: Member, features: Iterable[str]) -> Member:
     fields = tuple(sorted({*member.unsupported_fields, *features}))
     return replace(member, unsupported_fields=fields)
-
-
-def _requesting(shape: Shape, counts: Resources) -> Shape:
-    return replace(shape, requests=shape.requests + counts) if counts.amounts else shape
-
-
-def _on_nodes(shape: Shape, nodes: Collection[NodeName] | None) -> Shape:
-    """The shape, limited to these nodes; None allows all."""
-    if nodes is None:
-        return shape
-    there = Requirement(NODE_NAME, "In", tuple(nodes))
-    terms = {
-        NodeTerm(term.labels, tuple(sorted({*term.fields, there}, key=str)))
-        for term in ((NodeTerm(),) if shape.required is None else shape.required)
-    }
-    return replace(shape, required=tuple(sorted(terms, key=node_term_order)))

@@ -71,12 +71,13 @@ class DeviceLedger:
     def __init__(self, snapshot: Snapshot) -> None:
         self._known = _Known(snapshot)
         self._taken: set[DeviceId] = set()  # by placements
-        self._promised: set[tuple[str, str]] = set()  # claims that placements give devices
+        # What placements give to claims, and where.
+        self._promised: dict[tuple[str, str], tuple[ClaimAllocation, NodeName]] = {}
 
     def copy(self) -> "DeviceLedger":
         """A ledger whose changes do not change this one."""
         copied = copy(self)
-        copied._taken, copied._promised = {*self._taken}, {*self._promised}  # noqa: SLF001 - its own
+        copied._taken, copied._promised = {*self._taken}, {**self._promised}  # noqa: SLF001 - its own
         return copied
 
     def take(self, trial: "DeviceLedger") -> None:
@@ -97,10 +98,13 @@ class DeviceLedger:
                 yield f"{pod}: there is no claim {name} with this uid"
             elif claim.is_allocated:
                 yield from self._joining(pod, claim, allocation, assignment.node)
-            elif (space, name) in self._promised or (space, name) in self._known.promised:
+            elif (space, name) in self._known.promised:
                 yield f"{pod}: claim {name} gets devices twice"
+            elif (space, name) in self._promised:
+                if self._promised[space, name] != (allocation, assignment.node):
+                    yield f"{pod}: claim {name}, which pods share, gets different devices"
             else:
-                self._promised.add((space, name))
+                self._promised[space, name] = allocation, assignment.node
                 yield from self._allocating(pod, claim, allocation, assignment.node)
 
     def _joining(

@@ -29,6 +29,8 @@ HOLDS = (
     f'device.attributes["{GPU}"]["model"] == "A100"',
     f'"index" in device.attributes["{GPU}"]',
     f'has(device.attributes["{GPU}"].model)',
+    f'device.attributes[?"{GPU}"].?model.orValue("x") == "A100"',
+    'device.capacity[?"other.example.com"].?memory.orValue(quantity("0")).sign() == 0',
     '!has(device.attributes["other.example.com"].model)',
     f'device.attributes["{GPU}"].?nothing.orValue("x") == "x"',
     f'cel.bind(gpu, device.attributes["{GPU}"], gpu.healthy && gpu.index > 2)',

@@ -227,7 +227,7 @@ def test_a_pod_names_claims_and_its_status_those_of_templates() -> None:
 WRITE = ClaimWrite(
     (DeviceResult("gpu", ID),),
     NodeName("n1"),
-    Consumer(Uid("p-2"), "p2"),
+    (Consumer(Uid("p-2"), "p2"),),
     {"gpu": DeviceClass("gpu", config='[{"opaque":{"driver":"d","parameters":{}}}]')},
 )
 
@@ -288,7 +288,7 @@ def test_without_consumers_nothing_stays_allocated() -> None:
     same = {"uid": "u", "resourceVersion": "7"}
     freed = {"metadata": same, "status": {"reservedFor": [], "allocation": None}}
     assert devices.encode_consumers(claim, ()) == freed
-    left = devices.encode_consumers(claim, (WRITE.consumer,))["status"]
+    left = devices.encode_consumers(claim, WRITE.consumers)["status"]
     assert left == {"reservedFor": [{"resource": "pods", "name": "p2", "uid": "p-2"}]}
     for protected, finalizers in ((True, ["x/y", FINALIZER]), (False, ["x/y"])):
         assert devices.encode_finalizers(claim, protected=protected) == {

@@ -80,6 +80,13 @@ def test_a_pod_that_lacks_a_device_or_a_claim_is_left_out() -> None:
     assert names(room([1], unknown), pod("a", "c")) == {}
 
 
+def test_pods_that_share_a_claim_get_its_devices_together() -> None:
+    shared = room([1, 1], claim("c", ANY), claim("d", DeviceRequest("any", "gpu", 2)))
+    given = names(shared, pod("a", "c"), pod("b", "c"))
+    assert given == {"a": [("any", "0")], "b": [("any", "0")]}
+    assert names(shared, pod("a", "c"), pod("b", "c", "d")) == {"a": [("any", "0")]}
+
+
 def test_a_claim_that_has_devices_gets_no_others() -> None:
     own = claim("c", ANY, allocated=[DeviceResult("any", DeviceId("d", "n1", "9"))])
     assert names(room([1], own), pod("a", "c")) == {"a": []}

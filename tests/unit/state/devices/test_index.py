@@ -8,12 +8,13 @@ import pytest
 
 from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device_class, gpus, request
-from tests.harness.fakes import STREAMS, Clock, FakeCluster, Life, Watch
+from tests.harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life, Watch
 from tutti.filters.devices import rows
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import MOST_CONSUMERS, PodClaim
 from tutti.model.devices.inventory import ResourceSlice
 from tutti.state.cluster_state import ClusterState
+from tutti.state.devices import index
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
 
 OWN = (PodClaim("gpu", "c"),)
@@ -133,6 +134,40 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
 def test_problems_of_a_claim_are_named(own: dict[str, Any] | None, problem: str) -> None:
     _, member = shown(cluster_of(*([own] if own else [])))
     assert member.device_problems == (problem,)
+
+
+def test_more_pods_than_the_api_allows_cannot_share_a_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(index, "MOST_CONSUMERS", 0)
+    _, member = shown(cluster_of(claim("c")))
+    assert member.device_problems == ("claim c is named by 1 pods, and 0 may share it",)
+
+
+async def test_a_pod_waits_while_a_reservation_gives_its_claim_to_another() -> None:
+    cluster = cluster_of(claim("c"))
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "protect_claim" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    cluster.fault = lambda _at, _name: None
+    *_, late = gang("a").of(2, cpu=1).each(device_claims=OWN).made.members
+    cluster.add_pod(late)
+    late = Life(cluster, Clock()).state.snapshot(0.0).gangs[0].members[1]
+    said = "claim c is reserved for other pods, and does not have its devices yet"
+    assert late.device_problems == (said,)
+
+
+def test_the_first_pod_requests_the_devices_of_a_claim_and_the_others_follow() -> None:
+    cluster = cluster_of(claim("c"))
+    cluster.change_pod("a-0", gates=("wait",))
+    for late in gang("a").of(3, cpu=1).each(device_claims=OWN).made.members[1:]:
+        cluster.add_pod(late)
+    members = Life(cluster, Clock()).state.snapshot(0.0).gangs[0].members
+    assert [member.shape.requests["device:gpu"] for member in members] == [0, 1, 0]
+    assert [("device:c", "") in member.labels for member in members] == [False, True, False]
+    for member in (members[0], members[2]):
+        (term,) = member.shape.rules.affinity
+        assert (term.topology, term.peers.namespaces) == ("kubernetes.io/hostname", ("ml",))
 
 
 def test_a_claim_that_terminates_has_a_problem() -> None:

@@ -163,15 +163,19 @@ def test_a_pod_joins_a_claim_that_has_devices_where_these_are() -> None:
     assert "cannot use the devices" in faults(cluster(unknown), [joining], [NEXT])
 
 
-def test_no_claim_gets_devices_twice() -> None:
-    one_claim = (PodClaim("gpu", "c-0"),)
+def sharing() -> Snapshot:
+    """The cluster, in which all members name the first claim."""
     base = cluster()
-    shared = replace(
-        base.gangs[0],
-        members=tuple(replace(m, device_claims=one_claim) for m in base.gangs[0].members),
-    )
+    members = base.gangs[0].members
+    one_claim = (PodClaim("gpu", "c-0"),)
+    shared = tuple(replace(member, device_claims=one_claim) for member in members)
+    return replace(base, gangs=(replace(base.gangs[0], members=shared),))
+
+
+def test_pods_that_share_a_claim_get_the_same_devices_on_one_node() -> None:
+    assert faults(sharing(), [GOOD], [GOOD]) == ""
     other = replace(GOOD, results=NEXT.results)
-    assert "gets devices twice" in faults(replace(base, gangs=(shared,)), [GOOD], [other])
+    assert "which pods share, gets different devices" in faults(sharing(), [GOOD], [other])
 
 
 def test_what_reservations_hold_is_taken() -> None:
