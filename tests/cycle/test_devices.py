@@ -8,6 +8,7 @@ import pytest
 from tests.harness.builders import GangBuilder, gang, node, single
 from tests.harness.fake_devices import (
     DRIVER,
+    SLICES,
     DeviceValue,
     claim,
     claiming,
@@ -306,10 +307,10 @@ async def test_a_tainted_device_is_for_requests_that_tolerate_it() -> None:
 
 async def test_what_is_not_modelled_is_named() -> None:
     cluster = cluster_of()
-    ask(cluster, train(1), request(allocationMode="All"))
+    ask(cluster, train(1), request(adminAccess=True))
     await settled(cluster)
     assert reason(cluster)[0] == "NotModelled"
-    assert "allocationMode: All" in reason(cluster)[1]
+    assert "adminAccess" in reason(cluster)[1]
 
 
 async def test_a_request_for_any_device_leaves_the_rare_one_to_the_request_for_it() -> None:
@@ -323,6 +324,46 @@ async def test_a_request_for_any_device_leaves_the_rare_one_to_the_request_for_i
     await settled(cluster)
     assert (bound(cluster), holding(cluster)) == (2, 2)
     assert cluster.devices.claim("b-0-gpu").allocated[0].device.name == "gpu-0"  # type: ignore[index]
+
+
+def first_of(*classes: str) -> dict[str, object]:
+    """A request for one device of one of these classes."""
+    parts = [{"name": f"of-{name}", "deviceClassName": name} for name in classes]
+    return {"name": "any", "firstAvailable": parts}
+
+
+async def test_a_request_gets_the_first_of_its_alternatives_that_is_free() -> None:
+    cluster = cluster_of(nodes=1, devices=0)
+    cluster.put_devices(
+        device_class("large", f'device.attributes["{DRIVER}"].?size.orValue("") == "l"'),
+        replace(gpus("n0", 1, size="l"), name="large", slices=2),
+        replace(gpus("n0", 2, first=1), name="small", slices=2),
+    )
+    cluster.drop_devices(SLICES, "n0-slice")
+    ask(cluster, train(3), first_of("large", "gpu"))
+    await settled(cluster)
+    given = [cluster.devices.claim(f"a-{i}-gpu").allocated for i in range(3)]
+    names = sorted((r.request, r.device.name) for results in given for r in results or ())
+    assert names == [("any/of-gpu", "gpu-1"), ("any/of-gpu", "gpu-2"), ("any/of-large", "gpu-0")]
+
+
+async def test_a_claim_for_all_devices_gets_a_node_of_which_none_is_in_use() -> None:
+    cluster = cluster_of(nodes=2, devices=3)
+    cluster.put_devices(gpus("n1", 2))
+    ask(cluster, train(1))
+    await settled(cluster)
+    every = claiming(gang("b").of(1, cpu=1))
+    cluster.put_devices(*claims_of(every, request(allocationMode="All")))
+    cluster.add(every)
+    await settled(cluster)
+    taken = {pod.key.name: pod.node for pod in cluster.pods.values()}
+    assert taken["a-0"] != taken["b-0"]
+    (results,) = [cluster.devices.claim("b-0-gpu").allocated]
+    assert len(results or ()) == (3 if taken["b-0"] == "n0" else 2)
+    ask(cluster, claiming(gang("c").of(1, cpu=1)), request(allocationMode="All"))
+    await settled(cluster)
+    assert reason(cluster, "c")[0] == "NotEnoughRoom"
+    assert "devices of all of gpu" in reason(cluster, "c")[1]
 
 
 def sharing(name: str, count: int, *, cpu: int = 1) -> GangBuilder:

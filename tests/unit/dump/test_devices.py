@@ -70,7 +70,9 @@ async def seen() -> Snapshot:
     cluster.add(second)
     own = (PodClaim("gpu", None, is_own=True), PodClaim("two", "made", is_own=True))
     cluster.add(gang("c").of(1, cpu=1).each(device_claims=own))
-    cluster.put_devices(claim("both"))
+    parts = [{"name": "x", "deviceClassName": "gpu"}, {"name": "y", "deviceClassName": "gpu"}]
+    every = request("every", allocationMode="All")
+    cluster.put_devices(claim("both", every, {"name": "first", "firstAvailable": parts}))
     cluster.add(gang("d").of(2, cpu=99).each(device_claims=(PodClaim("gpu", "both"),)))
     cluster.put_devices(claim("made", owner="u"), claim("odd", constraints=[{}]))
     zone = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}

@@ -87,7 +87,7 @@ class ClaimWriter:
     def _has_classes(self, claim: DeviceClaim) -> bool:
         """Whether the classes of a claim exist, whose configuration is copied into it."""
         known = self._state.devices.classes_by_name()
-        return all(request.device_class in known for request in claim.requests)
+        return all(name in known for request in claim.requests for name in request.classes)
 
     async def _write(
         self,

@@ -7,7 +7,7 @@ uses it, and it may hold secrets.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...kube.codec.devices import NODE_NAME, VERSION
+from ...kube.codec.devices import ALL, EXACT_COUNT, NODE_NAME, VERSION
 from ...model.cluster import Member
 from ...model.devices.claims import DeviceClaim, DeviceRequest, DeviceRoom
 from ...model.devices.inventory import (
@@ -124,13 +124,20 @@ def _claim(value: DeviceClaim) -> Raw:
 
 
 def _request(value: DeviceRequest) -> Raw:
-    exactly = {
+    if value.alternatives:
+        parts = [{"name": part.name, **_part(part)} for part in value.alternatives]
+        return {"name": value.name, "firstAvailable": parts}
+    return {"name": value.name, "exactly": _part(value)}
+
+
+def _part(value: DeviceRequest) -> Raw:
+    return {
         "deviceClassName": value.device_class,
         "count": value.count,
+        "allocationMode": ALL if value.takes_all else EXACT_COUNT,
         "selectors": _selectors(value.selectors),
         "tolerations": [_toleration(toleration) for toleration in value.tolerations],
     }
-    return {"name": value.name, "exactly": exactly}
 
 
 def _toleration(value: DeviceToleration) -> Raw:

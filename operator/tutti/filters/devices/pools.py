@@ -6,7 +6,7 @@ of k8s.io/dynamic-resource-allocation.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...model.devices.inventory import Device, ResourceSlice
 from ...model.keys import NodeName
@@ -21,15 +21,25 @@ def pool_of(piece: ResourceSlice) -> PoolName:
 
 def devices(pieces: Iterable[ResourceSlice]) -> Mapping[NodeName | None, tuple[Device, ...]]:
     """The devices of the slices of one pool, by node; None for those of several nodes."""
-    known = sorted(pieces, key=lambda piece: piece.name)
-    newest = max((piece.generation for piece in known), default=0)
-    current = [piece for piece in known if piece.generation == newest]
+    current = _newest(pieces)
     if not current or len(current) != current[0].slices:
         return {}
     by_node: dict[NodeName | None, list[Device]] = {}
     for piece in current:
         by_node.setdefault(piece.node, []).extend(piece.devices)
     return {node: tuple(found) for node, found in by_node.items() if not _has_twins(found)}
+
+
+def unusable_on(pieces: Collection[ResourceSlice]) -> Collection[NodeName | None]:
+    """The nodes of the newest slices of one pool whose devices do not count."""
+    return {piece.node for piece in _newest(pieces)} - devices(pieces).keys()
+
+
+def _newest(pieces: Iterable[ResourceSlice]) -> Sequence[ResourceSlice]:
+    """The slices of the newest generation, by name."""
+    known = sorted(pieces, key=lambda piece: piece.name)
+    newest = max((piece.generation for piece in known), default=0)
+    return [piece for piece in known if piece.generation == newest]
 
 
 def _has_twins(found: Iterable[Device]) -> bool:

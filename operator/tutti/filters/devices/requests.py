@@ -1,7 +1,7 @@
 """What the requests of claims select, and whether a device will do for a selection."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ...model.devices.claims import DeviceClaim, DeviceRequest, Selection
 from ...model.devices.inventory import (
@@ -16,31 +16,41 @@ from . import selectors
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
 
-def selection(request: DeviceRequest, device_class: DeviceClass) -> Selection:
-    """What a request selects; requests that select alike have equal selections."""
-    expressions = tuple(sorted({*device_class.selectors, *request.selectors}))
+def selection(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Selection:
+    """What a request selects; requests that select alike have equal selections.
+
+    Raises:
+        KeyError: a class does not exist.
+    """
+    if request.alternatives:
+        parts = tuple(selection(part, classes) for part in request.alternatives)
+        label = " or ".join(part.label for part in parts)
+        return Selection(label, alternatives=parts)
+    of_class = classes[request.device_class].selectors
+    expressions = tuple(sorted({*of_class, *request.selectors}))
     tolerations = tuple(sorted(set(request.tolerations), key=str))
-    label = request.device_class
-    if tolerations or expressions != tuple(sorted(set(device_class.selectors))):
+    label = f"all of {request.device_class}" if request.takes_all else request.device_class
+    if tolerations or expressions != tuple(sorted(set(of_class))):
         words = repr((expressions, tolerations)).encode()
         label += f"#{hashlib.sha256(words).hexdigest()[:6]}"
-    return Selection(label, expressions, tolerations)
+    return Selection(label, expressions, tolerations, request.takes_all)
 
 
 def selections(
     claim: DeviceClaim, classes: Mapping[str, DeviceClass]
 ) -> Iterator[tuple[DeviceRequest, Selection]]:
-    """Each request of a claim whose class exists, with what it selects."""
+    """Each request of a claim whose classes exist, with what it selects."""
     for request in claim.requests:
-        if (device_class := classes.get(request.device_class)) is not None:
-            yield request, selection(request, device_class)
+        if all(name in classes for name in request.classes):
+            yield request, selection(request, classes)
 
 
 def problem(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> str:
     """Why no devices can be found for a claim before users change something; empty if they can."""
     for request in claim.requests:
-        if request.device_class not in classes:
-            return f"names device class {request.device_class}, which does not exist"
+        for name in request.classes:
+            if name not in classes:
+                return f"names device class {name}, which does not exist"
     return ""
 
 
@@ -48,16 +58,22 @@ def unsupported(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Itera
     """The features of a claim and its classes that Tutti does not support yet."""
     yield from claim.unsupported
     for request, selected in selections(claim, classes):
-        yield from classes[request.device_class].unsupported
-        yield from filter(None, [selectors.problem(selected.expressions)])
+        for name in request.classes:
+            yield from classes[name].unsupported
+        yield from filter(None, [selectors.problem(selected.texts)])
 
 
-def is_met(selected: Selection, device: Device, rules: Iterable[TaintRule]) -> bool:
+def is_met(selected: Selection, device: Device, rules: Collection[TaintRule]) -> bool:
     """Whether a device has no taint that the selection does not tolerate, and meets its CEL."""
+    if selected.alternatives:
+        return any(is_met(part, device, rules) for part in selected.alternatives)
+    return is_untainted(selected, device, rules) and selectors.matches(selected.expressions, device)
+
+
+def is_untainted(selected: Selection, device: Device, rules: Iterable[TaintRule]) -> bool:
+    """Whether a device has no taint that the selection does not tolerate."""
     taints = (*device.taints, *(rule.taint for rule in rules if rule.matches(device.id)))
-    if not all(is_tolerated(taint, selected.tolerations) for taint in taints):
-        return False
-    return selectors.matches(selected.expressions, device)
+    return all(is_tolerated(taint, selected.tolerations) for taint in taints)
 
 
 def is_tolerated(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> bool:

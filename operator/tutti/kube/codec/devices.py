@@ -37,7 +37,8 @@ from .metadata import named
 VERSION = "resource.k8s.io/v1"
 CLAIMS_FIELD = "spec.resourceClaims"
 NODE_NAME = "metadata.name"
-EXACT_COUNT = "ExactCount"
+EXACT_COUNT, ALL = "ExactCount", "All"
+_ALL = f"allocationMode: {ALL}"
 
 Raw = dict[str, Any]
 
@@ -156,28 +157,40 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
 
 def _request(read: devices.DeviceRequest, unknown: set[str]) -> Iterator[DeviceRequest]:
     """The request, if Tutti supports its kind; adds its unsupported fields to ``unknown``."""
-    exactly = read.exactly
-    if exactly is None:
-        unknown.add("requests[].firstAvailable" if read.first_available else "requests[]")
-        return
-    unknown |= {
-        f"requests[].exactly.{name}" for name, v in (exactly.model_extra or {}).items() if v
-    }
-    if exactly.admin_access:
-        unknown.add("requests[].exactly.adminAccess")
-    if exactly.allocation_mode != EXACT_COUNT:
-        unknown.add(f"requests[].exactly.allocationMode: {exactly.allocation_mode}")
-    expressions, unread = _expressions(exactly.selectors)
-    unknown |= {f"requests[].exactly.{field}" for field in unread}
-    yield DeviceRequest(
-        read.name,
-        exactly.device_class_name,
-        exactly.count,
+    if read.exactly is not None:
+        yield _part(read.name, read.exactly, "exactly", unknown)
+    elif not read.first_available:
+        unknown.add("requests[]")
+    else:
+        parts = [_part(p.name, p, "firstAvailable[]", unknown) for p in read.first_available]
+        unknown |= {
+            f"requests[].firstAvailable[].{field}"
+            for part in parts
+            for field, is_set in (("count", part.count != 1), (_ALL, part.takes_all))
+            if is_set
+        }
+        yield DeviceRequest(read.name, "", alternatives=tuple(parts))
+
+
+def _part(name: str, part: devices.ExactRequest, where: str, unknown: set[str]) -> DeviceRequest:
+    """A request of one class; adds its unsupported fields to ``unknown``."""
+    fields = {field for field, value in (part.model_extra or {}).items() if value}
+    if part.admin_access:
+        fields.add("adminAccess")
+    if part.allocation_mode not in (EXACT_COUNT, ALL):
+        fields.add(f"allocationMode: {part.allocation_mode}")
+    expressions, unread = _expressions(part.selectors)
+    unknown |= {f"requests[].{where}.{field}" for field in (*fields, *unread)}
+    return DeviceRequest(
+        name,
+        part.device_class_name,
+        part.count,
         expressions,
         tuple(
             DeviceToleration(t.key, t.operator, t.value, t.effect, t.toleration_seconds)
-            for t in exactly.tolerations
+            for t in part.tolerations
         ),
+        takes_all=part.allocation_mode == ALL,
     )
 
 
@@ -287,7 +300,7 @@ class ClaimWrite(NamedTuple):
 
 def encode_allocation(claim: DeviceClaim, write: ClaimWrite) -> Raw:
     """A patch of the status: the devices, the node that has them, and more consumers."""
-    requests = {request.name: request for request in claim.requests}
+    requests = dict(part for request in claim.requests for part in request.by_name())
     status: Raw = {"reservedFor": [*map(_consumer, (*claim.consumers, *write.consumers))]}
     if write.results:
         results = [
@@ -301,7 +314,7 @@ def encode_allocation(claim: DeviceClaim, write: ClaimWrite) -> Raw:
             for result in write.results
         ]
         terms = [{"matchFields": [{"key": NODE_NAME, "operator": "In", "values": [write.node]}]}]
-        config = list(_config(claim, write.classes))
+        config = list(_config(claim, write))
         status["allocation"] = {
             "devices": {"results": results, **({"config": config} if config else {})},
             "nodeSelector": {"nodeSelectorTerms": terms},
@@ -342,23 +355,34 @@ def _toleration(toleration: DeviceToleration) -> Raw:
     return {name: value for name, value in fields.items() if value not in ("", None)}
 
 
-def _config(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Iterator[Raw]:
+def _config(claim: DeviceClaim, write: ClaimWrite) -> Iterator[Raw]:
     """The configuration for drivers: of each class once, then of the claim.
 
-    A configuration without requests is for all of them.
+    A configuration without requests is for all of them. One that names a request is for the
+    alternative that was chosen, too.
     """
-    names = [request.name for request in claim.requests]
+    given = {result.request for result in write.results}
+    names = [
+        (request.name, name, part.device_class)
+        for request in claim.requests
+        for name, part in request.by_name()
+        if name in given or not request.alternatives
+    ]
     of_class: dict[str, list[str]] = {}
-    for request in claim.requests:
-        of_class.setdefault(request.device_class, []).append(request.name)
+    for _, name, device_class in names:
+        of_class.setdefault(device_class, []).append(name)
     for class_name, requests in of_class.items():
-        for config in json.loads(classes[class_name].config or "[]"):
+        for config in json.loads(write.classes[class_name].config or "[]"):
             yield {**config, "source": "FromClass", **_for(requests, names)}
     for config in json.loads(claim.config or "[]"):
-        wanted = [name for name in config.pop("requests", None) or names if name in names]
+        listed = config.pop("requests", None)
+        wanted = [
+            name for parent, name, _ in names if not listed or name in listed or parent in listed
+        ]
         if wanted:
-            yield {**config, "source": "FromClaim", **_for(wanted, names)}
+            yield {**config, "source": "FromClaim", **_for(listed or wanted, names)}
 
 
-def _for(requests: Sequence[str], names: Sequence[str]) -> Raw:
-    return {} if set(requests) == set(names) else {"requests": list(requests)}
+def _for(requests: Sequence[str], names: Sequence[tuple[str, str, str]]) -> Raw:
+    is_all = all(name in requests or parent in requests for parent, name, _ in names)
+    return {} if is_all else {"requests": list(requests)}

@@ -113,6 +113,12 @@ class ExactRequest(Wire):
     tolerations: tuple[DeviceToleration, ...] = ()
 
 
+class SubRequest(ExactRequest):
+    """An alternative of a request."""
+
+    name: str = ""
+
+
 class DeviceRequest(Wire):
     """A request of a claim. Fields that are not declared here are kept."""
 
@@ -120,7 +126,7 @@ class DeviceRequest(Wire):
 
     name: str
     exactly: ExactRequest | None = None
-    first_available: tuple[Any, ...] = ()
+    first_available: tuple[SubRequest, ...] = ()
 
 
 class DeviceClaimSpec(Wire):

@@ -37,13 +37,32 @@ class PodClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """A request of a claim for ``count`` devices that meet all selectors of it and its class."""
+    """A request of a claim for ``count`` devices that meet all selectors of it and its class.
+
+    With ``takes_all`` it is for all such devices of a node. A request with alternatives is for one
+    device that meets one of them, and has no class of its own.
+    """
 
     name: str
     device_class: str
     count: int = 1
     selectors: tuple[str, ...] = ()  # CEL expressions
     tolerations: tuple[DeviceToleration, ...] = ()
+    takes_all: bool = False
+    alternatives: tuple["DeviceRequest", ...] = ()  # the most wanted first
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The device classes that it names."""
+        parts = self.alternatives or (self,)
+        return tuple(part.device_class for part in parts)
+
+    def by_name(self) -> Iterator[tuple[str, "DeviceRequest"]]:
+        """It, or its alternatives, by the name that results have."""
+        if not self.alternatives:
+            yield self.name, self
+        for part in self.alternatives:
+            yield f"{self.name}/{part.name}", part
 
 
 class DeviceResult(NamedTuple):
@@ -108,18 +127,31 @@ class FreeDevice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """The free devices of a node that meet some selection; sorted."""
+    """The free devices of a node that meet some selection; sorted.
+
+    Stand-ins are among them (``stand_in``).
+    """
 
     node: NodeName
     free: tuple[FreeDevice, ...] = ()
 
 
 class Selection(NamedTuple):
-    """What a request selects: CEL expressions that must all hold, and taints that it tolerates."""
+    """What a request selects: CEL expressions that must all hold, and taints that it tolerates.
+
+    With alternatives, a device that one of them selects.
+    """
 
     label: str  # for users: the class, with a digest if the request has selectors of its own
     expressions: tuple[str, ...] = ()  # sorted, without repetition
     tolerations: tuple[DeviceToleration, ...] = ()  # sorted, without repetition
+    takes_all: bool = False  # of a node, or none
+    alternatives: tuple["Selection", ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The CEL expressions of it and its alternatives."""
+        return (*self.expressions, *(text for of in self.alternatives for text in of.expressions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +176,19 @@ class DeviceRoom:
 
 
 NO_DEVICES = DeviceRoom()
+
+
+def stand_in(selection: int, number: int) -> DeviceId:
+    """A device that does not exist, for the selection of this index, which takes all of a node.
+
+    With stand-ins, each node that has such devices has the same number of them.
+    """
+    return DeviceId("", "", f"{selection}/{number}")
+
+
+def is_stand_in(device: DeviceId) -> bool:
+    """Whether the device does not exist."""
+    return not device.driver
 
 
 def sharing(claim: ClaimName) -> str:

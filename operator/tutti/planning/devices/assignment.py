@@ -5,6 +5,7 @@ that few selections want are given away first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from ...filters.devices import requests
@@ -13,11 +14,14 @@ from ...model.devices.claims import (
     ClaimAllocation,
     ClaimName,
     DeviceClaim,
+    DeviceRequest,
     DeviceResult,
     DeviceRoom,
     FreeDevice,
+    Selection,
+    is_stand_in,
 )
-from ...model.devices.inventory import DeviceId
+from ...model.devices.inventory import Device, DeviceId
 from ...model.keys import NodeName, Uid
 from ..compile.bipartite_matching import matched
 
@@ -28,8 +32,9 @@ class Wish(NamedTuple):
     """One device that a request of a claim needs."""
 
     claim: ClaimName
-    request: str
-    selection: int  # its index in the room; -1 if no device is known to meet it
+    request: DeviceRequest
+    selection: Selection
+    bit: int  # the index of the selection in the room; -1 if no device is known to meet it
 
 
 def allocations(
@@ -60,6 +65,13 @@ class _Finder:
         self._classes = {device_class.name: device_class for device_class in room.classes}
         self._index = {selected: i for i, selected in enumerate(room.selections)}
         self._free = {here.node: here.free for here in room.nodes}
+        self._room = room
+
+    @cached_property
+    def _devices(self) -> Mapping[DeviceId, Device]:
+        """All devices by name; of several of one name, that of the newest generation."""
+        pieces = sorted(self._room.slices, key=lambda piece: piece.generation)
+        return {device.id: device for piece in pieces for device in piece.devices}
 
     def on(
         self, node: NodeName, members: Sequence[Member]
@@ -71,13 +83,15 @@ class _Finder:
             if len(own := self._claims_of(member)) == len(member.device_claims)
         }
         wanted = {claim.key: claim for own in claims.values() for claim in own}
-        wishes = [wish for claim in wanted.values() for wish in self._wishes(claim)]
-        given = _given(wishes, self._free.get(node, ()))
+        free = self._free.get(node, ())
+        wishes = [wish for claim in wanted.values() for wish in self._wishes(claim, free)]
+        given = self._given(wishes, free)
         short = {wish.claim for i, wish in enumerate(wishes) if i not in given}
         results: dict[ClaimName, list[DeviceResult]] = {}
         for i, device in given.items():
-            result = DeviceResult(wishes[i].request, device)
-            results.setdefault(wishes[i].claim, []).append(result)
+            if not is_stand_in(device):
+                result = DeviceResult(self._name(wishes[i], device), device)
+                results.setdefault(wishes[i].claim, []).append(result)
         return {
             uid: tuple(_allocation(claim, results.get(claim.key, ())) for claim in own)
             for uid, own in claims.items()
@@ -89,26 +103,51 @@ class _Finder:
         names = (ClaimName(member.key.namespace, own.claim or "") for own in member.device_claims)
         return [self._claims[name] for name in names if name in self._claims]
 
-    def _wishes(self, claim: DeviceClaim) -> Iterator[Wish]:
-        """One wish for each device that a claim lacks."""
+    def _wishes(self, claim: DeviceClaim, free: Sequence[FreeDevice]) -> Iterator[Wish]:
+        """One wish for each device that a claim lacks; all of a node count with stand-ins."""
         if not claim.is_allocated:
             for request, selected in requests.selections(claim, self._classes):
-                wish = Wish(claim.key, request.name, self._index.get(selected, -1))
-                yield from (wish for _ in range(request.count))
+                index = self._index.get(selected, -1)
+                count = request.count
+                if selected.takes_all:
+                    count = max(1, sum(1 for device in free if _suits(device, index)))
+                wish = Wish(claim.key, request, selected, index)
+                yield from (wish for _ in range(count))
+
+    def _given(self, wishes: Sequence[Wish], free: Iterable[FreeDevice]) -> Mapping[int, DeviceId]:
+        """A different device for each wish, by position, as far as that is possible.
+
+        The device that fewest selections want comes first; for a request with alternatives, the
+        device of the earliest alternative.
+        """
+        rarest = sorted(free, key=lambda device: (device.selections.bit_count(), device.id))
+        kinds = {wish.bit: wish.selection for wish in wishes}
+        fits = {index: [device.id for device in rarest if _suits(device, index)] for index in kinds}
+        for index, selected in kinds.items():
+            if selected.alternatives:
+                fits[index].sort(key=partial(self._alternative, selected))
+        order = [wish.bit for wish in wishes]
+        return matched(order, fits, {device.id: 1 for device in rarest})
+
+    def _alternative(self, selected: Selection, device: DeviceId) -> int:
+        """The first alternative of a selection that a device meets."""
+        known, rules = self._devices[device], self._room.rules
+        parts = enumerate(selected.alternatives)
+        return next(i for i, part in parts if requests.is_met(part, known, rules))
+
+    def _name(self, wish: Wish, device: DeviceId) -> str:
+        """The name of the request, or of its alternative, that a device is for."""
+        names = [name for name, _ in wish.request.by_name()]
+        return names[self._alternative(wish.selection, device)] if len(names) > 1 else names[0]
 
 
-def _given(wishes: Sequence[Wish], free: Iterable[FreeDevice]) -> Mapping[int, DeviceId]:
-    """A different device for each wish, by position, as far as that is possible."""
-    rarest = sorted(free, key=lambda device: (device.selections.bit_count(), device.id))
-    kinds = [wish.selection for wish in wishes]
-    fits = {
-        kind: [device.id for device in rarest if kind >= 0 and device.selections >> kind & 1]
-        for kind in set(kinds)
-    }
-    return matched(kinds, fits, {device.id: 1 for device in rarest})
+def _suits(device: FreeDevice, index: int) -> bool:
+    """Whether a device meets the selection of this index."""
+    return index >= 0 and bool(device.selections >> index & 1)
 
 
 def _allocation(claim: DeviceClaim, results: Iterable[DeviceResult]) -> ClaimAllocation:
-    order = {request.name: i for i, request in enumerate(claim.requests)}
+    names = (name for request in claim.requests for name, _ in request.by_name())
+    order = {name: i for i, name in enumerate(names)}
     ranked = sorted(results, key=lambda result: (order[result.request], result.device))
     return ClaimAllocation(claim.key.name, claim.uid, tuple(ranked))

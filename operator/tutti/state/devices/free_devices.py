@@ -5,9 +5,9 @@ Only nodes whose devices or claims changed are computed again, unless the select
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ...filters.devices import pools, requests, rows
+from ...filters.devices import pools, requests, rows, selectors
 from ...filters.devices.pools import PoolName
-from ...model.devices.claims import FreeDevice, NodeDevices, Selection
+from ...model.devices.claims import MOST_RESULTS, FreeDevice, NodeDevices, Selection, stand_in
 from ...model.devices.inventory import Device, DeviceId, ResourceSlice, TaintRule
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
@@ -22,6 +22,7 @@ class FreeDevices:
     def __init__(self) -> None:
         self._pieces: dict[PoolName, dict[Uid, ResourceSlice]] = {}
         self._by_pool: dict[PoolName, Mapping[Place, tuple[Device, ...]]] = {}
+        self._unusable: dict[PoolName, Collection[Place]] = {}  # places of pools that do not count
         self._pools_of: dict[Place, set[PoolName]] = {}
         self._place: dict[DeviceId, Place] = {}
         self._holders: dict[DeviceId, set[Holder]] = {}
@@ -30,6 +31,7 @@ class FreeDevices:
         self._selections: tuple[Selection, ...] = ()
         self._masks: dict[Place, Mapping[DeviceId, int]] = {}  # of devices that meet a selection
         self._features: dict[Place, Mapping[int, frozenset[str]]] = {}  # unsupported, by selection
+        self._largest: Mapping[int, int] = {}  # devices of a node, by selection that takes them all
         self._stale: set[Place] = set()  # whose devices changed
         self._uncounted: set[Place] = set()  # of whose devices some were taken or given back
         self._counts: dict[Place, VolumeUsage] = {}
@@ -55,6 +57,10 @@ class FreeDevices:
             for device in before:
                 self._place.pop(device.id, None)
         pieces = self._pieces[pool]
+        self._stale.update(self._unusable.pop(pool, ()))
+        if unusable := pools.unusable_on(pieces.values()):
+            self._unusable[pool] = unusable
+            self._stale.update(unusable)
         if not pieces:
             del self._pieces[pool]
         now = self._by_pool[pool] = pools.devices(pieces.values())
@@ -111,10 +117,14 @@ class FreeDevices:
         for place in self._stale:
             self._masks[place], self._features[place] = self._seen(place)
         self._stale = set()
-        named = self.rows
+        named, largest = self.rows, self._largest
         if is_new or changed:
+            self._largest = self._largest_totals()
             self._name_rows()
-        self.has_new_rows = named != self.rows or before != self._known_features()
+        self.has_new_rows = (named, largest) != (
+            self.rows,
+            self._largest,
+        ) or before != self._known_features()
         if self.has_new_rows:
             changed = set(self._masks)
         for place in changed:
@@ -130,15 +140,48 @@ class FreeDevices:
             met = [
                 i
                 for i, selected in enumerate(self._selections)
-                if requests.is_met(selected, device, self._rules)
+                if not selected.takes_all and requests.is_met(selected, device, self._rules)
             ]
             if not device.unsupported and met:
                 masks[device.id] = sum(1 << i for i in met)
             for i in met if device.unsupported else ():
-                features[i] = features.get(i, frozenset()) | {
-                    f"devices[].{field}" for field in device.unsupported
-                }
+                features[i] = features.get(i, frozenset()) | _fields(device)
+        for i, selected in enumerate(self._selections):
+            if selected.takes_all:
+                for device in self._all_of(place, selected):
+                    masks[device.id] = masks.get(device.id, 0) | 1 << i
+                    features[i] = features.get(i, frozenset()) | _fields(device)
         return masks, features
+
+    def _all_of(self, place: Place, selected: Selection) -> Sequence[Device]:
+        """The devices of a place that a selection takes, which takes all; none if it cannot."""
+        if any(place in places for places in self._unusable.values()):
+            return ()
+        chosen = [d for d in self._at(place) if selectors.matches(selected.expressions, d)]
+        is_whole = all(requests.is_untainted(selected, device, self._rules) for device in chosen)
+        return chosen if is_whole and len(chosen) <= MOST_RESULTS else ()
+
+    def _largest_totals(self) -> Mapping[int, int]:
+        """For each selection that takes all of a node, the most devices that a node has for it."""
+        return {
+            i: max((self._total(place, i) for place in self._masks), default=0)
+            for i, selected in enumerate(self._selections)
+            if selected.takes_all
+        }
+
+    def _total(self, place: Place, index: int) -> int:
+        """How many devices of a place the selection of this index selects."""
+        return sum(mask >> index & 1 for mask in self._masks[place].values())
+
+    def count(self, index: int, count: int) -> int:
+        """How many devices a request counts for that has this selection and this count."""
+        return max(self._largest[index], 1) if index in self._largest else count
+
+    def _stand_ins(self, place: Place) -> Iterator[FreeDevice]:
+        for i, largest in self._largest.items():
+            total = self._total(place, i)
+            for number in range(largest - total if total else 0):
+                yield FreeDevice(stand_in(i, number), 1 << i)
 
     def _known_features(self) -> Mapping[int, frozenset[str]]:
         features: dict[int, frozenset[str]] = {}
@@ -152,7 +195,10 @@ class FreeDevices:
         return sorted(self._known_features().get(index, ()))
 
     def _name_rows(self) -> None:
-        patterns = {frozenset(masks.values()) for masks in self._masks.values()}
+        patterns = {
+            frozenset((*masks.values(), *(d.selections for d in self._stand_ins(place))))
+            for place, masks in self._masks.items()
+        }
         try:
             self.rows, self.has_too_many_rows = rows.rows(self._selections, patterns), False
         except rows.TooManyRowsError:
@@ -160,7 +206,8 @@ class FreeDevices:
 
     def _count(self, place: Place) -> None:
         masks = self._masks.get(place, {})
-        offered = rows.counts(masks.values(), self.rows)
+        stand_ins = [device.selections for device in self._stand_ins(place)] if masks else []
+        offered = rows.counts([*masks.values(), *stand_ins], self.rows)
         used = rows.counts(
             (mask for device, mask in masks.items() if device in self._holders), self.rows
         )
@@ -175,6 +222,12 @@ class FreeDevices:
         listed = []
         for place, masks in self._masks.items():
             free = [FreeDevice(d, mask) for d, mask in masks.items() if d not in self._holders]
+            free += self._stand_ins(place)
             if place is not None and free:
                 listed.append(NodeDevices(place, tuple(sorted(free))))
         return tuple(sorted(listed, key=lambda here: here.node))
+
+
+def _fields(device: Device) -> frozenset[str]:
+    """The fields of a device that Tutti does not support."""
+    return frozenset(f"devices[].{field}" for field in device.unsupported)

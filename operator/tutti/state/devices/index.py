@@ -139,8 +139,8 @@ class DeviceIndex:
         """
         if not (self._is_outdated and self._is_known):
             return (), ()
-        wanted = {text for selected in self._wanted() for text in selected.expressions}
-        if wanted <= {text for known in self._selections for text in known.expressions}:
+        wanted = {text for selected in self._wanted() for text in selected.texts}
+        if wanted <= {text for known in self._selections for text in known.texts}:
             return wanted, self._free.changed_devices()
         return wanted, self._free.all_devices()
 
@@ -170,7 +170,7 @@ class DeviceIndex:
         for claim in self._users.waiting_claims():
             if not claim.is_allocated:
                 for _, selected in requests.selections(claim, self._classes):
-                    if not selectors.problem(selected.expressions):
+                    if not selectors.problem(selected.texts):
                         yield selected
 
     def _notify(self, uids: Iterable[Uid]) -> None:
@@ -264,7 +264,7 @@ class DeviceIndex:
             is_full = len(claim.consumers) >= MOST_CONSUMERS
             is_ours = any(consumer.uid == member.uid for consumer in claim.consumers)
             return f"{name} is in use by {MOST_CONSUMERS} pods" if is_full and not is_ours else ""
-        if (count := sum(request.count for request in claim.requests)) > MOST_RESULTS:
+        if (count := sum(r.count for r in claim.requests)) > MOST_RESULTS:
             return f"{name} requests {count} devices, and a claim can have {MOST_RESULTS}"
         problem = self._sharing_problem(claim) or requests.problem(claim, self._classes)
         return f"{name} {problem}" if problem else ""
@@ -287,6 +287,8 @@ class DeviceIndex:
         yield from requests.unsupported(claim, self._classes)
         if len({user.gang for user in self._users.waiting(claim.key)}) > 1:
             yield f"{claim.key.name}, which pods of several gangs that wait share"
+        if sum(count for _, count in self._counted_requests(claim)) > MOST_RESULTS:
+            yield "allocationMode: All beside other requests, for more than 32 devices"
         if self._free.has_too_many_rows:
             yield "too many selectors whose devices overlap"
         for _, selected in requests.selections(claim, self._classes):
@@ -296,7 +298,8 @@ class DeviceIndex:
     def _counted_requests(self, claim: DeviceClaim) -> Iterator[tuple[int, int]]:
         for request, selected in requests.selections(claim, self._classes):
             if selected in self._selections:
-                yield self._selections.index(selected), request.count
+                index = self._selections.index(selected)
+                yield index, self._free.count(index, request.count)
 
     def orphaned(self) -> Iterator[tuple[DeviceClaim, Sequence[Member]]]:
         """Allocated claims whose only users are pods of ours that wait without a Reservation."""

@@ -4,7 +4,7 @@ Only the evaluation of one CEL expression for one device is shared with the plan
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from ...filters.devices import selectors
 from ...model.cluster import Member, Snapshot
 from ...model.decisions import Assignment
 from ...model.devices.claims import (
+    MOST_RESULTS,
     ClaimAllocation,
     DeviceClaim,
     DeviceRequest,
@@ -120,12 +121,16 @@ class DeviceLedger:
         self, pod: str, claim: DeviceClaim, allocation: ClaimAllocation, node: NodeName
     ) -> Iterator[str]:
         """The faults of devices for a claim that has none; takes them."""
-        counts = Counter(result.request for result in allocation.results)
-        if counts != {request.name: request.count for request in claim.requests}:
+        given: dict[str, list[DeviceId]] = {}
+        for result in allocation.results:
+            given.setdefault(result.request, []).append(result.device)
+        if sum(map(len, given.values())) > MOST_RESULTS or not all(
+            self._is_answered(request, given, node) for request in claim.requests
+        ):
             yield f"{pod}: claim {claim.key.name} gets too many devices or too few"
         if claim.unsupported:
             yield f"{pod}: claim {claim.key.name} uses {', '.join(claim.unsupported)}"
-        by_name = {request.name: request for request in claim.requests}
+        by_name = dict(part for request in claim.requests for part in request.by_name())
         for request_name, device in allocation.results:
             place, found = self._known.devices.get(device, (None, None))
             if found is None or place != node or found.unsupported:
@@ -136,11 +141,30 @@ class DeviceLedger:
                 yield f"{pod}: device {device} will not do for request {request_name}"
             self._taken.add(device)
 
-    def _suits(self, device: Device, request: DeviceRequest) -> bool:
-        """Whether a device has no taint that keeps it from a request, and meets its selectors."""
+    def _is_answered(
+        self, request: DeviceRequest, given: Mapping[str, Sequence[DeviceId]], node: NodeName
+    ) -> bool:
+        """Whether a request gets as many devices as it is for."""
+        names = [name for name, _ in request.by_name()]
+        devices = [device for name in names for device in given.get(name, ())]
+        if not request.takes_all:
+            return len(devices) == request.count
+        wanted = {
+            device
+            for device, (place, found) in self._known.devices.items()
+            if place == node and self._selects(found, request)
+        }
+        return bool(wanted) and len(devices) == len(wanted) and wanted == set(devices)
+
+    def _selects(self, device: Device, request: DeviceRequest) -> bool:
+        """Whether a device meets the selectors of a request and its class."""
         device_class = self._known.classes.get(request.device_class)
         if device_class is None:
             return False
+        return selectors.matches((*device_class.selectors, *request.selectors), device)
+
+    def _suits(self, device: Device, request: DeviceRequest) -> bool:
+        """Whether a device has no taint that keeps it from a request, and meets its selectors."""
         taints = [*device.taints]
         taints += [rule.taint for rule in self._known.room.rules if rule.matches(device.id)]
         for key, value, effect in taints:
@@ -148,7 +172,7 @@ class DeviceLedger:
                 _covers(toleration, key, value, effect) for toleration in request.tolerations
             ):
                 return False
-        return selectors.matches((*device_class.selectors, *request.selectors), device)
+        return self._selects(device, request)
 
 
 def _covers(toleration: DeviceToleration, key: str, value: str, effect: str) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.harness.fake_devices import DRIVER, gpus
-from tutti.filters.devices.pools import devices, pool_of
+from tutti.filters.devices.pools import devices, pool_of, unusable_on
 from tutti.model.keys import NodeName
 
 FIRST, SECOND = (replace(gpus("n1", 1, first=i), name=f"slice-{i}", slices=2) for i in range(2))
@@ -15,6 +15,8 @@ def test_a_pool_is_used_once_all_of_its_slices_are_known() -> None:
     assert devices([FIRST]) == {}
     assert [device.id.name for device in devices([SECOND, FIRST])[N1]] == ["gpu-0", "gpu-1"]
     assert devices([]) == {}
+    assert unusable_on([FIRST]) == {N1}
+    assert not unusable_on([SECOND, FIRST])
 
 
 def test_only_the_newest_generation_counts() -> None:

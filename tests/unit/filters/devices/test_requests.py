@@ -15,6 +15,7 @@ from tutti.model.devices.inventory import (
 from tutti.model.keys import Uid
 
 GPU = device_class()
+CLASSES = {"gpu": GPU, "tpu": device_class("tpu", "false")}
 PLAIN = DeviceRequest("one", "gpu")
 TAINT = DeviceTaint("broken", "yes", "NoExecute")
 
@@ -24,16 +25,36 @@ def claim(*wanted: DeviceRequest, **fields: tuple[str, ...]) -> DeviceClaim:
 
 
 def test_a_request_without_selectors_of_its_own_has_the_name_of_its_class() -> None:
-    assert requests.selection(PLAIN, GPU).label == "gpu"
+    assert requests.selection(PLAIN, CLASSES).label == "gpu"
     other = DeviceRequest("two", "gpu", 3, GPU.selectors)
-    assert requests.selection(other, GPU) == requests.selection(PLAIN, GPU)
+    assert requests.selection(other, CLASSES) == requests.selection(PLAIN, CLASSES)
 
 
 def test_requests_that_select_alike_are_equal_whatever_their_order() -> None:
-    first = requests.selection(DeviceRequest("a", "gpu", 1, ("true", "1 == 1")), GPU)
-    second = requests.selection(DeviceRequest("b", "gpu", 2, ("1 == 1", "true")), GPU)
+    first = requests.selection(DeviceRequest("a", "gpu", 1, ("true", "1 == 1")), CLASSES)
+    second = requests.selection(DeviceRequest("b", "gpu", 2, ("1 == 1", "true")), CLASSES)
     assert first == second
     assert first.label.startswith("gpu#")
+
+
+def test_a_request_with_alternatives_selects_what_one_of_them_selects() -> None:
+    tolerant = (DeviceToleration(operator="Exists"),)
+    parts = (DeviceRequest("t", "tpu"), DeviceRequest("g", "gpu", tolerations=tolerant))
+    request = DeviceRequest("r", "", alternatives=parts)
+    selected = requests.selection(request, CLASSES)
+    assert selected.label.startswith("tpu or gpu#")
+    assert set(selected.texts) == {*GPU.selectors, "false"}
+    assert requests.is_met(selected, device("g", "n1", (TAINT,)), ())
+    other = requests.selection(DeviceRequest("r", "", alternatives=parts[:1]), CLASSES)
+    assert not requests.is_met(other, device("g", "n1"), ())
+    assert requests.problem(claim(request), {"gpu": GPU}).startswith("names device class tpu")
+    assert list(requests.selections(claim(request), {"gpu": GPU})) == []
+
+
+def test_a_request_for_all_devices_is_another_selection() -> None:
+    every = requests.selection(DeviceRequest("a", "gpu", takes_all=True), CLASSES)
+    assert every != requests.selection(PLAIN, CLASSES)
+    assert every.label == "all of gpu"
 
 
 def test_a_claim_of_a_class_that_does_not_exist_has_a_problem() -> None:
@@ -64,12 +85,12 @@ def test_what_claim_class_and_expressions_need_is_named() -> None:
     ],
 )
 def test_a_taint_has_to_be_tolerated(toleration: DeviceToleration, is_tolerated: bool) -> None:  # noqa: FBT001
-    selected = requests.selection(DeviceRequest("a", "gpu", tolerations=(toleration,)), GPU)
+    selected = requests.selection(DeviceRequest("a", "gpu", tolerations=(toleration,)), CLASSES)
     assert requests.is_met(selected, device("gpu-0", "n1", taints=(TAINT,)), ()) is is_tolerated
 
 
 def test_taints_of_rules_count_and_other_effects_do_not() -> None:
-    plain = requests.selection(PLAIN, GPU)
+    plain = requests.selection(PLAIN, CLASSES)
     own = device("gpu-0", "n1", taints=(DeviceTaint("x", "", "None"),))
     assert requests.is_met(plain, own, ())
     for rule, holds in (

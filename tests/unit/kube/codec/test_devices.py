@@ -146,13 +146,28 @@ def test_a_claim_has_requests_an_owner_and_consumers() -> None:
     assert claim.finalizers == (FINALIZER,)
 
 
+def first(**fields: Any) -> dict[str, Any]:
+    """A request with two alternatives; the fields are those of the second."""
+    parts = [
+        {"name": "x", "deviceClassName": "gpu"},
+        {"name": "y", "deviceClassName": "gpu", **fields},
+    ]
+    return {"name": "a", "firstAvailable": parts}
+
+
 @pytest.mark.parametrize(
     ("request_", "more", "field"),
     [
-        ({"name": "a", "firstAvailable": [{}]}, {}, "devices.requests[].firstAvailable"),
+        (first(count=2), {}, "devices.requests[].firstAvailable[].count"),
+        (first(adminAccess=True), {}, "devices.requests[].firstAvailable[].adminAccess"),
+        (
+            first(allocationMode="All"),
+            {},
+            "devices.requests[].firstAvailable[].allocationMode: All",
+        ),
         ({"name": "a"}, {}, "devices.requests[]"),
         (exactly(adminAccess=True), {}, "devices.requests[].exactly.adminAccess"),
-        (exactly(allocationMode="All"), {}, "devices.requests[].exactly.allocationMode: All"),
+        (exactly(allocationMode="Odd"), {}, "devices.requests[].exactly.allocationMode: Odd"),
         (exactly(capacity={"requests": {}}), {}, "devices.requests[].exactly.capacity"),
         (exactly(selectors=[{}]), {}, "devices.requests[].exactly.selectors[]"),
         (exactly(), {"constraints": [{"matchAttribute": "a/b"}]}, "devices.constraints"),
@@ -276,6 +291,42 @@ def test_an_allocation_is_written_as_kube_scheduler_writes_it() -> None:
             },
         },
     }
+
+
+def test_the_chosen_alternative_is_named_and_its_configuration_is_copied() -> None:
+    tolerations = [{"key": "k", "operator": "Exists"}]
+    parts = [
+        {"name": "big", "deviceClassName": "tpu"},
+        {"name": "small", "deviceClassName": "gpu", "tolerations": tolerations},
+    ]
+    claim = read_claim(
+        {"name": "r", "firstAvailable": parts},
+        config=[
+            {"requests": ["r"], "opaque": {"driver": "d"}},
+            {"requests": ["r/small"], "opaque": {"driver": "e"}},
+            {"requests": ["r/big"], "opaque": {"driver": "f"}},
+        ],
+    )
+    assert [part.name for part in claim.requests[0].alternatives] == ["big", "small"]
+    assert claim.unsupported == ()
+    tpu = DeviceClass("tpu", config='[{"opaque":{"driver":"t"}}]')
+    write = WRITE._replace(
+        results=(DeviceResult("r/small", ID),), classes={**WRITE.classes, "tpu": tpu}
+    )
+    given = devices.encode_allocation(claim, write)["status"]["allocation"]["devices"]
+    assert given["results"] == [{**RESULT, "request": "r/small", "tolerations": tolerations}]
+    assert [(c["source"], c["opaque"]["driver"]) for c in given["config"]] == [
+        ("FromClass", "d"),
+        ("FromClaim", "d"),
+        ("FromClaim", "e"),
+    ]
+    assert not any("requests" in config for config in given["config"])
+
+
+def test_a_request_may_be_for_all_devices_of_a_node() -> None:
+    (wanted,) = read_claim(exactly(allocationMode="All")).requests
+    assert wanted.takes_all
+    assert wanted.classes == ("gpu",)
 
 
 def test_a_pod_that_joins_changes_no_allocation() -> None:

@@ -1,9 +1,10 @@
 """The devices that the claims of placed pods get."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.harness.builders import NAMESPACE, member, shape
-from tests.harness.fake_devices import device_class
+from tests.harness.fake_devices import DRIVER, device, device_class, gpus
 from tutti.filters.devices import requests
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import (
@@ -15,17 +16,18 @@ from tutti.model.devices.claims import (
     FreeDevice,
     NodeDevices,
     PodClaim,
+    stand_in,
 )
 from tutti.model.devices.inventory import DeviceId
 from tutti.model.keys import NodeName, Uid
 from tutti.planning.devices.assignment import allocations
 
 N1 = NodeName("n1")
-LARGE = ("device.driver != ''",)
+LARGE = (f'device.attributes["{DRIVER}"].?memory.orValue("") == "large"',)
 ANY = DeviceRequest("any", "gpu")
 BIG = DeviceRequest("big", "gpu", 1, LARGE)
 CLASS = device_class()
-SELECTIONS = tuple(requests.selection(wanted, CLASS) for wanted in (ANY, BIG))
+SELECTIONS = tuple(requests.selection(wanted, {"gpu": CLASS}) for wanted in (ANY, BIG))
 
 
 def claim(
@@ -78,6 +80,31 @@ def test_a_pod_that_lacks_a_device_or_a_claim_is_left_out() -> None:
     assert names(short, pod("a", "nothing")) == {}
     unknown = claim("c", DeviceRequest("r", "gpu", 1, ("true",)))
     assert names(room([1], unknown), pod("a", "c")) == {}
+
+
+def test_all_devices_of_a_node_are_given_without_stand_ins() -> None:
+    every = DeviceRequest("every", "gpu", takes_all=True)
+    own = claim("c", every)
+    selected = requests.selection(every, {"gpu": CLASS})
+    free = [FreeDevice(DeviceId("d", "n1", "0"), 1), FreeDevice(stand_in(0, 0), 1)]
+    here = NodeDevices(N1, tuple(free))
+    whole = replace(room([], own), selections=(selected,), nodes=(here,))
+    assert names(whole, pod("a", "c")) == {"a": [("every", "0")]}
+    assert names(replace(whole, nodes=()), pod("a", "c")) == {}
+
+
+def test_the_first_alternative_that_is_free_is_given() -> None:
+    parts = (DeviceRequest("large", "gpu", 1, LARGE), DeviceRequest("any", "gpu"))
+    first = DeviceRequest("r", "", alternatives=parts)
+    own = [claim(name, first) for name in ("c", "d")]
+    selected = requests.selection(first, {"gpu": CLASS})
+    piece = gpus("n1", 2)
+    big = device("gpu-1", "n1", (), memory="large")
+    known = replace(piece, devices=(piece.devices[0], big))
+    free = NodeDevices(N1, tuple(FreeDevice(of.id, 1) for of in known.devices))
+    both = replace(room([], *own), slices=(known,), selections=(selected,), nodes=(free,))
+    given = names(both, pod("a", "c"), pod("b", "d"))
+    assert given == {"a": [("r/large", "gpu-1")], "b": [("r/any", "gpu-0")]}
 
 
 def test_pods_that_share_a_claim_get_its_devices_together() -> None:

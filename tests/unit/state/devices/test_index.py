@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.harness.builders import gang, node
-from tests.harness.fake_devices import DRIVER, claim, device_class, gpus, request
+from tests.harness.fake_devices import DRIVER, claim, device, device_class, gpus, request
 from tests.harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life, Watch
 from tutti.filters.devices import rows
 from tutti.model.cluster import Member
-from tutti.model.devices.claims import MOST_CONSUMERS, PodClaim
-from tutti.model.devices.inventory import ResourceSlice
+from tutti.model.devices.claims import MOST_CONSUMERS, PodClaim, is_stand_in
+from tutti.model.devices.inventory import DeviceTaint, ResourceSlice
 from tutti.state.cluster_state import ClusterState
 from tutti.state.devices import index
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
@@ -180,9 +180,9 @@ def test_a_claim_that_terminates_has_a_problem() -> None:
     ("own", "piece", "field"),
     [
         (
-            claim("c", request(allocationMode="All")),
+            claim("c", request(adminAccess=True)),
             None,
-            "devices.requests[].exactly.allocationMode: All",
+            "devices.requests[].exactly.adminAccess",
         ),
         (
             claim("c", request("gpu", "gpu", 1, 'ip("::1").family() == 6')),
@@ -216,6 +216,53 @@ def test_what_is_not_modelled_is_named(
     _, member = shown(cluster_of(own, piece=piece))
     assert member.unsupported_fields == (f"spec.resourceClaims ({field})",)
     assert "device:gpu" not in member.shape.requests.names
+
+
+def test_a_claim_for_all_devices_takes_as_many_of_each_node_with_stand_ins() -> None:
+    cluster = cluster_of(claim("c", request(allocationMode="All")), claim("d"))
+    cluster.put_devices(gpus("n2", 5))
+    more = gang("b").of(1, cpu=1).each(device_claims=(PodClaim("gpu", "d"),))
+    cluster.add(more)
+    life, member = shown(cluster)
+    snapshot = life.state.snapshot(0.0)
+    every, one = "device:all of gpu", "device:gpu"
+    assert (member.shape.requests[every], member.shape.requests[one]) == (5, 0)
+    assert [n.allocatable[every] for n in snapshot.nodes] == [5, 5]
+    assert [n.allocatable[one] for n in snapshot.nodes] == [2, 5]
+    stand_ins = [[d.id for d in here.free if is_stand_in(d.id)] for here in snapshot.devices.nodes]
+    assert list(map(len, stand_ins)) == [3, 0]
+    cluster.put_devices(gpus("n2", 1))
+    life.watch.catch_up()
+    (now,) = life.state.snapshot(0.0).gangs[0].members
+    assert now.shape.requests[every] == 2
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        replace(gpus("n1", 2), slices=2),  # its pool is incomplete
+        gpus("n1", 33),  # more than a claim can have
+        replace(gpus("n1", 1), devices=(device("g", "n1", (DeviceTaint("k", "", "NoExecute"),)),)),
+        gpus("n1", 0),
+    ],
+)
+def test_a_node_of_which_not_all_devices_can_be_had_offers_none_of_them(
+    piece: ResourceSlice,
+) -> None:
+    cluster = cluster_of(claim("c", request(allocationMode="All")), piece=piece)
+    life, member = shown(cluster)
+    assert member.shape.requests["device:all of gpu"] == 1
+    assert life.state.snapshot(0.0).nodes[0].allocatable["device:all of gpu"] == 0
+    cluster.put_devices(gpus("n1", 3))
+    life.watch.catch_up()
+    assert life.state.snapshot(0.0).nodes[0].allocatable["device:all of gpu"] == 3
+
+
+def test_all_devices_beside_others_may_be_too_many() -> None:
+    own = claim("c", request("a", allocationMode="All"), request("b", count=31))
+    _, member = shown(cluster_of(own))
+    said = "allocationMode: All beside other requests, for more than 32 devices"
+    assert member.unsupported_fields == (f"spec.resourceClaims ({said})",)
 
 
 def test_too_many_overlaps_are_not_modelled(monkeypatch: pytest.MonkeyPatch) -> None:

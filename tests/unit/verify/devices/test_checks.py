@@ -178,6 +178,55 @@ def test_pods_that_share_a_claim_get_the_same_devices_on_one_node() -> None:
     assert "which pods share, gets different devices" in faults(sharing(), [GOOD], [other])
 
 
+def results(*names: str, request: str = "gpu") -> ClaimAllocation:
+    given = (DeviceResult(request, DeviceId(DRIVER, "n1", name)) for name in names)
+    return ClaimAllocation("c-0", Uid("c-0"), tuple(given))
+
+
+def alone(request: DeviceRequest) -> Snapshot:
+    """The cluster, in which both pods share a claim with this request."""
+    changed = (claim("c-0", requests=(request,)), CLAIMS[1])
+    return replace(sharing(), devices=replace(ROOM, claims=changed))
+
+
+@pytest.mark.parametrize(
+    ("names", "is_right"),
+    [(("gpu-0", "gpu-1"), True), (("gpu-0",), False), (("gpu-0", "gpu-0"), False), ((), False)],
+)
+def test_a_claim_for_all_devices_gets_each_device_of_its_node_once(
+    names: tuple[str, ...],
+    is_right: bool,  # noqa: FBT001
+) -> None:
+    given = results(*names)
+    said = faults(alone(DeviceRequest("gpu", "gpu", takes_all=True)), [given], [given])
+    assert (said == "") is is_right
+
+
+def test_a_claim_for_all_devices_of_a_node_without_any_gets_none() -> None:
+    every = DeviceRequest("gpu", "gpu", selectors=("false",), takes_all=True)
+    assert "too many devices or too few" in faults(alone(every), [results()], [results()])
+    unknown = DeviceRequest("gpu", "tpu", takes_all=True)
+    assert "too many devices or too few" in faults(alone(unknown), [results()], [results()])
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (results("gpu-0", request="r/small"), ""),
+        (results("gpu-0", request="r/large"), "will not do for request r/large"),
+        (results("gpu-0", request="r"), "too many devices or too few"),
+        (results("gpu-0", "gpu-1", request="r/small"), "too many devices or too few"),
+    ],
+)
+def test_a_request_with_alternatives_gets_a_device_of_one_of_them(
+    given: ClaimAllocation, fault: str
+) -> None:
+    parts = (DeviceRequest("large", "gpu", 1, ("false",)), DeviceRequest("small", "gpu"))
+    said = faults(alone(DeviceRequest("r", "", alternatives=parts)), [given], [given])
+    assert fault in said
+    assert bool(fault) is bool(said)
+
+
 def test_what_reservations_hold_is_taken() -> None:
     entry = PodReservation(base_key(), Uid("other"), N1, (replace(GOOD, claim="c-1"),))
     other = Reservation(
