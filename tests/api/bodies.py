@@ -107,6 +107,7 @@ def templated(template: object) -> dict[str, object]:
 
 QUANTITIES = "each of the template's resources is a quantity of at least 0, such as 500m, 2 or 4Gi"
 
+SEGMENTS = {"size": 2, "level": "rack"}
 REFUSED_GROUPS = {
     "a rack for a role that there is not": (
         {
@@ -119,16 +120,56 @@ REFUSED_GROUPS = {
         {"minMember": 1, "topology": {"roleGroups": [{"roles": ["worker"], "required": "rack"}]}},
         "topology.roleGroups names a role that the gang does not have: add it to roles",
     ),
+    "segments of the gang and of a role": (
+        {
+            "roles": [{"name": "worker", "minMember": 4, "topology": {"segments": SEGMENTS}}],
+            "topology": {"segments": SEGMENTS},
+        },
+        "a member is in one kind of segments: set topology.segments of the gang, or segments of",
+    ),
+    "segments of the gang and of a group": (
+        {
+            "roles": [{"name": "worker", "minMember": 4}],
+            "topology": {
+                "segments": SEGMENTS,
+                "roleGroups": [{"roles": ["worker"], "segments": SEGMENTS}],
+            },
+        },
+        "a member is in one kind of segments: set topology.segments of the gang, or segments of",
+    ),
+    "segments of a role and of a group of it": (
+        {
+            "roles": [{"name": "worker", "minMember": 4, "topology": {"segments": SEGMENTS}}],
+            "topology": {"roleGroups": [{"roles": ["worker"], "segments": SEGMENTS}]},
+        },
+        "a member is in one kind of segments: name a role in segments once",
+    ),
+    "two groups with segments of one role": (
+        {
+            "roles": [{"name": "worker", "minMember": 4}],
+            "topology": {
+                "roleGroups": [
+                    {"roles": ["worker"], "segments": SEGMENTS},
+                    {"roles": ["worker"], "segments": SEGMENTS | {"size": 3}},
+                ]
+            },
+        },
+        "a member is in one kind of segments: name a role in segments once",
+    ),
+    "segments without a size": (
+        {"minMember": 4, "topology": {"segments": {"level": "rack"}}},
+        "topology.segments.size: Required value",
+    ),
     "a role in a domain of no level": (
         {"roles": [{"name": "driver", "minMember": 1, "topology": {}}]},
-        "topology names no level: set required, preferred or both",
+        "topology names no level: set required, preferred or segments",
     ),
     "roles in a domain of no level": (
         {
             "roles": [{"name": "driver", "minMember": 1}],
             "topology": {"roleGroups": [{"roles": ["driver"]}]},
         },
-        "the group names no level: set required, preferred or both",
+        "the group names no level: set required, preferred or segments",
     ),
     "a template of nothing": (templated({}), "template.resources: Required value"),
     "a template without an amount": (
@@ -272,6 +313,17 @@ SPREAD = {
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
 
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
+    "segments by index in a block": {
+        "minMember": 64,
+        "topology": {"required": "block", "segments": SEGMENTS | {"indexLabel": "index"}},
+    },
+    "segments of two roles": {
+        "roles": [
+            {"name": "a", "minMember": 4, "topology": {"segments": SEGMENTS}},
+            {"name": "b", "minMember": 4},
+        ],
+        "topology": {"roleGroups": [{"roles": ["b"], "segments": SEGMENTS}]},
+    },
     "a queue": {"minMember": 1, "queue": "vision"},
     "a rack for all": {"minMember": 2, "topology": {"required": "example.com/rack"}},
     "preferably one rack in one block, and each role in a rack of its own": {

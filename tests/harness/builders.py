@@ -32,6 +32,7 @@ from tutti.model.inter_pod import (
     Labels,
     PodSelector,
     Requirement,
+    SegmentRule,
     Topology,
     TopologySpread,
     WeightedAffinityTerm,
@@ -249,6 +250,12 @@ class GangBuilder:
         rule = DomainRule(LABELS.get(level, level), tuple(sorted(roles)))
         rules = {*self.changes.get("same_domain", ()), rule}  # type: ignore[misc]
         return self.but(same_domain=tuple(sorted(rules)))
+
+    def in_segments(self, size: int, level: str, *roles: str, index: str = "") -> "GangBuilder":
+        """Let its members, or those of roles, be in segments, each in one domain of a level."""
+        rule = SegmentRule(DomainRule(LABELS.get(level, level), tuple(sorted(roles))), size, index)
+        rules = {*self.changes.get("segments", ()), rule}  # type: ignore[misc]
+        return self.but(segments=tuple(sorted(rules)))
 
     def preferring(self, level: str, *roles: str) -> "GangBuilder":
         """Let its members, or those of roles, be in few domains of a level."""

@@ -163,6 +163,8 @@ def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ..
     Placeholders of a gang that has not started share one object by role (``slots.alike``).
     """
     gang = census.gang
+    if any(segments.index for segments in gang.segments):
+        return ()  # a pod that does not exist has no index
     if not (any(role.template is not None for role in gang.roles) and slots.may_come(gang)):
         return ()
     present_by_role = Counter([*(member.role for member in present), *gang.finished])
@@ -311,7 +313,8 @@ def growth_requests(census: MemberCounts, placed: Collection[Uid]) -> tuple[Plac
     ``placed`` are the members that this plan has placed already.
     """
     gang = census.gang
-    starts = any(member.uid in placed for member in census.ready)
+    # Beside whole segments, further members have a domain once the others have theirs.
+    starts = not gang.segments and any(member.uid in placed for member in census.ready)
     if gang.terminating or not (census.is_committed or starts):
         return ()
     chosen = Counter(member.role for member in census.waiting if member.uid in placed)

@@ -5,11 +5,11 @@ The planner and the checker both read a rule by this module.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..model.cluster import Gang, Node, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Reason, Rejection
-from ..model.inter_pod import DomainRule, Topology
+from ..model.inter_pod import DomainRule, SegmentRule, Topology
 from ..model.keys import NodeName
-from .findings import UnknownLevel
+from .findings import MissingIndex, UnknownLevel
 
 
 def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
@@ -28,17 +28,67 @@ def covers(rule: DomainRule, role: str) -> bool:
     return not rule.roles or role in rule.roles
 
 
-def unknown_level(gang: Gang, snapshot: Snapshot) -> Rejection | None:
-    """The rejection of a gang that names a level that no topology has; None if all levels exist."""
-    if not gang.same_domain or not any(member.may_get_a_node for member in gang.members):
+def rejection(gang: Gang, snapshot: Snapshot) -> Rejection | None:
+    """Why the rules of a gang cannot be kept in any domain; None if they could be.
+
+    It names a level that no topology has, or segments by an index that members lack.
+    """
+    if not gang.required_levels or not any(member.may_get_a_node for member in gang.members):
         return None
     known = {level for topology in snapshot.topologies for level in topology.levels}
-    unknown = sorted({rule.level for rule in gang.same_domain} - known)
-    if not unknown:
+    unknown = sorted({rule.level for rule in gang.required_levels} - known)
+    if unknown:
+        finding = UnknownLevel(unknown[0], tuple(sorted(known)))
+        return Rejection(gang.key, Reason.UNKNOWN_LEVEL, (finding,))
+    for segments in gang.segments:
+        if segments.index and (fault := _index_fault(gang, segments)) is not None:
+            return Rejection(gang.key, Reason.MISSING_INDEX, (fault,))
+    return None
+
+
+def index_of(member: Member, segments: SegmentRule) -> int | None:
+    """The index of a member by the label of the rule; None if it has none."""
+    value = dict(member.labels).get(segments.index, "")
+    return int(value) if value.isdecimal() and value.isascii() else None
+
+
+def segment_of(member: Member, segments: SegmentRule) -> int:
+    """The number of a member's segment by its index; -1 if it has none."""
+    index = index_of(member, segments)
+    return -1 if index is None else index // segments.size
+
+
+def segment_nodes(
+    gang: Gang, segments: SegmentRule, reservation: Reservation | None
+) -> Mapping[int, Sequence[NodeName]]:
+    """By segment, the nodes of its members, and those that the gang's Reservation has for them."""
+    nodes: dict[int, list[NodeName]] = {}
+    reserved = {} if reservation is None else {e.uid: e.node for e in reservation.entries}
+    for member in gang.members:
+        node = member.node or reserved.get(member.uid)
+        if node is not None and not member.is_over and covers(segments.of, member.role):
+            nodes.setdefault(segment_of(member, segments), []).append(node)
+    return nodes
+
+
+def _index_fault(gang: Gang, segments: SegmentRule) -> MissingIndex | None:
+    """Why members do not fall into segments by their indexes; None if they do.
+
+    To start, all members of the rule have one role and one shape, and the indexes from 0 on without
+    gaps. So the members that start are those with the first indexes, however many they are.
+    """
+    own = [member for member in gang.members if covers(segments.of, member.role)]
+    waiting = [member for member in own if member.may_get_a_node]
+    for member in waiting:
+        if index_of(member, segments) is None:
+            return MissingIndex(segments.index, member.key.name)
+    if any(member.counts_as_bound for member in gang.members):
         return None
-    return Rejection(
-        gang.key, Reason.UNKNOWN_LEVEL, (UnknownLevel(unknown[0], tuple(sorted(known))),)
-    )
+    if len({(member.role, member.shape) for member in waiting}) > 1:
+        return MissingIndex(segments.index, is_mixed=True)
+    indexes = {index_of(member, segments) for member in waiting}
+    missing = next((i for i in range(len(waiting)) if i not in indexes), None)
+    return None if missing is None else MissingIndex(segments.index, index=missing)
 
 
 def nodes_of(gang: Gang, rule: DomainRule, reservation: Reservation | None) -> Sequence[NodeName]:

@@ -87,6 +87,13 @@ def _(finding: room.LargestDomain) -> str:
 
 
 @text.register
+def _(finding: room.RoomInSegments) -> str:
+    share = f"{finding.members} of {count(finding.needed, 'member')}"
+    whole = count(finding.whole, "whole segment")
+    return f"the domains of {finding.level} have room for {whole} of {finding.size}: {share}"
+
+
+@text.register
 def _(_: room.NoWayTogether) -> str:
     return "no way was found to place them together"
 
@@ -254,6 +261,18 @@ def _(finding: of.UnsupportedInGroup) -> str:
 def _(finding: of.UnknownLevel) -> str:
     known = f"the levels are {', '.join(finding.known)}" if finding.known else "there is none"
     return f"no Topology has the level {finding.level}: {known}"
+
+
+@text.register
+def _(finding: of.MissingIndex) -> str:
+    if finding.is_mixed:
+        return f"segments by {finding.label} need members of one role with equal requests"
+    if finding.pod:
+        return f"pod {finding.pod} has no number in the label {finding.label}: segments go by it"
+    return (
+        f"no pod has {finding.index} in the label {finding.label}: "
+        f"segments go by it, and need all numbers from 0 on"
+    )
 
 
 @text.register

@@ -138,6 +138,19 @@ class UnknownLevel(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class MissingIndex(Finding):
+    """Members do not fall into segments by the index in a label of theirs.
+
+    ``pod`` has no index, or no member has ``index``, or members have several roles or requests.
+    """
+
+    label: str
+    pod: str = ""
+    index: int = 0
+    is_mixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MembersDiffer(Finding):
     """A pod and its gang differ in a field in which all members must be equal."""
 

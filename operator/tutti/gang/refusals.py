@@ -29,9 +29,9 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
     unsound = {
         gang.key: rejection
         for gang in snapshot.gangs
-        if (gang.unsupported_fields or gang.needs_equal_members or gang.same_domain)
+        if (gang.unsupported_fields or gang.needs_equal_members or gang.required_levels)
         and gang.key not in reserved_gangs
-        and (rejection := _unsound(gang) or domain_rules.unknown_level(gang, snapshot)) is not None
+        and (rejection := _unsound(gang) or domain_rules.rejection(gang, snapshot)) is not None
     }
     refused = {
         gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(refusal.sentence),))

@@ -74,6 +74,17 @@ class LargestDomain(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class RoomInSegments(Finding):
+    """Members must be in segments; the domains hold so many whole ones, and so many members."""
+
+    level: str
+    size: int
+    whole: int
+    members: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
 class PortTaken(Finding):
     """A host port is taken on so many of the nodes that would fit otherwise."""
 

@@ -16,6 +16,7 @@ from .inter_pod import (
     DomainRule,
     Labels,
     Requirement,
+    SegmentRule,
     Topology,
     WeightedAffinityTerm,
 )
@@ -305,8 +306,16 @@ class GangDeclaration:
     is_one_by_one: bool = False  # its pods start like pods that name no gang
     same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
     preferred_domains: tuple[DomainRule, ...] = ()  # the same, of levels that are only preferred
+    segments: tuple[SegmentRule, ...] = ()  # sorted; no two cover one role
     is_protected: bool = False  # never ends for another gang; while there are Queues, never borrows
     bound_by: BoundBy = BoundBy.TUTTI
+
+    @property
+    def required_levels(self) -> tuple[DomainRule, ...]:
+        """The levels without which it does not start: of domains, and of segments."""
+        if not self.segments:
+            return self.same_domain
+        return (*self.same_domain, *(segments.of for segments in self.segments))
 
 
 @dataclass(frozen=True, slots=True)

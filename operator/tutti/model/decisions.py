@@ -75,6 +75,7 @@ class Reason(StrEnum):
     NO_NODE_FITS = "NoNodeFits"
     NOT_MODELLED = "NotModelled"
     UNKNOWN_LEVEL = "UnknownLevel"  # no topology has a level that the gang names
+    MISSING_INDEX = "MissingIndex"  # members lack the index that says which segment they are in
     MEMBERS_DIFFER = "MembersDiffer"  # in a field in which members of such a gang must be equal
     BUDGET_EXHAUSTED = "BudgetExhausted"
     TIMED_OUT = "TimedOut"

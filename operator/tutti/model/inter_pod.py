@@ -1,6 +1,6 @@
 """Rules between pods: affinity, anti-affinity and spread; and rules on domains of the network.
 
-A pod declares its affinity and spread. A gang declares a rule on domains, which names a level of a
+A pod declares its affinity and spread. A gang declares rules on domains, which name a level of a
 topology.
 """
 
@@ -88,6 +88,19 @@ class DomainRule:
 
     level: str  # a label of nodes
     roles: tuple[str, ...] = ()  # the roles of these members, sorted; empty for all members
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SegmentRule:
+    """Members of a gang are in segments of equal size, each in one domain of a level.
+
+    One segment may be smaller. If ``index`` is the key of a label of pods, its value says which
+    segment a member is in: the first has the indexes from 0 to ``size`` - 1.
+    """
+
+    of: DomainRule  # the level, and the roles of these members
+    size: int  # positive
+    index: str = ""
 
 
 NO_RULES = InterPodRules()

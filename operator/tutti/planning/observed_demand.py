@@ -5,7 +5,7 @@ planned.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..filters.node_rules import fits_node
@@ -14,11 +14,14 @@ from ..gang import demand, domain_rules, order, refusals
 from ..gang.demand import MemberCounts
 from ..model.cluster import Member, Snapshot
 from ..model.decisions import Rejection
-from ..model.inter_pod import DomainRule
-from ..model.keys import GangKey
+from ..model.inter_pod import DomainRule, SegmentRule
+from ..model.keys import GangKey, NodeName, Uid
 from ..model.shapes import Shape
 from .compile import grids, slot_assignment
 from .compile.slot_assignment import SlotAssignments
+
+Path = tuple[str, ...]  # a domain: the values of the labels of its nodes, the widest first
+FixedDomain = tuple[DomainRule, Mapping[str, str]]  # a rule, and the labels of its domain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +87,7 @@ class _FixedDomains:
 
     def with_node_rules(self, members: MemberCounts) -> MemberCounts:
         """The members, each limited to the domains that its gang runs in."""
-        if not members.gang.same_domain or not members.is_committed:
+        if not members.gang.required_levels or not members.is_committed:
             return members
         fixed = [
             (rule, dict(zip(labels, domain, strict=True)))
@@ -92,31 +95,96 @@ class _FixedDomains:
             if (labels := domain_rules.labels_of(rule.level, self._snapshot.topologies))
             and (domain := self._domain(members, rule, labels)) is not None
         ]
-        return replace(
-            members,
-            ready=tuple(_with_labels(member, fixed) for member in members.ready),
-            absent=tuple(_with_labels(member, fixed) for member in members.absent),
+        inside = _with_rules(members, lambda _: fixed)
+        in_segments = self._of_segments(inside)
+        return _with_rules(inside, lambda member: in_segments.get(member.uid, ()))
+
+    def _of_segments(self, members: MemberCounts) -> Mapping[Uid, Sequence[FixedDomain]]:
+        """The domain of each waiting member whose gang is in segments."""
+        answer: dict[Uid, Sequence[FixedDomain]] = {}
+        for rule in members.gang.segments:
+            labels = domain_rules.labels_of(rule.of.level, self._snapshot.topologies)
+            waiting = [m for m in members.waiting if domain_rules.covers(rule.of, m.role)]
+            if labels and waiting:
+                choose = self._by_index if rule.index else self._by_seats
+                paths = choose(members, rule, labels, waiting)
+                for member, path in zip(waiting, paths, strict=False):  # there may be more seats
+                    answer[member.uid] = [(rule.of, dict(zip(labels, path, strict=True)))]
+        return answer
+
+    def _by_seats(
+        self,
+        members: MemberCounts,
+        rule: SegmentRule,
+        labels: tuple[str, ...],
+        waiting: Sequence[Member],
+    ) -> Sequence[Path]:
+        """Domains for waiting members: the seats of segments that lack members come first.
+
+        Of these, seats with room come before the others. All further members are whole segments,
+        each in the domain with most room.
+        """
+        nodes = domain_rules.nodes_of(
+            members.gang, rule.of, self._reservations.get(members.gang.uid)
         )
+        current, room = self._paths(nodes, labels), self._room(waiting[0].shape, labels)
+        lacking = {path: -n % rule.size for path, n in sorted(current.items())}
+        with_room = {path: min(n, room[path]) for path, n in lacking.items()}
+        seats = [path for path, n in with_room.items() for _ in range(n)]
+        seats += [path for path, n in lacking.items() for _ in range(n - with_room[path])]
+        room.subtract(with_room)
+        while len(seats) < len(waiting):
+            path = _most(room, labels)
+            room[path] -= rule.size
+            seats += [path] * rule.size
+        return seats
+
+    def _by_index(
+        self,
+        members: MemberCounts,
+        rule: SegmentRule,
+        labels: tuple[str, ...],
+        waiting: Sequence[Member],
+    ) -> Sequence[Path]:
+        """Domains for waiting members: that of the members of the same segment, by their indexes.
+
+        A segment without a node gets the domain with most room.
+        """
+        room, chosen = self._room(waiting[0].shape, labels), dict[int, Path]()
+        placed = domain_rules.segment_nodes(
+            members.gang, rule, self._reservations.get(members.gang.uid)
+        )
+        for member in waiting:
+            number = domain_rules.segment_of(member, rule)
+            if number not in chosen:
+                current = self._paths(placed.get(number, ()), labels)
+                chosen[number] = _most(current or room, labels)
+            room[chosen[number]] -= 1
+        return [chosen[domain_rules.segment_of(member, rule)] for member in waiting]
 
     def _domain(
         self, members: MemberCounts, rule: DomainRule, labels: tuple[str, ...]
-    ) -> tuple[str, ...] | None:
+    ) -> Path | None:
         """Where most members of the rule are; if none has a node, where most of them fit."""
         reservation = self._reservations.get(members.gang.uid)
-        paths = Counter(
-            path
-            for name in domain_rules.nodes_of(members.gang, rule, reservation)
-            if (node := self._nodes.get(name)) is not None
-            and (path := path_of(node, labels)) is not None
-        )
+        paths = self._paths(domain_rules.nodes_of(members.gang, rule, reservation), labels)
         waiting = [m for m in members.waiting if domain_rules.covers(rule, m.role)]
         if not paths and waiting:
             paths = self._room(waiting[0].shape, labels)
-        return min(paths, key=lambda path: (-paths[path], path), default=None)
+        return _most(paths, labels) if paths else None
 
-    def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[tuple[str, ...]]:
+    def _paths(self, names: Iterable[NodeName], labels: tuple[str, ...]) -> Counter[Path]:
+        """By domain, how many of these nodes are in it."""
+        return Counter(
+            path
+            for name in names
+            if (node := self._nodes.get(name)) is not None
+            and (path := path_of(node, labels)) is not None
+        )
+
+    def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[Path]:
         """By domain, how many members of the shape fit there, each node by itself."""
-        room = Counter[tuple[str, ...]]()
+        room = Counter[Path]()
         requests = grids.footprint(shape)
         for node in self._snapshot.nodes:
             path = path_of(node, labels)
@@ -130,7 +198,24 @@ class _FixedDomains:
         return room
 
 
-def _with_labels(member: Member, fixed: Sequence[tuple[DomainRule, Mapping[str, str]]]) -> Member:
+def _most(paths: Counter[Path], labels: Sequence[str]) -> Path:
+    """The domain with the largest count; if there is none, one that no node is in."""
+    return min(paths, key=lambda path: (-paths[path], path), default=("",) * len(labels))
+
+
+def _with_rules(
+    members: MemberCounts, rules_of: Callable[[Member], Sequence[FixedDomain]]
+) -> MemberCounts:
+    """The members, each limited to the domains of its rules."""
+
+    def limited(member: Member) -> Member:
+        return _with_labels(member, rules_of(member))
+
+    ready, absent = map(limited, members.ready), map(limited, members.absent)
+    return replace(members, ready=tuple(ready), absent=tuple(absent))
+
+
+def _with_labels(member: Member, fixed: Sequence[FixedDomain]) -> Member:
     """The member with the node labels that the domain rules of its role require."""
     required_labels = [
         pair

@@ -94,7 +94,7 @@ def _within(base: Grid, member: Member, members: MemberCounts, row: int) -> Mask
     """
     within: Mask | None = None
     rows = np.arange(len(base.nodes))
-    for rule in (*members.gang.same_domain, *members.gang.preferred_domains):
+    for rule in (*members.gang.required_levels, *members.gang.preferred_domains):
         labels = domain_rules.labels_of(rule.level, base.topologies)
         if labels and domain_rules.covers(rule, member.role):
             domain = base.domains.domains(labels)

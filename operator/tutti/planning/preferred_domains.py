@@ -85,7 +85,11 @@ class _Packing:
         most = MOST_RULED if self._end.holds() else 0
         # The top priority comes first, and in each priority the gang with the most members.
         self._gangs = sorted(
-            (gang for gang in placed if gang.uids and self._looks(gang) <= most),
+            (
+                gang
+                for gang in placed
+                if gang.uids and self._looks(gang) <= most and not gang.members.gang.segments
+            ),
             key=lambda gang: (-gang.members.gang.priority, -int(gang.counts.sum())),
         )
         self._moved = set[Uid]()  # gangs

@@ -6,7 +6,7 @@ domain after another, the tightest first. Each member checks every node, so chec
 ``patience`` is used up, no more members with rules are placed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -117,6 +117,14 @@ class _Attempt(GreedyPlacement):
                     self._state.add(self._demand.parts[index].shape, node, -count)
                 self._undo(mark)
         return ()
+
+    def _take_back(
+        self, mark: int, placed: Sequence[int], shares: Mapping[tuple[int, int], int]
+    ) -> None:
+        for key, count in self._shares.items():
+            if added := count - shares.get(key, 0):
+                self._state.add(self._demand.parts[key[0]].shape, key[1], -added)
+        super()._take_back(mark, placed, shares)
 
     def _regions(self) -> Iterator[_Region]:
         """The regions to try: near placed pods, and each domain that may hold the gang.

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from . import domains
 from .capacity import CapUsage, caps_by_demand, least_use, most_placeable
+from .domains import regions
 from .inter_pod_state import rules_hold
 from .problem import (
     Cap,
@@ -31,13 +31,13 @@ def possible(problem: Problem) -> list[int]:
         most_placeable(problem.free, requests[shape], allowed[shape])[0]
         for shape in range(len(requests))
     ]
-    caps, fits = caps_by_demand(problem), domains.empty_fits(problem)
+    caps, fits = caps_by_demand(problem), regions.empty_fits(problem)
     return [
         i
         for i, demand in enumerate(problem.demands)
-        if domains.could_start(demand, [(part.shape, most[part.shape]) for part in demand.parts])
+        if regions.could_start(demand, [(part.shape, most[part.shape]) for part in demand.parts])
         and all(_holds(problem.caps[index], demand) for index in caps.get(i, ()))
-        and (not demand.same_domain or any(True for _ in domains.regions(problem, demand, fits)))
+        and (not demand.names_levels or any(True for _ in regions.regions(problem, demand, fits)))
     ]
 
 
@@ -61,7 +61,7 @@ def is_sound(problem: Problem, shares: Shares) -> bool:
     """Whether demands are whole or absent, members fit on their nodes, and caps and rules hold."""
     placed: list[tuple[int, int, int]] = []  # node, shape, members
     for demand, own in zip(problem.demands, shares, strict=True):
-        if own and not (_is_whole(demand, own) and domains.are_together(problem, demand, own)):
+        if own and not (_is_whole(demand, own) and regions.are_together(problem, demand, own)):
             return False
         placed.extend((share.node, demand.parts[share.part].shape, share.count) for share in own)
     nodes, shapes, counts = np.array(placed, dtype=np.int64).reshape(-1, 3).T

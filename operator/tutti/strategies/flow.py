@@ -17,7 +17,7 @@ from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 from .best_fit import BestFit, best_fit
 from .capacity import FreeCapacity
 from .checks import possible
-from .domains import has_domains
+from .domains.regions import has_domains
 from .problem import Budget, Demand, Outcome, Problem, Share, Solution
 
 MOST_FLOWS = 8  # flows of one priority; later ones add little

@@ -1,15 +1,16 @@
 """One demand placed whole or undone: the part that all greedy strategies share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .capacity import UNBOUNDED, FreeCapacity
-from .domains import Region, regions
-from .problem import Part, Problem, Share
-from .shape_demand import Flags
+from .domains import segments
+from .domains.regions import Region, regions
+from .problem import Part, Problem, Segments, Share
+from .shape_demand import Array, Flags
 
 MOST_REGIONS = 8  # regions that are tried for one gang
 
@@ -102,6 +103,7 @@ class GreedyPlacement:
         self._placed = [0] * len(demand.parts)
         self._of_role = [0] * len(demand.role_minimum)  # placed members by role
         self._shares: dict[tuple[int, int], int] = {}
+        self._in_segments = {part for own in demand.segments for part in own.parts}
         sizes = [(scoring.sizes[part.shape], i) for i, part in enumerate(demand.parts)]
         self._smallest_first = [i for _, i in sorted(sizes)]
         self._largest_first = self._smallest_first[::-1]
@@ -118,7 +120,7 @@ class GreedyPlacement:
     def _regions_tried(self) -> Iterator[Region]:
         """Each region in which members may be together; sets the nodes of the parts."""
         demand = self._demand
-        if not demand.same_domain:
+        if not demand.names_levels:
             yield Region()
             return
         for region in islice(regions(self._problem, demand, self._room.fits), MOST_REGIONS):
@@ -152,8 +154,12 @@ class GreedyPlacement:
         members_by_part = self._choose(most)
         if sum(members_by_part) < self._demand.need:
             return False
+        for own in self._demand.segments:
+            if not self._are_placed(own, members_by_part):
+                return False
         for index in self._largest_first:
-            self._place(index, members_by_part[index])
+            if index not in self._in_segments:
+                self._place(index, members_by_part[index])
         if sum(self._placed) < self._demand.need:
             self._fill_up()
         return self._is_whole()
@@ -196,6 +202,76 @@ class GreedyPlacement:
             return min(part.available, self._room.total(part.shape))
         return min(part.available, int(self._room.fits(part.shape)[within].sum()))
 
+    def _are_placed(self, own: Segments, members_by_part: Sequence[int]) -> bool:
+        """Place so many members of these parts in segments; return whether all have a node.
+
+        The short segment comes first. The domains with the least room get whole segments first, as
+        many as they hold. This is exact for members of one shape.
+        """
+        missing = {i: n for i in own.parts if (n := members_by_part[i])}
+        if not missing:
+            return True
+        short = sum(missing.values()) % own.size
+        domain, rooms = self._problem.domains[own.level], self._rooms(own, missing)
+        if short:
+            tried = segments.domains_for_short(rooms, own.size, short)
+            used = next((d for d in tried if self._takes(missing, domain == d, short)), None)
+            if used is None:
+                return False
+            rooms = self._rooms(own, missing)
+        for number in segments.domains_for_whole(rooms, own.size):
+            whole = min(sum(missing.values()), int(rooms[number])) // own.size
+            inside = domain == number
+            while whole and not self._takes(missing, inside, whole * own.size):
+                whole -= 1
+        return not any(missing.values())
+
+    def _rooms(self, own: Segments, missing: Mapping[int, int]) -> Array:
+        """[domain]: for how many missing members there is room, each shape counted by itself."""
+        domain, by_shape = self._problem.domains[own.level], dict[int, list[int]]()
+        for index in missing:
+            by_shape.setdefault(self._demand.parts[index].shape, []).append(index)
+        rooms = []
+        for shape, indices in by_shape.items():
+            fits, is_open = self._room.fits(shape), np.zeros(len(domain), dtype=np.bool_)
+            for index in indices:
+                within = self._within[index]
+                is_open |= True if within is None else within
+            room = segments.by_domain(domain, np.where(is_open, fits, 0))
+            most = sum(missing[index] for index in indices)
+            rooms.append(room if len(by_shape) == 1 else np.minimum(room, most))
+        total: Array = np.sum(rooms, axis=0)
+        return total
+
+    def _takes(self, missing: dict[int, int], inside: Flags, count: int) -> bool:
+        """Place so many of the missing members on these nodes; undo it if not all have room."""
+        mark, placed, shares = self._room.mark(), [*self._placed], dict(self._shares)
+        lacking = count
+        for index in self._largest_first:
+            if lacking and missing.get(index):
+                within, before = self._within[index], self._placed[index]
+                self._within[index] = inside if within is None else within & inside
+                self._place(index, min(lacking, missing[index]))
+                self._within[index] = within
+                lacking -= self._placed[index] - before
+        if lacking:
+            self._take_back(mark, placed, shares)
+            return False
+        for index in missing:
+            missing[index] -= self._placed[index] - placed[index]
+        return True
+
+    def _take_back(
+        self, mark: int, placed: Sequence[int], shares: Mapping[tuple[int, int], int]
+    ) -> None:
+        """Give back what members use that were placed since the mark."""
+        self._room.undo(mark)
+        for index, part in enumerate(self._demand.parts):
+            count = self._placed[index] - placed[index]
+            self._caps.take(self._index, part.shape, -count)
+            self._of_role[part.role] -= count
+        self._placed, self._shares = [*placed], dict(shares)
+
     def _place(self, index: int, count: int) -> None:
         """Place up to ``count`` members of one part, no more than its role and caps allow."""
         part, before = self._demand.parts[index], self._placed[index]
@@ -223,7 +299,8 @@ class GreedyPlacement:
         parts = self._demand.parts
         for role, minimum in [*enumerate(self._demand.role_minimum), (None, self._demand.need)]:
             for index in self._largest_first:
-                if role is None or parts[index].role == role:
+                is_free = index not in self._in_segments
+                if is_free and (role is None or parts[index].role == role):
                     lacking = minimum - self._count(role)
                     self._place(index, min(lacking, parts[index].available - self._placed[index]))
 

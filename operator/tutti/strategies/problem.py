@@ -42,12 +42,27 @@ class SameDomain:
 
 
 @dataclass(frozen=True, slots=True)
+class Segments:
+    """The members of these parts are divided into segments, each in one domain of a level.
+
+    All segments have ``size`` members; one may have fewer. So the number of these members in a
+    domain is a multiple of ``size``, in all domains but one. None of them may go to a node whose
+    domain is -1.
+    """
+
+    level: int  # index into Problem.domains
+    parts: tuple[int, ...]  # indices into Demand.parts
+    size: int  # positive
+
+
+@dataclass(frozen=True, slots=True)
 class Demand:
     """A gang as numbers: choose exactly ``need`` members from its parts, or none at all.
 
     At least ``role_minimum[r]`` and at most ``role_maximum[r]`` members come from role r. A gang
     without roles has one role with minimum 0. If ``role_maximum`` is empty, no role has a maximum.
-    Every rule of ``same_domain`` holds for the members that are chosen.
+    Every rule of ``same_domain`` and ``segments`` holds for the members that are chosen. No part is
+    in two rules of ``segments``.
     """
 
     need: int
@@ -57,6 +72,12 @@ class Demand:
     value: int  # value of admitting it within its level; positive
     role_maximum: tuple[int, ...] = ()
     same_domain: tuple[SameDomain, ...] = ()
+    segments: tuple[Segments, ...] = ()
+
+    @property
+    def names_levels(self) -> bool:
+        """Whether its members may not be on just any nodes together, because of domains."""
+        return bool(self.same_domain or self.segments)
 
     def maximum(self, role: int) -> int:
         """The most members of a role that may start."""

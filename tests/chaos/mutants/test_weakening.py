@@ -28,6 +28,7 @@ NO_CHECKS = {
         "_inter_pod_checker: no if reservation.slots": "saves a look at those without slots",
     },
     "cap_checks": {},
+    "domain_checks": {},
     "lookup": {
         "member: no self.members(expected_in).get(uid)": "saves a look at all pods",
     },

@@ -63,6 +63,15 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
+class Divided:
+    """All pods of these kinds are in groups of ``size``, one perhaps smaller, each in one place."""
+
+    place: tuple[int, ...]  # of each node; below zero: none, and no pod may be there
+    kinds: frozenset[int]  # by their number in the gang
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """A gang: ``need`` pods of these kinds, so many of each role among them, or none."""
 
@@ -74,6 +83,7 @@ class Ask:
     most: int | None = None  # pods, if more than needed may start with them
     most_of_role: tuple[int, ...] = ()  # pods by role; none: as many as there are
     together: tuple[Together, ...] = ()
+    divided: tuple[Divided, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,10 @@ def _ask(problem: Problem, demand: Demand) -> Ask:
         together=tuple(
             Together(tuple(problem.domains[rule.level].tolist()), frozenset(rule.parts))
             for rule in demand.same_domain
+        ),
+        divided=tuple(
+            Divided(tuple(problem.domains[rule.level].tolist()), frozenset(rule.parts), rule.size)
+            for rule in demand.segments
         ),
     )
 

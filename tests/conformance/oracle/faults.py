@@ -71,6 +71,20 @@ def _of_one(ask: Ask, shares: tuple[Share, ...]) -> Iterator[str]:
         places = {rule.place[share.node] for share in shares if share.part in rule.kinds}
         if len(places) > 1 or any(place < 0 for place in places):
             yield f"kinds {sorted(rule.kinds)} in places {sorted(places)}"
+    yield from _not_divided(ask, shares)
+
+
+def _not_divided(ask: Ask, shares: tuple[Share, ...]) -> Iterator[str]:
+    for divided in ask.divided:
+        pods = Counter[int]()
+        for share in shares:
+            if share.part in divided.kinds:
+                pods[divided.place[share.node]] += share.count
+        if any(place < 0 for place in pods):
+            yield f"kinds {sorted(divided.kinds)} outside of every place"
+        left_over = {place: n for place, n in pods.items() if n != n // divided.size * divided.size}
+        if len(left_over) > 1:
+            yield f"no groups of {divided.size} and a smaller one: {sorted(pods.items())}"
 
 
 def _not_whole(ask: Ask, shares: tuple[Share, ...]) -> Iterator[str]:

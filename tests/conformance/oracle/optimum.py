@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 from . import together
 
 if TYPE_CHECKING:
-    from .case import Ask, Case, Limit, Together, Worth
+    from .case import Ask, Case, Divided, Limit, Together, Worth
 
 
 class NoAnswerError(Exception):
@@ -73,8 +73,7 @@ def _add_gang(
                     model.add(count == 0)
                 elif amount:
                     used.setdefault((node, resource), []).append(amount * count)
-    for rule in ask.together:
-        _keep_together(model, ask, rule, placed)
+    _add_places(model, ask, placed)
     everyone = [count for counts in of_role.values() for count in counts]
     if ask.most is None:
         model.add(sum(everyone) == ask.need * start)
@@ -86,6 +85,13 @@ def _add_gang(
     for role, most in enumerate(ask.most_of_role):
         model.add(sum(of_role[role]) <= most)
     return placed
+
+
+def _add_places(model: cp_model.CpModel, ask: Ask, placed: list[together.Placed]) -> None:
+    for rule in ask.together:
+        _keep_together(model, ask, rule, placed)
+    for divided in ask.divided:
+        _divide(model, ask, divided, placed)
 
 
 def _keep_together(
@@ -100,6 +106,39 @@ def _keep_together(
             place = rule.place[one.node]
             flag = is_chosen[place] if place >= 0 else 0
             model.add(one.number <= one.kind.count * flag)
+
+
+def _divide(
+    model: cp_model.CpModel, ask: Ask, rule: Divided, placed: list[together.Placed]
+) -> None:
+    """Give every pod of the rule's kinds a numbered group; a group is in one place.
+
+    All groups with pods are full, but one.
+    """
+    kinds = [ask.kinds[number] for number in rule.kinds]
+    own = [one for one in placed if any(one.kind is kind for kind in kinds)]
+    for one in own:
+        if rule.place[one.node] < 0:
+            model.add(one.number == 0)
+    most = min(ask.need, sum(kind.count for kind in kinds))
+    in_groups: dict[int, list[cp_model.IntVar]] = {number: [] for number in range(len(own))}
+    is_smaller = []
+    for _ in range(-(-most // rule.size)):
+        is_at = {place: model.new_bool_var("") for place in set(rule.place) if place >= 0}
+        model.add_at_most_one(is_at.values())
+        pods = []
+        for number, one in enumerate(own):
+            if rule.place[one.node] >= 0:
+                pods.append(model.new_int_var(0, min(one.kind.count, rule.size), ""))
+                model.add(pods[-1] <= rule.size * is_at[rule.place[one.node]])
+                in_groups[number].append(pods[-1])
+        is_full, is_small = model.new_bool_var(""), model.new_bool_var("")
+        model.add(sum(pods) >= rule.size * is_full)
+        model.add(sum(pods) <= rule.size * is_full + (rule.size - 1) * is_small)
+        is_smaller.append(is_small)
+    model.add_at_most_one(is_smaller)
+    for number, one in enumerate(own):
+        model.add(one.number == sum(in_groups[number]))
 
 
 def _add_limit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import product
 
 from tutti.strategies.ilp.engine import Cbc, Highs
 from tutti.strategies.ilp.strategy import IlpStrategy
@@ -23,13 +24,13 @@ def main() -> int:
     options = parser.parse_args()
     exact, wrong, proved = IlpStrategy(ENGINES[options.engine]()), 0, 0
     for seed in range(options.seed, options.seed + options.runs):
-        for gangs in (None, 1):
-            answer = compared(problem(seed, gangs=gangs), exact)
+        for gangs, segments in product((None, 1), (False, True)):
+            answer = compared(problem(seed, gangs=gangs, segments=segments), exact)
             proved += answer.is_proved
             if answer.wrong:
                 wrong += 1
-                print(seed, gangs, *answer.wrong)
-    print(f"{2 * options.runs} problems, {proved} proved, {wrong} wrong")
+                print(seed, gangs, segments, *answer.wrong)
+    print(f"{4 * options.runs} problems, {proved} proved, {wrong} wrong")
     return min(wrong, 1)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tutti.strategies.problem import NO_RULES, Demand, Problem, SameDomain
+from tutti.strategies.problem import NO_RULES, Demand, Problem, SameDomain, Segments
 
 from ..oracle.instances import problem as without_domains
 
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def problem(seed: int, *, with_rules: bool = False, gangs: int | None = None) -> Problem:
-    """The Problem of this seed; of so many gangs at most."""
+def problem(
+    seed: int,
+    *,
+    with_rules: bool = False,
+    gangs: int | None = None,
+    segments: bool = False,
+) -> Problem:
+    """The Problem of this seed; of so many gangs at most, and some of them in segments."""
     chance = Random(seed)
     drawn = without_domains(seed)
     if not with_rules:
@@ -35,6 +41,8 @@ def problem(seed: int, *, with_rules: bool = False, gangs: int | None = None) ->
         drawn = replace(drawn, demands=few, caps=caps)
     domains = nested(chance, len(drawn.free))
     demands = tuple(_with_rules(chance, demand) for demand in drawn.demands)
+    if segments:
+        demands = tuple(_in_segments(chance, demand) for demand in demands)
     return replace(drawn, domains=domains, demands=demands)
 
 
@@ -70,3 +78,26 @@ def _with_rules(chance: Random, demand: Demand) -> Demand:
         [[], whole, whole, whole, roles, roles[:1], [SameDomain(0, every), *roles]]
     )
     return replace(demand, same_domain=tuple(dict.fromkeys(rules)))
+
+
+def _in_segments(chance: Random, demand: Demand) -> Demand:
+    """The gang in segments; its domain rules stay half of the time."""
+    every = tuple(range(len(demand.parts)))
+    of_role = [
+        tuple(i for i in every if demand.parts[i].role == role)
+        for role in range(len(demand.role_minimum))
+    ]
+    sizes = [chance.choice([1, 2, 2, 3, 3, 4, 5]) for _ in of_role]
+    levels = [chance.choice([0, 1, 1]) for _ in of_role]
+    roles = [
+        Segments(level, parts, size)
+        for level, parts, size in zip(levels, of_role, sizes, strict=True)
+        if parts
+    ]
+    whole = [Segments(levels[0], every, sizes[0])]
+    same = chance.choice([demand.same_domain, ()])
+    return replace(
+        demand,
+        same_domain=same,
+        segments=tuple(chance.choice([[], whole, whole, roles, roles[:1]])),
+    )

@@ -30,6 +30,22 @@ def test_the_best_admission_with_domains_is_found_and_proved(engine: Engine) -> 
     assert sum(answer.is_contended for answer in answers.values()) > len(seeds) / 3
 
 
+@with_each_engine
+def test_the_best_admission_in_segments_is_found_and_proved(engine: Engine) -> None:
+    exact, seeds = IlpStrategy(engine), range(1, 121)
+    answers = {seed: compared(problem(seed, segments=True), exact) for seed in seeds}
+    assert {seed: answer.wrong for seed, answer in answers.items() if answer.wrong} == {}
+    assert all(answer.is_proved for answer in answers.values())
+    assert sum(answer.is_contended for answer in answers.values()) > len(seeds) / 3
+
+
+def test_one_gang_in_segments_starts_wherever_it_could_and_a_refusal_is_proved() -> None:
+    exact, seeds = IlpStrategy(), range(1, 201)
+    answers = {seed: compared(problem(seed, gangs=1, segments=True), exact) for seed in seeds}
+    assert {seed: answer.wrong for seed, answer in answers.items() if answer.wrong} == {}
+    assert all(answer.is_proved for answer in answers.values())
+
+
 def test_one_gang_starts_wherever_it_could_and_a_refusal_is_proved() -> None:
     exact, seeds = IlpStrategy(), range(1, 201)
     answers = {seed: compared(problem(seed, gangs=1), exact) for seed in seeds}

@@ -41,6 +41,7 @@ from tutti.model.inter_pod import (
     InterPodRules,
     PodSelector,
     Requirement,
+    SegmentRule,
     Topology,
     TopologySpread,
     WeightedAffinityTerm,
@@ -270,6 +271,10 @@ GANG: dict[str, Any] = {
         DomainRule("rack", ("worker",)),
     ),
     "preferred_domains": (DomainRule("rack"), DomainRule("rack", ("driver",))),
+    "segments": (
+        SegmentRule(DomainRule("rack", ("driver",)), 2),
+        SegmentRule(DomainRule("rack", ("worker",)), 16, "index"),
+    ),
 }
 FOREIGN: dict[str, Any] = {
     "priority_value": 7,

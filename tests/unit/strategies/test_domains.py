@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from pulp import LpProblem
 
-from tutti.strategies import domains
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.domains import Alternatives, Region, empty_fits, regions
+from tutti.strategies.domains import regions as domains
+from tutti.strategies.domains.alternatives import Alternatives
+from tutti.strategies.domains.regions import Region, empty_fits, regions
 from tutti.strategies.ilp import strategy as ilp
 from tutti.strategies.ilp.engine import Answer, SolverLimits
 from tutti.strategies.ilp.strategy import IlpStrategy

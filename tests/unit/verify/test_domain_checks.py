@@ -1,9 +1,13 @@
 """The checker catches members of a gang that are not in one domain."""
 
+from dataclasses import replace
+
+from tutti.model.cluster import Phase, SlotReservation
 from tutti.model.decisions import Plan
+from tutti.model.keys import NodeName
 from tutti.verify import plan_checks
 
-from ...harness.builders import GangBuilder, gang, node, snapshot_of, topology
+from ...harness.builders import GangBuilder, gang, labels, node, reservation, snapshot_of, topology
 from .test_plan_checks import placing
 
 RACK = "rack"
@@ -45,3 +49,192 @@ def test_new_members_join_the_domain_of_those_that_are_bound() -> None:
     grown = gang("a").of(3, cpu=1).needing(2).together(RACK).bound_on("n1", "n2")
     assert broken(grown, ("a-2", "n2")) == ()
     assert len(broken(grown, ("a-2", "n3"))) == 1
+
+
+LARGE = tuple(node(f"r{n}", cpu=40).labelled(rack=f"r{n}") for n in range(4))
+SEGMENTS = gang("a").of(8, cpu=1).in_segments(4, RACK)
+BY_INDEX = gang("a").of(8, cpu=1).in_segments(4, RACK, index="index")
+
+
+def judged(of: GangBuilder, *racks: str, bare: bool = False) -> tuple[str, ...]:
+    """The members without a node go to these racks, in their order."""
+    waiting = [m.key.name for m in of.made.members if m.node is None]
+    placement = placing(of, *zip(waiting, racks, strict=False))
+    nodes = (*LARGE, node("bare", cpu=40)) if bare else LARGE
+    return plan_checks.violations(snapshot_of(*nodes, topology(RACK), of), Plan((placement,)))
+
+
+def numbered(of: GangBuilder, *indexes: int) -> GangBuilder:
+    for number, index in enumerate(indexes):
+        of = of.only(f"a-{number}", labels=labels(index=str(index)))
+    return of
+
+
+def test_whole_segments_and_a_short_one_break_nothing() -> None:
+    assert judged(SEGMENTS, *["r0"] * 4, *["r1"] * 4) == ()
+    assert judged(SEGMENTS, *["r0"] * 8) == ()
+    six = gang("a").of(6, cpu=1).in_segments(4, RACK)
+    assert judged(six, *["r0"] * 4, *["r1"] * 2) == ()
+    assert judged(six, *["r0"] * 6) == ()
+
+
+def test_two_short_segments_are_caught() -> None:
+    (fault,) = judged(SEGMENTS, *["r0"] * 5, *["r1"] * 3)
+    assert fault == "gang ml/a: more than one segment of rack would be short"
+
+
+def test_a_segment_outside_of_all_domains_is_caught() -> None:
+    (fault,) = judged(SEGMENTS, *["r0"] * 4, *["bare"] * 4, bare=True)
+    assert fault == "gang ml/a: segments would be outside of all domains of rack"
+
+
+def test_an_unknown_level_of_segments_is_caught() -> None:
+    placement = placing(SEGMENTS, *((f"a-{i}", "r0") for i in range(8)))
+    made = snapshot_of(*LARGE, topology("zone"), SEGMENTS)
+    (fault,) = plan_checks.violations(made, Plan((placement,)))
+    assert fault == "gang ml/a: no topology has the level rack"
+
+
+def test_members_of_other_roles_are_in_no_segment() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 4, cpu=1)
+    made = made.in_segments(2, RACK, "worker")
+    assert judged(made, "r3", "r0", "r0", "r1", "r1") == ()
+    assert len(judged(made, "r0", "r0", "r0", "r0", "r1")) == 1
+
+
+def test_a_gang_that_runs_begins_no_segment_beside_one_that_lacks_a_member() -> None:
+    running = SEGMENTS.bound_on(*["r0"] * 4, *["r1"] * 3)
+    assert judged(running, "r1") == ()
+    (fault,) = judged(running, "r2")
+    assert fault == "gang ml/a: it would be in more than 2 segments of rack"
+
+
+def test_a_segment_that_was_lost_whole_may_begin_while_others_wait() -> None:
+    running = SEGMENTS.bound_on(*["r0"] * 3)
+    assert judged(running, "r2") == ()
+    assert judged(running, "r2", "r3") != ()
+    alone = gang("a").role("driver", 1, cpu=1).role("worker", 8, cpu=1)
+    alone = alone.in_segments(4, RACK, "worker").bound_on("r3")
+    assert judged(alone, "r0", "r1") == ()
+    assert judged(alone, "r0", "r1", "r2") != ()
+
+
+def test_segments_that_were_too_many_before_may_be_filled() -> None:
+    assert judged(SEGMENTS.bound_on("r0", "r1", "r2"), "r0") == ()
+    assert judged(SEGMENTS.bound_on("r0", "r1", "r2"), "r3") != ()
+
+
+def test_promised_members_and_absent_ones_are_counted_once() -> None:
+    """Six members fill two segments: those on r0, the slot on r1, and one promised on r1."""
+    made = gang("a").role("worker", 6, 5, cpu=1).declaring(cpu=1).in_segments(3, RACK)
+    made = made.bound_on("r0", "r0")
+    slots = [SlotReservation(NodeName("r1"), "worker", 1)]
+    held = reservation(made, ("a-2", "r1"), slots=slots)
+    for rack, most in (("r1", 0), ("r2", 1)):
+        placement = replace(placing(made, ("a-3", rack)), slots=tuple(slots))
+        snapshot = snapshot_of(*LARGE, topology(RACK), made, held)
+        faults = plan_checks.violations(snapshot, Plan((placement,)))
+        assert sum("more than 2 segments" in fault for fault in faults) == most
+
+
+def test_by_index_a_segment_is_in_one_domain() -> None:
+    shuffled = numbered(BY_INDEX, 0, 4, 1, 5, 2, 6, 3, 7)
+    assert judged(shuffled, *["r0", "r1"] * 4) == ()
+    (fault,) = judged(shuffled, *["r0"] * 4, *["r1"] * 4)
+    assert fault == "gang ml/a: a segment would be in several domains of rack"
+
+
+def test_by_index_a_replacement_joins_its_own_segment() -> None:
+    made = numbered(BY_INDEX, 0, 1, 2, 4, 5, 6, 7, 3)
+    running = made.bound_on(*["r0"] * 3, *["r1"] * 3)
+    assert judged(running, "r1", "r0") == ()
+    assert judged(running, "r0", "r1") != ()
+    assert judged(running, "r1", "r2") != ()
+
+
+def test_by_index_a_promised_member_fixes_the_domain_of_its_segment() -> None:
+    made = gang("a").role("worker", 8, 8, cpu=1).declaring(cpu=1)
+    made = numbered(made.in_segments(4, RACK, index="index"), *range(8)).bound_on(*["r0"] * 4)
+    slots = [SlotReservation(NodeName("r1"), "worker", 1)]
+    held = reservation(made, ("a-4", "r1"), slots=slots)
+    for rack, count in (("r1", 0), ("r2", 1)):
+        placement = replace(placing(made, ("a-5", rack)), slots=tuple(slots))
+        snapshot = snapshot_of(*LARGE, topology(RACK), made, held)
+        faults = plan_checks.violations(snapshot, Plan((placement,)))
+        assert sum("a segment would be in several" in fault for fault in faults) == count
+
+
+def test_a_member_without_an_index_is_in_a_segment_of_its_own() -> None:
+    made = numbered(gang("a").of(3, cpu=1).in_segments(2, RACK, index="index"), 0, 1)
+    assert judged(made, "r0", "r0", "r1") == ()
+
+
+def test_members_that_ended_fix_no_segment() -> None:
+    made = numbered(BY_INDEX, *range(8)).bound_on("r0", "r1", "r1")
+    made = made.only("a-0", phase=Phase.SUCCEEDED)
+    assert judged(made, "r1") == ()
+    assert judged(made, "r0") != ()
+
+
+def test_by_index_there_may_be_more_segments_than_members_fill() -> None:
+    made = numbered(gang("a").of(2, cpu=1).in_segments(4, RACK, index="index"), 0, 4)
+    assert judged(made.bound_on("r0"), "r1") == ()
+
+
+def test_waiting_members_of_other_roles_fill_no_segment() -> None:
+    made = (
+        gang("a").role("worker", 4, cpu=1).role("driver", 1, cpu=1).in_segments(4, RACK, "worker")
+    )
+    assert judged(made.bound_on("r0", "r0", "r0"), "r1") != ()
+
+
+def test_indexes_of_other_roles_do_not_matter() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1)
+    made = numbered(made.in_segments(4, RACK, "worker", index="index"), 0, 1, 2, 3)
+    assert judged(made.bound_on("r1"), "r0", "r0", "r0") == ()
+    assert judged(made, "r1", "r0", "r0", "r0") == ()
+
+
+def test_an_index_is_read_from_its_own_label() -> None:
+    made = numbered(gang("a").of(2, cpu=1).in_segments(1, RACK, index="index"), 0, 1)
+    made = made.where(lambda m: replace(m, labels=(("first", "7"), *m.labels)))
+    assert judged(made, "r0", "r1") == ()
+
+
+def test_entries_of_pods_that_are_gone_fix_nothing() -> None:
+    for made in (
+        gang("a").role("w", 3, 3, cpu=1).together(RACK),
+        numbered(gang("a").role("w", 3, 3, cpu=1).in_segments(2, RACK, index="index"), 0, 1, 2),
+    ):
+        running = made.declaring(cpu=1).bound_on("r0")
+        slots = [SlotReservation(NodeName("r0"), "w", 1)]
+        held = reservation(running, ("ghost", "r1"), slots=slots)
+        placement = replace(placing(running, ("a-1", "r0")), slots=tuple(slots))
+        snapshot = snapshot_of(*LARGE, topology(RACK), running, held)
+        faults = plan_checks.violations(snapshot, Plan((placement,)))
+        assert not any("domains" in fault for fault in faults)
+
+
+def test_members_of_other_roles_or_that_ended_fix_no_domain() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1).together(RACK, "worker")
+    running = made.bound_on("r2", "r0")
+    assert judged(running, "r0") == ()
+    assert len(judged(running, "r2")) == 1
+    over = made.bound_on("r3", "r2", "r0").only("a-1", phase=Phase.SUCCEEDED)
+    assert len(judged(over, "r2")) == 1
+
+
+def test_new_members_of_other_roles_need_no_domain() -> None:
+    made = gang("a").role("worker", 2, cpu=1).role("driver", 1, cpu=1).together(RACK, "worker")
+    assert judged(made.bound_on("r0", "r0"), "r1") == ()
+
+
+def test_slots_of_other_roles_fix_no_domain() -> None:
+    made = gang("a").role("worker", 2, cpu=1).role("store", 1, 1, cpu=1).declaring(cpu=1)
+    made = made.together(RACK, "worker").bound_on("r0")
+    slots = [SlotReservation(NodeName("r1"), "store", 1)]
+    for rack, count in (("r0", 0), ("r1", 1)):
+        placement = replace(placing(made, ("a-1", rack)), slots=tuple(slots))
+        snapshot = snapshot_of(*LARGE, topology(RACK), made, reservation(made, slots=slots))
+        faults = plan_checks.violations(snapshot, Plan((placement,)))
+        assert sum("it would be in these domains" in fault for fault in faults) == count

@@ -4,7 +4,7 @@ This module has all fields of a PodGroup: their spelling in the API, how they ar
 dump writes them. The template of a role is read like the pods that will be created from it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -17,7 +17,7 @@ from ...model.cluster import (
     OnTimeout,
     Role,
 )
-from ...model.inter_pod import DomainRule
+from ...model.inter_pod import DomainRule, SegmentRule
 from ...model.keys import POD_GROUP, GangKey, Uid
 from ...model.shapes import Template
 from .. import wire
@@ -45,11 +45,20 @@ class TemplateSpec(wire.Wire):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
+class SegmentsSpec(wire.Wire):
+    """Segments of equal size, each in one domain of a level."""
+
+    size: int = 0
+    level: str = ""
+    index_label: str = ""
+
+
 class RoleTopologySpec(wire.Wire):
     """The levels at which the members of a role are in one domain, or preferably are."""
 
     required: str = ""
     preferred: str = ""
+    segments: SegmentsSpec | None = None
 
 
 class RoleGroupSpec(RoleTopologySpec):
@@ -134,6 +143,7 @@ def decode_group(group: PodGroup) -> GangObject:
         is_protected=spec.preemption == NEVER,
         same_domain=_domain_rules(spec, lambda level: level.required),
         preferred_domains=_domain_rules(spec, lambda level: level.preferred),
+        segments=_segments(spec),
         status=group.status,
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )
@@ -159,7 +169,7 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
         spec["queue"] = gang.queue
     if gang.is_protected:
         spec["preemption"] = NEVER
-    if gang.same_domain or gang.preferred_domains:
+    if gang.same_domain or gang.preferred_domains or gang.segments:
         spec["topology"] = _topology(gang)
     return spec
 
@@ -168,14 +178,33 @@ def _domain_rules(
     spec: PodGroupSpec, level_of: Callable[[RoleTopologySpec], str]
 ) -> tuple[DomainRule, ...]:
     """The rules of the gang, of its roles, and of several roles together."""
-    whole = [DomainRule(level_of(spec.topology))]
-    roles = [DomainRule(level_of(role.topology), (role.name,)) for role in spec.roles]
-    groups = [
-        DomainRule(level_of(group), tuple(sorted(set(group.roles))))
-        for group in spec.topology.role_groups
-        if group.roles
-    ]
-    return tuple(sorted({rule for rule in (*whole, *roles, *groups) if rule.level}))
+    rules = {DomainRule(level_of(fields), roles) for fields, roles in _topologies(spec)}
+    return tuple(sorted(rule for rule in rules if rule.level))
+
+
+def _topologies(spec: PodGroupSpec) -> Iterator[tuple[RoleTopologySpec, tuple[str, ...]]]:
+    """What is said of the gang, of its roles, and of several roles together, with the roles."""
+    yield spec.topology, ()
+    yield from ((role.topology, (role.name,)) for role in spec.roles)
+    for group in spec.topology.role_groups:
+        if group.roles:
+            yield group, tuple(sorted(set(group.roles)))
+
+
+def _segments(spec: PodGroupSpec) -> tuple[SegmentRule, ...]:
+    """The rules on segments; of several for one role, which the CRD refuses, the first counts."""
+    rules: list[SegmentRule] = []
+    covered: set[str] = set()
+    for fields, roles in _topologies(spec):
+        segments = fields.segments
+        if segments is None or segments.size <= 0 or not segments.level:
+            continue
+        if not covered.isdisjoint(roles) or (rules and not rules[0].of.roles):
+            continue
+        covered.update(roles)
+        of = DomainRule(segments.level, roles)
+        rules.append(SegmentRule(of, segments.size, segments.index_label))
+    return tuple(sorted(rules))
 
 
 def _topology(gang: GangDeclaration) -> dict[str, Any]:
@@ -189,6 +218,15 @@ def _topology(gang: GangDeclaration) -> dict[str, Any]:
             topology.setdefault("roleGroups", []).append(group)
         else:
             topology[field] = rule.level
+    for segments in gang.segments:
+        body: dict[str, Any] = {"size": segments.size, "level": segments.of.level}
+        if segments.index:
+            body["indexLabel"] = segments.index
+        if segments.of.roles:
+            of_roles: dict[str, Any] = {"roles": [*segments.of.roles], "segments": body}
+            topology.setdefault("roleGroups", []).append(of_roles)
+        else:
+            topology["segments"] = body
     return topology
 
 

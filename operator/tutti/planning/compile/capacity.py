@@ -26,6 +26,7 @@ from ...gang.room_findings import (
     NoWayTogether,
     PortTaken,
     RoomFor,
+    RoomInSegments,
     ShortOf,
 )
 from ...model import ports
@@ -35,6 +36,7 @@ from ...model.inter_pod import DomainRule
 from ...model.resources import Resources
 from ...model.shapes import Shape
 from ...strategies.capacity import fits_per_node
+from ...strategies.domains import segments
 from .grids import Grid, footprint
 from .problems import parts
 
@@ -155,13 +157,20 @@ def _shortest(shortages: Sequence[ShapeShortage]) -> ShapeShortage | None:
     return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)
 
 
-def domain_shortage(rooms: FitByShape, want: PlacementRequest) -> LargestDomain | None:
+def domain_shortage(
+    rooms: FitByShape, want: PlacementRequest
+) -> LargestDomain | RoomInSegments | None:
     """The first domain rule of the gang for which, by counting, no domain has room, or None.
 
-    None also for a gang that has started: it has no choice of domains.
+    Rules on segments come last. None also for a gang that has started: it has no choice of domains.
     """
-    if not want.gang.same_domain or any(m.counts_as_bound for m in want.gang.members):
+    if not want.gang.required_levels or any(m.counts_as_bound for m in want.gang.members):
         return None
+    return _without_domain(rooms, want) or _without_segments(rooms, want)
+
+
+def _without_domain(rooms: FitByShape, want: PlacementRequest) -> LargestDomain | None:
+    """The first rule on one domain for which no domain has room."""
     base = rooms.base
     for rule in want.gang.same_domain:
         labels = domain_rules.labels_of(rule.level, base.topologies)
@@ -183,6 +192,24 @@ def domain_shortage(rooms: FitByShape, want: PlacementRequest) -> LargestDomain 
         if int(most.max(initial=0)) < least:
             name = "/".join(base.domains.values(labels, int(most.argmax()))) if len(most) else ""
             return LargestDomain(rule.level, name, int(most.max(initial=0)), least)
+    return None
+
+
+def _without_segments(rooms: FitByShape, want: PlacementRequest) -> RoomInSegments | None:
+    """The first rule on segments, of members of one shape, for which domains have no room."""
+    base = rooms.base
+    for rule in want.gang.segments:
+        labels = domain_rules.labels_of(rule.of.level, base.topologies)
+        members = [m for m in want.members if domain_rules.covers(rule.of, m.role)]
+        shapes = {member.shape for member in members}
+        if labels and len(shapes) == 1:
+            row, least = base.shapes[shapes.pop()], _least_members(want, rule.of)
+            fits = fits_per_node(rooms.free, base.requests[row], base.allowed[row])
+            totals = segments.by_domain(base.domains.domains(labels), fits)
+            most = segments.most_members(totals, rule.size)
+            if most < least:
+                whole = int((totals // rule.size).sum())
+                return RoomInSegments(rule.of.level, rule.size, whole, most, least)
     return None
 
 

@@ -18,7 +18,7 @@ from ...model.keys import Uid
 from ...model.shapes import Shape
 from ...queues.limits import QueueLimit
 from ...strategies.capacity import least_use
-from ...strategies.problem import Cap, Demand, DemandLevel, Part, Problem, SameDomain
+from ...strategies.problem import Cap, Demand, DemandLevel, Part, Problem, SameDomain, Segments
 from .grids import Grid
 from .quotas import NO_QUOTAS, Quotas
 
@@ -51,8 +51,12 @@ def problem(
         requests=base.requests,
         allowed=base.allowed,
         demands=tuple(
-            replace(_demand(base, want, level, worth), same_domain=levels_used.rules(want))
-            if want.gang.same_domain
+            replace(
+                _demand(base, want, level, worth),
+                same_domain=levels_used.rules(want),
+                segments=levels_used.segments(want),
+            )
+            if want.gang.required_levels
             else _demand(base, want, level, worth)
             for want, level, worth in zip(wants, levels(wants), worths, strict=True)
         ),
@@ -87,6 +91,23 @@ class _LevelNumbers:
             if covered and labels:
                 level = self._numbers.setdefault(labels, len(self._numbers))
                 rules.append(SameDomain(level, covered, self._fixed(want, rule, labels)))
+        return tuple(rules)
+
+    def segments(self, want: PlacementRequest) -> tuple[Segments, ...]:
+        """The rules on segments; none for a gang that has started, as for ``rules``."""
+        if any(member.counts_as_bound for member in want.gang.members):
+            return ()
+        rules = []
+        for rule in want.gang.segments:
+            covered = tuple(
+                number
+                for number, group in enumerate(parts(want))
+                if domain_rules.covers(rule.of, group[0].role)
+            )
+            labels = domain_rules.labels_of(rule.of.level, self._base.topologies)
+            if covered and labels:
+                level = self._numbers.setdefault(labels, len(self._numbers))
+                rules.append(Segments(level, covered, rule.size))
         return tuple(rules)
 
     def _fixed(
@@ -143,7 +164,7 @@ def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
     """The members of the request by role and shape, in the order of the oldest member of each."""
-    if not want.minimums and not want.gang.same_domain:
+    if not want.minimums and not want.gang.required_levels:
         return want.alike
     groups = dict[tuple[str, Shape], list[Member]]()
     for member in want.members:

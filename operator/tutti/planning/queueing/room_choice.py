@@ -108,7 +108,7 @@ def _are_definite(wants: Wants) -> bool:
     Choices among members of one shape count as one.
     """
     return all(
-        not (want.gang.same_domain or want.maximums)
+        not (want.gang.required_levels or want.maximums)
         and (want.need == len(want.members) or not (want.minimums or len(want.alike) > 1))
         for want in wants
     )

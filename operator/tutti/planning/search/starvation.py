@@ -147,10 +147,13 @@ def hold(gang: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
 def _best_seated(gang: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """The room of the seats that miss least, over all domains if the gang must be in one.
 
-    None if not all members get a seat, or if a domain rule concerns only some members.
+    None if not all members get a seat, if a domain rule concerns only some members, or if members
+    must be in segments.
     """
     demand = problems.problem(gang.base, gang.vacant, [gang.want], [1])
     rules = demand.demands[0].same_domain
+    if demand.demands[0].segments:
+        return None
     if not rules:
         seats = _seated(gang, free, None)
         return None if seats is None else seats[0]

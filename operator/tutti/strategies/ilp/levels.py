@@ -16,6 +16,7 @@ import numpy as np
 
 from ..best_fit import best_fit
 from ..checks import is_sound, shape_demand_of, worth
+from ..domains.segment_copies import SegmentCopies
 from ..problem import DemandLevel, Outcome, Problem, Shares
 from ..shape_demand import Array, ShapeDemand, condensed
 from ..work import Work
@@ -66,14 +67,16 @@ class LevelSearch:
         self._problem, self._engine, self._levels_run = problem, engine, 0
         self._exchanging = work.part(EXCHANGING)
         self._candidates = frozenset(candidates)
-        self._free, self._shape_demand = condensed(
-            problem.free, shape_demand_of(problem, candidates)
-        )
+        self._copies = SegmentCopies(problem, candidates)
+        copied = self._copies.problem
+        self._free, self._shape_demand = condensed(copied.free, shape_demand_of(copied, candidates))
         rows = self._shape_demand.shapes
         classes = node_classes(
-            self._free, problem.allowed[rows], self._shape_demand, work.part(LISTING)
+            self._free, copied.allowed[rows], self._shape_demand, work.part(LISTING)
         )
-        self._program = Program(problem, candidates, self._shape_demand, classes)
+        self._program = Program(
+            copied, candidates, self._shape_demand, classes, self._copies.by_demand
+        )
         self._columns = ColumnPool(self._program)
         self._columns.seed()
         self.turn_to(best)
@@ -105,7 +108,8 @@ class LevelSearch:
     def turn_to(self, best: Shares) -> None:
         """Make this the best answer so far, although another answer may have a higher value."""
         self.best = best
-        self._columns.cover(_used(self._problem, self._shape_demand, best))
+        copies = self._copies
+        self._columns.cover(_used(copies.problem, self._shape_demand, copies.with_copies(best)))
 
     def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
         """Search for an answer that has a higher value on this level than the best so far."""
@@ -193,7 +197,8 @@ class LevelSearch:
         problem, numbers = self._problem, whole_numbers(answer.values)
         if numbers is None:
             return
-        shares = split(problem, self._program, numbers, self._free)
+        copies = self._copies
+        shares = copies.without_copies(split(copies.problem, self._program, numbers, self._free))
         if not is_sound(problem, shares):
             # Classes counted as a whole may promise too much: the most valuable gangs come first.
             started = [i for i, own in enumerate(shares) if own]

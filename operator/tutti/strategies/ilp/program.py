@@ -22,6 +22,7 @@ from pulp.constants import (
 from pulp.pulp import LpConstraint
 
 from ..capacity import caps_by_demand
+from ..domains.segment_copies import NO_COPIES, DemandCopies
 from ..problem import Cap, Demand, DemandLevel, Problem
 from ..shape_demand import Array, ShapeDemand
 from .patterns import NodeClass
@@ -63,13 +64,18 @@ class Program:
         candidates: Sequence[int],
         shape_demand: ShapeDemand,
         classes: Sequence[NodeClass],
+        copies: Mapping[int, DemandCopies] = NO_COPIES,
     ) -> None:
+        """Demands that have ``copies`` start with members in segments."""
         self.lp = LpProblem("admission", LpMaximize)  # type: ignore[no-untyped-call]
         self.shape_demand = shape_demand
         self._row_of = {int(shape): row for row, shape in enumerate(shape_demand.shapes)}
         self._names = 0
         self._rows: list[LpConstraint] = []
-        self.types = [self._type(problem, indices) for indices in _alike(problem, candidates)]
+        self.types = [
+            self._type(problem, indices, copies.get(indices[0]))
+            for indices in _alike(problem, candidates, copies)
+        ]
         for cap in problem.caps:
             self._add_cap(cap)
         self.shape_rows = self._shape_rows()
@@ -199,7 +205,9 @@ class Program:
             for row in np.flatnonzero(filling.patterns[index]).tolist():
                 self.shape_rows[row].expr.addterm(variable, -int(filling.patterns[index, row]))
 
-    def _type(self, problem: Problem, indices: Sequence[int]) -> GangType:
+    def _type(
+        self, problem: Problem, indices: Sequence[int], copies: DemandCopies | None
+    ) -> GangType:
         """A type with its rows: all needed members or none, and enough of each role."""
         demand, count = problem.demands[indices[0]], len(indices)
         starts = self._whole("g", count)
@@ -222,7 +230,39 @@ class Program:
                 self._row([(starts, -minimum), *own], LpConstraintGE, 0)
             if (maximum := demand.maximum(role)) < demand.need:
                 self._row([(starts, -maximum), *own], LpConstraintLE, 0)
+        if copies is not None:
+            self._add_segments(copies, starts, chosen)
         return GangType(demand, tuple(indices), starts, tuple((c, 1) for c in chosen))
+
+    def _add_segments(
+        self, copies: DemandCopies, starts: LpVariable, chosen: Sequence[LpVariable]
+    ) -> None:
+        """Add rows that keep the members of one demand in segments, and parts within their pods.
+
+        In each domain there are whole segments, and in one domain a short one.
+        """
+        of_part: dict[int, list[Term]] = {}
+        for origin, members in zip(copies.origins, chosen, strict=True):
+            of_part.setdefault(origin, []).append((members, 1))
+        parts = dict(zip(copies.origins, copies.demand.parts, strict=True))
+        for origin, terms in of_part.items():
+            self._row([*terms, (starts, -parts[origin].available)], LpConstraintLE, 0)
+        for linked in copies.linked:
+            is_short: list[Term] = []
+            for own in linked.domains:
+                whole = self._whole("k", own.most_whole)
+                terms = [*((chosen[part], 1) for part in own.parts), (whole, -linked.size)]
+                if linked.short != 0:
+                    has_short = self._whole("h", 1)
+                    is_short.append((has_short, 1))
+                    most = linked.short or linked.size - 1
+                    rest = has_short if linked.short else self._whole("e", most)
+                    terms.append((rest, -most if linked.short else -1))
+                    if not linked.short:
+                        self._row([(rest, 1), (has_short, -most)], LpConstraintLE, 0)
+                self._row(terms, LpConstraintEQ, 0)
+            if is_short:
+                self._row([*is_short, (starts, -1)], LpConstraintLE, 0)
 
     def _add_cap(self, cap: Cap) -> None:
         """Add a row that keeps the use of a cap within its room, if members could exceed it."""
@@ -314,11 +354,18 @@ class Program:
         self._add_floor([*high, (carry, 1)], floor // DIGIT)  # also right for negative numbers
 
 
-def _alike(problem: Problem, candidates: Iterable[int]) -> Sequence[Sequence[int]]:
-    """The candidates by type: equal in all but their order, and counted by the same caps."""
-    groups: dict[tuple[Demand, Sequence[int]], list[int]] = {}
+def _alike(
+    problem: Problem, candidates: Iterable[int], copies: Mapping[int, DemandCopies]
+) -> Sequence[Sequence[int]]:
+    """The candidates by type: equal in all but their order, and counted by the same caps.
+
+    Each demand with segments is a type of its own: segments of several gangs, added up, would not
+    always divide into segments of one gang each.
+    """
+    groups: dict[tuple[Demand, Sequence[int], int], list[int]] = {}
     caps = caps_by_demand(problem)
     for index in candidates:
-        mark = (problem.demands[index], tuple(caps.get(index, ())))
+        own = index if index in copies else -1
+        mark = (problem.demands[index], tuple(caps.get(index, ())), own)
         groups.setdefault(mark, []).append(index)
     return list(groups.values())

@@ -13,7 +13,8 @@ from time import monotonic
 from ..best_fit import best_fit, with_a_resource
 from ..best_fit_inter_pod import WorkBudget
 from ..checks import has_all, possible, worth
-from ..domains import Alternatives, without_domains
+from ..domains.alternatives import Alternatives
+from ..domains.regions import without_domains
 from ..problem import Budget, DemandLevel, Outcome, Problem, Shares, Solution
 from ..work import Work
 from .engine import Cbc, Engine, SolverLimits
@@ -64,7 +65,7 @@ class IlpStrategy:
         self, problem: Problem, candidates: Sequence[int], best: Shares, work: Work
     ) -> "LevelSearch | InterPodSearch | SingleGangSearch | DomainSearch":
         """The search for problems of this kind."""
-        if any(problem.demands[index].same_domain for index in candidates):
+        if any(problem.demands[index].names_levels for index in candidates):
             if len(candidates) == 1 and not problem.rules:
                 return SingleGangSearch(problem, candidates[0], self._engine, best, work)
             return DomainSearch(problem, candidates, self._engine, best, work)

@@ -42,6 +42,7 @@ from tutti.model.cluster import (
     ScheduledCondition,
     SlotReservation,
 )
+from tutti.model.inter_pod import DomainRule, SegmentRule
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Job, Owner
 from tutti.model.queues import QueueRecord, RoleAtStart
@@ -587,3 +588,17 @@ def test_only_who_says_so_is_given_up(said: str | None, meant: OnTimeout) -> Non
     gang = Gang.of(gang_object, ())
     assert (gang.timeout_seconds, gang.on_timeout) == (60, meant)
     assert group(minMember=1).timeout_seconds is None
+
+
+def test_of_several_segments_for_one_role_the_first_count() -> None:
+    """The CRD refuses them; an object from before may have them."""
+    segments = {"size": 4, "level": "rack"}
+    roles = [{"name": "a", "minMember": 4, "topology": {"segments": segments}}]
+    groups = [{"roles": ["a"], "segments": segments | {"size": 3}}]
+    of_role = SegmentRule(DomainRule("rack", ("a",)), 4)
+    assert group(roles=roles, topology={"roleGroups": groups}).segments == (of_role,)
+    whole = {"segments": segments | {"indexLabel": "index"}}
+    both = group(roles=roles, topology=whole)
+    assert both.segments == (SegmentRule(DomainRule("rack"), 4, "index"),)
+    for nothing in ({"size": 0, "level": "rack"}, {"size": 2}):
+        assert group(minMember=4, topology={"segments": nothing}).segments == ()

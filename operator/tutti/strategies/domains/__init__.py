@@ -1,0 +1,1 @@
+"""Gangs whose members must be in one domain, or in segments that each are."""

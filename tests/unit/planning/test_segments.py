@@ -1,0 +1,325 @@
+"""Gangs in segments from end to end: planned, and verified by code of its own."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+
+from tutti.model.cluster import Phase, SlotReservation, Snapshot
+from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.keys import NodeName
+
+from ...harness.builders import (
+    GangBuilder,
+    Part,
+    applied,
+    gang,
+    labels,
+    node,
+    reservation,
+    snapshot_of,
+)
+from .test_domains import EVERY, EXACT, NETWORK, planned, rack, why
+
+INDEX = "index"
+
+
+def per_rack(plan: Plan, name: str = "a") -> Counter[str]:
+    """By rack, how many members of the gang the plan puts there."""
+    return Counter(
+        assignment.node.rsplit("-", 1)[0]
+        for placement in plan.placements
+        for assignment in placement.assignments
+        if placement.gang.name == name
+    )
+
+
+def indexed(builder: GangBuilder, *indexes: int) -> GangBuilder:
+    """The gang whose members have these indexes, in the order of their names."""
+    for number, index in enumerate(indexes):
+        builder = builder.only(f"a-{number}", labels=labels(index=str(index)))
+    return builder
+
+
+def racks_by_index(plan: Plan, snapshot: Snapshot) -> Mapping[int, str]:
+    """By index of a member, the rack in which it starts."""
+    (made,) = snapshot.gangs
+    of = {m.uid: int(dict(m.labels)[INDEX]) for m in made.members}
+    return {
+        of[assignment.uid]: assignment.node.rsplit("-", 1)[0]
+        for placement in plan.placements
+        for assignment in placement.assignments
+    }
+
+
+@EVERY
+def test_racks_of_ten_and_ten_hold_sixteen_as_six_six_and_four(name: str) -> None:
+    """Each rack has one whole segment of six, and the short one is beside one of them."""
+    parts: list[Part] = [*rack("r1", 1, cpu=10), *rack("r2", 1, cpu=10), NETWORK]
+    plan = planned(snapshot_of(*parts, gang("a").of(16, cpu=1).in_segments(6, "rack")), name)
+    assert sorted(per_rack(plan).values()) == [6, 10]
+
+
+@EVERY
+def test_ten_members_in_segments_of_four_start_where_they_fit(name: str) -> None:
+    """kueue#15277: 10 pods in slices of 4, and 2 of them stay gated for ever."""
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), *rack("r3", 1, cpu=2), NETWORK]
+    plan = planned(snapshot_of(*parts, gang("a").of(10, cpu=1).in_segments(4, "rack")), name)
+    assert sorted(per_rack(plan).values()) == [2, 4, 4]
+
+
+@EVERY
+def test_segments_need_no_size_that_divides_the_gang_or_the_rack(name: str) -> None:
+    """kueue#9046 and #13416: sizes must divide there."""
+    parts: list[Part] = [*rack("r1", 1, cpu=7), *rack("r2", 1, cpu=5), NETWORK]
+    plan = planned(snapshot_of(*parts, gang("a").of(10, cpu=1).in_segments(3, "rack")), name)
+    counts = per_rack(plan).values()
+    assert sum(counts) == 10
+    assert sum(count % 3 > 0 for count in counts) == 1
+
+
+@EVERY
+def test_whole_segments_fill_the_tightest_racks_and_leave_the_largest(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 4), *rack("r2", 2), *rack("r3", 1), NETWORK]
+    plan = planned(snapshot_of(*parts, gang("a").of(8, cpu=1).in_segments(4, "rack")), name)
+    assert per_rack(plan) == {"b1-r3": 4, "b1-r2": 4}
+
+
+@EVERY
+def test_a_refusal_says_how_many_whole_segments_there_is_room_for(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 1, cpu=7), *rack("r2", 1, cpu=7), NETWORK]
+    plan = planned(snapshot_of(*parts, gang("a").of(12, cpu=1).in_segments(6, "rack")), name)
+    assert per_rack(plan) == {"b1-r1": 6, "b1-r2": 6}
+    plan = planned(snapshot_of(*parts, gang("a").of(14, cpu=1).in_segments(6, "rack")), name)
+    reason, sentence = why(plan, "a")
+    assert reason is Reason.NOT_ENOUGH_ROOM
+    assert "the domains of rack have room for 2 whole segments of 6: 13 of 14 members" in sentence
+
+
+@EXACT
+def test_segments_of_several_requests_are_placed_exactly(name: str) -> None:
+    """Best fit puts the large members first and fills a rack with them; then no segment is left."""
+    parts: list[Part] = [*rack("r1", 1, cpu=5), *rack("r2", 1, cpu=5), NETWORK]
+    made = gang("a").of(2, cpu=3).of(2, cpu=2).in_segments(2, "rack")
+    plan = planned(snapshot_of(*parts, made), name)
+    assert per_rack(plan) == {"b1-r1": 2, "b1-r2": 2}
+
+
+@EVERY
+def test_segments_of_one_role_leave_the_other_role_free(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), node("bare", cpu=2), NETWORK]
+    made = gang("a").role("driver", 1, cpu=2).role("worker", 8, cpu=1)
+    plan = planned(snapshot_of(*parts, made.in_segments(4, "rack", "worker")), name)
+    assert per_rack(plan) == {"bare": 1, "b1-r1": 4, "b1-r2": 4}
+
+
+@EVERY
+def test_segments_are_inside_the_block_that_the_gang_requires(name: str) -> None:
+    parts: list[Part] = [
+        *rack("r1", 1),
+        *rack("r2", 1, block="b2"),
+        *rack("r3", 1, block="b2"),
+        *rack("r4", 1, cpu=2, block="b1"),
+        NETWORK,
+    ]
+    made = gang("a").of(8, cpu=1).in_segments(4, "rack").together("block")
+    assert per_rack(planned(snapshot_of(*parts, made), name)) == {"b2-r2": 4, "b2-r3": 4}
+
+
+@EXACT
+def test_two_gangs_in_segments_start_jointly(name: str) -> None:
+    """The first could start on any two racks; the second needs one of them whole."""
+    parts: list[Part] = [*rack("r1", 1, cpu=5), *rack("r2", 1, cpu=4), *rack("r3", 1), NETWORK]
+    first = gang("a").of(2, cpu=1).of(6, cpu=1).in_segments(4, "rack")
+    second = gang("b").of(4, cpu=1).in_segments(4, "rack")
+    plan = planned(snapshot_of(*parts, first, second), name)
+    assert per_rack(plan, "a").total() == 8
+    assert per_rack(plan, "b").total() == 4
+    assert plan.proved
+
+
+def test_more_members_than_needed_are_in_segments_once_the_gang_runs() -> None:
+    """They come in the next cycle: then the seats of short segments are known."""
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 2), NETWORK]
+    made = gang("a").of(8, cpu=1).needing(6).in_segments(4, "rack")
+    before = snapshot_of(*parts, made)
+    plan = planned(before)
+    assert sorted(per_rack(plan).values()) == [2, 4]
+    after = applied(before, plan)
+    assert sum(per_rack(planned(after)).values()) == 2
+    ends = applied(after, planned(after))
+    nodes = Counter(m.node.rsplit("-", 1)[0] for g in ends.gangs for m in g.members if m.node)
+    assert sorted(nodes.values()) == [4, 4]
+
+
+def test_a_replacement_returns_to_the_segment_that_lost_a_member() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = gang("a").of(8, cpu=1).in_segments(4, "rack")
+    running = made.bound_on(*["b1-r1-0"] * 4, *["b1-r2-0"] * 3)
+    assert per_rack(planned(snapshot_of(*parts, running))) == {"b1-r2": 1}
+
+
+def test_a_replacement_waits_while_the_rack_of_its_segment_is_full() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 1), NETWORK]
+    made = gang("a").of(8, cpu=1).in_segments(4, "rack")
+    running = made.bound_on(*["b1-r1-0"] * 4, *["b1-r2-0"] * 3)
+    full = snapshot_of(*parts, running, gang("other").of(1, cpu=1).bound_on("b1-r2-0"))
+    plan = planned(full)
+    assert plan.placements == ()
+    assert why(plan, "a")[0] is Reason.NOT_ENOUGH_ROOM
+
+
+def test_of_two_segments_that_lost_a_member_the_one_with_room_comes_first() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    made = gang("a").of(7, cpu=1).needing(6).in_segments(4, "rack")
+    running = made.bound_on(*["b1-r1-0"] * 3, *["b1-r2-0"] * 3)
+    full = snapshot_of(*parts, running, gang("other").of(1, cpu=1).bound_on("b1-r1-0"))
+    assert per_rack(planned(full)) == {"b1-r2": 1}
+
+
+def test_a_segment_that_is_lost_whole_starts_again_in_the_rack_with_most_room() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=3), *rack("r3", 2), NETWORK]
+    made = gang("a").of(8, cpu=1).in_segments(4, "rack").bound_on(*["b1-r1-0"] * 4)
+    assert per_rack(planned(snapshot_of(*parts, made))) == {"b1-r3": 4}
+
+
+def test_a_segment_that_starts_again_stays_in_the_block_of_its_gang() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), *rack("r3", 3, block="b2"), NETWORK]
+    made = gang("a").of(8, cpu=1).in_segments(4, "rack").together("block")
+    assert per_rack(planned(snapshot_of(*parts, made.bound_on(*["b1-r1-0"] * 4)))) == {"b1-r2": 4}
+
+
+def test_lost_members_wait_where_no_node_is_in_a_domain() -> None:
+    made = gang("a").of(4, cpu=1).in_segments(2, "rack").bound_on("n", "n")
+    plan = planned(snapshot_of(node("n", cpu=9), NETWORK, made))
+    assert plan.placements == ()
+
+
+def test_room_is_held_for_absent_members_in_segments() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 4, 2, cpu=1).declaring(cpu=1)
+    plan = planned(snapshot_of(*parts, made.in_segments(2, "rack", "worker")))
+    (placement,) = plan.placements
+    on = Counter(slot.node for slot in placement.slots for _ in range(slot.count))
+    assert on.total() == 2
+
+
+def test_slots_of_a_reservation_count_as_members_of_segments() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 4, 2, cpu=1).declaring(cpu=1)
+    made = made.in_segments(2, "rack", "worker").bound_on("b1-r1-0")
+    held = reservation(made, slots=[SlotReservation(NodeName("b1-r2-0"), "worker", 1)])
+    assert set(per_rack(planned(snapshot_of(*parts, made, held)))) <= {"b1-r1", "b1-r2"}
+
+
+def test_an_unknown_level_of_segments_keeps_a_gang_waiting() -> None:
+    plan = planned(snapshot_of(node("n"), NETWORK, gang("a").of(2, cpu=1).in_segments(2, "row")))
+    expected = "no Topology has the level row: the levels are block, rack"
+    assert why(plan, "a") == (Reason.UNKNOWN_LEVEL, expected)
+
+
+def test_an_unknown_level_of_segments_ends_nothing_that_runs() -> None:
+    made = gang("a").of(2, cpu=1).in_segments(2, "row").bound_on("n", "n")
+    assert planned(snapshot_of(node("n", cpu=4), made)).rejections == ()
+
+
+def test_a_starved_gang_in_segments_gets_room_held() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    busy = gang("busy").of(1, cpu=1).bound_on("b1-r1-0")
+    old = gang("a").of(8, cpu=1).in_segments(4, "rack")
+    small = gang("z").of(4, cpu=1).each(created=10_000.0)
+    plan = planned(
+        snapshot_of(*parts, busy, old, small, at=10_000.0), "ilp", Policy(starvation_seconds=60)
+    )
+    assert plan.placements == ()
+
+
+# ---- with an index
+
+
+def test_segments_have_the_members_with_consecutive_indexes() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), *rack("r3", 1, cpu=2), NETWORK]
+    made = indexed(gang("a").of(10, cpu=1), 9, 3, 0, 5, 1, 7, 2, 4, 6, 8)
+    cluster = snapshot_of(*parts, made.in_segments(4, "rack", index=INDEX))
+    racks = racks_by_index(planned(cluster), cluster)
+    assert len({racks[i] for i in range(4)}) == len({racks[i] for i in range(4, 8)}) == 1
+    assert racks[8] == racks[9] == "b1-r3"
+
+
+def test_a_short_segment_by_index_comes_last_in_a_shared_rack() -> None:
+    parts: list[Part] = [*rack("r1", 1, cpu=6), *rack("r2", 1), NETWORK]
+    made = indexed(gang("a").of(10, cpu=1), *range(10)).in_segments(4, "rack", index=INDEX)
+    cluster = snapshot_of(*parts, made)
+    racks = racks_by_index(planned(cluster), cluster)
+    assert [racks[i] for i in range(10)] == ["b1-r2"] * 4 + ["b1-r1"] * 6
+
+
+def test_the_members_with_the_first_indexes_start() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=2), NETWORK]
+    made = indexed(gang("a").of(8, cpu=1).needing(6), *range(7, -1, -1))
+    cluster = snapshot_of(*parts, made.in_segments(4, "rack", index=INDEX))
+    assert set(racks_by_index(planned(cluster), cluster)) == set(range(6))
+
+
+def test_a_replacement_goes_to_the_segment_of_its_index() -> None:
+    """Both segments lost a member; the seats are not interchangeable."""
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    made = indexed(gang("a").of(8, cpu=1), 0, 1, 2, 4, 5, 6, 7, 3)
+    running = made.in_segments(4, "rack", index=INDEX).bound_on(*["b1-r1-0"] * 3, *["b1-r2-0"] * 3)
+    cluster = snapshot_of(*parts, running)
+    assert racks_by_index(planned(cluster), cluster) == {7: "b1-r2", 3: "b1-r1"}
+
+
+def test_a_segment_of_new_indexes_is_in_one_rack() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=3), *rack("r3", 1, cpu=2), NETWORK]
+    made = indexed(gang("a").of(6, cpu=1).needing(4), *range(6))
+    running = made.in_segments(2, "rack", index=INDEX).bound_on(*["b1-r1-0"] * 4)
+    cluster = snapshot_of(*parts, running)
+    assert racks_by_index(planned(cluster), cluster) == {4: "b1-r2", 5: "b1-r2"}
+
+
+def test_a_reserved_member_fixes_the_rack_of_its_segment() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 1), NETWORK]
+    made = indexed(gang("a").of(4, cpu=1).needing(2), 0, 1, 2, 3)
+    made = made.in_segments(2, "rack", index=INDEX).bound_on("b1-r1-0", "b1-r1-0")
+    held = reservation(made, ("a-2", "b1-r2-0"))
+    assert planned(snapshot_of(*parts, made, held)).placements == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (
+            indexed(gang("a").of(2, cpu=1), 0),
+            "pod a-1 has no number in the label index: segments go by it",
+        ),
+        (
+            indexed(gang("a").of(2, cpu=1), 0, 2),
+            "no pod has 1 in the label index: segments go by it, and need all numbers from 0 on",
+        ),
+        (
+            indexed(gang("a").of(1, cpu=1).of(1, cpu=2), 0, 1),
+            "segments by index need members of one role with equal requests",
+        ),
+    ],
+    ids=["no label", "a gap", "several requests"],
+)
+def test_a_gang_without_its_indexes_waits_and_says_so(made: GangBuilder, sentence: str) -> None:
+    cluster = snapshot_of(*rack("r1", 4), NETWORK, made.in_segments(2, "rack", index=INDEX))
+    assert why(planned(cluster), "a") == (Reason.MISSING_INDEX, sentence)
+
+
+def test_absent_members_have_no_index_and_the_gang_waits_for_them() -> None:
+    made = gang("a").role("worker", 4, 2, cpu=1).declaring(cpu=1).labelled(index="0")
+    made = made.only("a-1", labels=labels(index="1")).in_segments(2, "rack", index=INDEX)
+    plan = planned(snapshot_of(*rack("r1", 4), NETWORK, made))
+    assert plan.placements == ()
+    assert why(plan, "a")[0] is Reason.WAITING_FOR_MEMBERS
+
+
+def test_members_that_have_ended_are_in_no_segment() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    made = indexed(gang("a").of(4, cpu=1), 0, 1, 2, 3).in_segments(2, "rack", index=INDEX)
+    made = made.bound_on("b1-r1-0", "b1-r2-0", "b1-r2-0").only("a-0", phase=Phase.SUCCEEDED)
+    cluster = snapshot_of(*parts, made)
+    assert racks_by_index(planned(cluster), cluster) == {3: "b1-r2"}
