@@ -55,6 +55,7 @@ from ..bench.planner.scenes import (
     networked,
     preempting,
     queued,
+    required,
     ruled,
     small,
     unlike,
@@ -534,6 +535,35 @@ def test_plans_in_which_gangs_end_are_measured_beside_plans_without() -> None:
 def test_a_plan_in_which_no_gang_ends_has_no_figures() -> None:
     case = Case(Kind.PREEMPTION, small(16), "ilp")
     assert trials.measured(case, TRACE, seed=1).unfinished == "wrong: nobody claims"
+
+
+def test_plans_with_required_racks_are_measured_beside_plans_without() -> None:
+    scenes = required(0.1)
+    measured = []
+    for scene, kind in ((scenes[1], Kind.TOPOLOGY), (scenes[1], Kind.REFUSAL)):
+        case = Case(kind, scene, "ilp")
+        figures = trials.measured(case, TRACE, seed=1)
+        assert figures.unfinished == ""
+        measured.append((case, figures))
+    (_, plan), (_, refusal) = measured
+    assert 0 < plan.value <= (plan.bound or 0)
+    assert (refusal.value, refusal.proved) == (0, True)
+    assert refusal.other_value > 0
+
+
+def test_figures_of_required_racks_are_judged() -> None:
+    *large, small = (Case(Kind.TOPOLOGY, scene, "ilp") for scene in required(1.0))
+    refusal = Case(Kind.REFUSAL, required(1.0)[1], "ilp")
+    plan = Figures(seconds=3.0, other_seconds=2.0, value=98, bound=100)
+    results = _results(
+        *((case, plan) for case in large),
+        (small, replace(plan, seconds=1.0)),
+        (refusal, Figures(seconds=1.0, other_seconds=4.0)),
+    )
+    assert _word(results, "value with racks") == (0.98, "reached")
+    assert _word(results, "whole plan with racks") == (1.5, "reached, and the aim")
+    assert _word(results, "plan with racks") == (3.0, "reached, and the aim")
+    assert _word(results, "refusal") == (0.25, "not reached")
 
 
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:

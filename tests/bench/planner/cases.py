@@ -17,6 +17,7 @@ from .scenes import (
     networked,
     preempting,
     queued,
+    required,
     ruled,
     unlike,
 )
@@ -57,6 +58,9 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
         cases.append(Case(Kind.QUEUES, queued(listed, scale), ILP))
         cases.append(Case(Kind.NETWORK, networked(scale), ILP))
         cases.append(Case(Kind.PREEMPTION, preempting(scale), ILP))
+        scenes_of_racks = required(scale)
+        cases += [Case(Kind.TOPOLOGY, scene, ILP) for scene in scenes_of_racks]
+        cases.append(Case(Kind.REFUSAL, scenes_of_racks[1], ILP))
         cases.append(Case(Kind.CYCLE, crowded(scale), ILP))
     return cases
 

@@ -20,7 +20,7 @@ from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Shape
 
-from . import borrowers, network, queue_tree, traces
+from . import borrowers, network, queue_tree, racks, traces
 from .scenes import MOST_PORTS, PORT_PODS, RACK, Shapes, Twist
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
         return network.snapshot(scene.nodes, scene.gangs, seed)
     if scene.twist is Twist.PREEMPTION:
         return borrowers.snapshot(scene.nodes, scene.gangs, seed)
+    if scene.twist is Twist.TOPOLOGY:
+        return racks.snapshot(scene.nodes, scene.gangs, scene.full, seed)
     rng = random.Random(f"{seed} {scene.name}")
     if scene.twist is Twist.GENERATED:
         trace = traces.generated(scene.nodes, len(trace.asks), seed)

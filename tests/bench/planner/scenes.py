@@ -26,6 +26,8 @@ LARGEST_GANG = 5_000
 CROWDED_NODES, CROWDED_GANGS = 5_000, 300
 NETWORK_NODES, NETWORK_GANGS = 3_024, 80
 PREEMPTION_NODES, PREEMPTION_GANGS = 2_000, 5_000
+TOPOLOGY_NODES, FEWER_TOPOLOGY_NODES, TOPOLOGY_GANGS = 12_096, 1_512, 300
+TOPOLOGY_FULLNESS = (0.7, 0.85, 0.95)
 MOST_NODES = 100_000
 MOST_PORTS = 2_000
 PORT_PODS = 1_000
@@ -60,6 +62,7 @@ class Twist(StrEnum):
     RESOURCES = "resources"  # like UNLIKE, and every gang asks for a resource of its own
     FURTHER = "further"  # gangs that need one member, and have very many
     NETWORK = "network"  # racks in blocks in zones, and gangs that prefer one rack
+    TOPOLOGY = "topology"  # the same, with gangs in one rack, in segments, and anywhere
     QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
     PREEMPTION = "preemption"  # a full cluster, and a gang that a guarantee covers
     KUEUE = "kueue"  # gangs come, run and end, as in a benchmark of Kueue
@@ -228,6 +231,23 @@ def networked(scale: float) -> Scene:
         0.0,
         gangs=_gangs(NETWORK_GANGS, scale),
         twist=Twist.NETWORK,
+    )
+
+
+def required(scale: float) -> tuple[Scene, ...]:
+    """Racks that gangs fill to a degree; the last scene has fewer nodes."""
+    sizes = [(TOPOLOGY_NODES, full) for full in TOPOLOGY_FULLNESS]
+    sizes.append((FEWER_TOPOLOGY_NODES, TOPOLOGY_FULLNESS[1]))
+    return tuple(
+        Scene(
+            f"topology/{nodes}/{full * 100:.0f}",
+            f"{full:.0%} of the GPUs used; a third of the gangs in one rack, a third in segments",
+            _nodes(nodes, scale),
+            full,
+            gangs=_gangs(TOPOLOGY_GANGS, scale),
+            twist=Twist.TOPOLOGY,
+        )
+        for nodes, full in sizes
     )
 
 

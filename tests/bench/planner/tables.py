@@ -195,6 +195,8 @@ _WORDS = {
     Kind.QUEUES: "a plan with queues, and without",
     Kind.NETWORK: "a plan with preferred racks, and without",
     Kind.PREEMPTION: "a plan in which gangs end for one, and without",
+    Kind.TOPOLOGY: "a plan with required racks and segments, and without",
+    Kind.REFUSAL: "a plan of one gang that no rack holds, and of all gangs",
     Kind.CYCLE: "one of others' pods changed, and nothing did",
 }
 

@@ -26,7 +26,7 @@ from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
 
-from . import baselines, contenders, kueue_load, network, queue_tree
+from . import baselines, contenders, kueue_load, network, queue_tree, racks
 from .pictures import GPU, snapshot
 from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
@@ -56,6 +56,8 @@ class Kind(StrEnum):
     QUEUES = "queues"  # a plan with queues beside one of the same gangs without
     NETWORK = "network"  # a plan with preferred racks beside one of the same gangs without
     PREEMPTION = "preemption"  # a plan in which gangs end for another beside one without victims
+    TOPOLOGY = "topology"  # a plan with required racks and segments beside one without
+    REFUSAL = "refusal"  # a plan of one gang without room beside one of all gangs
     KUEUE = "kueue"  # gangs that come, run and end, planned cycle after cycle
     CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
 
@@ -287,6 +289,39 @@ def _network(picture: Snapshot, case: Case) -> Figures:
     )
 
 
+def _topology(picture: Snapshot, case: Case) -> Figures:
+    """A whole plan of gangs with required racks and segments; and one of the same gangs without."""
+    without = racks.without_topology(picture)
+    plain, plain_seconds, plain_broken = _timed(without, case)
+    found, seconds, broken = _timed(picture, case)
+    if broken or plain_broken:
+        return Figures(unfinished=f"wrong: {(*broken, *plain_broken)[0]}")
+    bounds = [level.bound for level in found.levels]
+    return replace(
+        _admitted(picture, found, Policy(case.objective)),
+        value=sum(level.admitted for level in found.levels),
+        bound=None if None in bounds else sum(bound or 0 for bound in bounds),
+        seconds=seconds,
+        other_seconds=plain_seconds,
+        other_value=sum(level.admitted for level in plain.levels),
+    )
+
+
+def _refusal(picture: Snapshot, case: Case) -> Figures:
+    """A plan of one gang that no rack holds, and a plan of all gangs of the scene."""
+    whole, whole_seconds, whole_broken = _timed(picture, case)
+    refused, seconds, broken = _timed(racks.with_too_large_a_gang(picture), case)
+    if broken or whole_broken:
+        return Figures(unfinished=f"wrong: {(*broken, *whole_broken)[0]}")
+    return Figures(
+        seconds=seconds,
+        other_seconds=whole_seconds,
+        value=len(refused.placements),
+        other_value=len(whole.placements),
+        proved=refused.proved,
+    )
+
+
 def _preemption(picture: Snapshot, case: Case) -> Figures:
     """A whole plan in which gangs end for another; and, beside it, one without preemption."""
     _, plain_seconds, plain_broken = _timed(picture, case)
@@ -386,5 +421,7 @@ _MEASURES: Mapping[Kind, Callable[[Snapshot, Case], Figures]] = {
     Kind.QUEUES: _queues,
     Kind.NETWORK: _network,
     Kind.PREEMPTION: _preemption,
+    Kind.TOPOLOGY: _topology,
+    Kind.REFUSAL: _refusal,
     Kind.CYCLE: _cycle,
 }

@@ -12,7 +12,7 @@ from ..e2e.verdicts import Sense, Verdict
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
-from .scenes import crowded, hard, many, preempting, queued, ruled, unlike
+from .scenes import crowded, hard, many, preempting, queued, required, ruled, unlike
 from .trials import Kind
 
 if TYPE_CHECKING:
@@ -112,11 +112,40 @@ def verdicts(results: Results) -> Sequence[Verdict]:
         Verdict(
             "gap with rules on a fifth of the gangs", _widest(results, _RULED), most, 0.03, 0.01
         ),
+        *_of_topology(results),
         Verdict("pods planned per second, gangs of 8", _planned(results), least, 10_000, 30_000),
         Verdict(
             "end of Kueue's load with ilp over that with bestfit", _ends(results), most, 1.5, 1
         ),
     )
+
+
+def _of_topology(results: Results) -> Sequence[Verdict]:
+    """What required racks and segments cost, and how good plans with them are."""
+    *large, small = (
+        Key(Kind.TOPOLOGY, scene.name, ILP, Objective.RESOURCES) for scene in required(1.0)
+    )
+    values = [results.median(key, _reached) for key in large]
+    slower = [results.median(key, lambda one: one.seconds / one.other_seconds) for key in large]
+    refusal = Key(Kind.REFUSAL, required(1.0)[1].name, ILP, Objective.RESOURCES)
+    growth = _seconds(results, large[1]) / _seconds(results, small)
+    share = results.median(refusal, lambda one: one.seconds / one.other_seconds)
+    least, most = Sense.AT_LEAST, Sense.AT_MOST
+    return (
+        Verdict(
+            "value with racks and segments over its bound", _worst(min, values), least, 0.97, 0.99
+        ),
+        Verdict(
+            "whole plan with racks and segments over that without", _worst(max, slower), most, 4, 2
+        ),
+        Verdict("plan with racks and segments, 8 times the nodes", growth, most, 10, 4),
+        Verdict("refusal of a gang that no rack holds over a plan", share, most, 0.1, 0.02),
+    )
+
+
+def _worst(choose: Callable[[Sequence[float]], float], values: Sequence[float]) -> float:
+    """The worst of the figures; not a number if one is missing."""
+    return math.nan if any(map(math.isnan, values)) else choose(values)
 
 
 def _reached(figures: Figures) -> float:
