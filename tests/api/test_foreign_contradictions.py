@@ -55,6 +55,11 @@ def member(name: str, **groups: str) -> dict[str, Any]:
     return body
 
 
+def address(version: str, name: str) -> str:
+    """Where a PodGroup is."""
+    return f"/apis/{version}/namespaces/ml/podgroups/{name}"
+
+
 def says(rig: Rig, name: str) -> str:
     """What the pod says of why it waits."""
     line = rig.pod_says(name)
@@ -99,6 +104,55 @@ def test_groups_of_one_name_and_of_different_kinds_are_different_gangs() -> None
         events = rig.until(lambda: rig.events("both"), "it is said")
         assert [event["reason"] for event in events] == ["SeveralGangs"]
         assert "scheduling" in events[0]["message"] or "PodGroup same" in events[0]["message"]
+        assert_log_is_clean(rig)
+
+
+def test_bad_groups_hurt_only_themselves() -> None:
+    """Absurd sizes, a forged status, and a group that is deleted while its pods wait or run."""
+    with Rig.start("native-gang", values=VALUES, environment=ENVIRONMENT) as rig:
+        for crd in CRDS.values():
+            rig.plane.install_crds(crd)
+        rig.nodes(1, cpu=3, memory="16Gi")
+        for version, source in ((PLUGINS, "plugins"), (VOLCANO, "volcano")):
+            rig.create(group(version, "vast", 10**9), member(f"vast-{source}", **{source: "vast"}))
+            until_says(rig, f"vast-{source}", "1 of 1000000000 members exist")
+
+        rig.create(group(KUBERNETES, "forged", 2), member("forged-0", kubernetes="forged"))
+        until_says(rig, "forged-0", "1 of 2 members exist")
+        line = {
+            "type": "PodGroupInitiallyScheduled",
+            "status": "True",
+            "reason": "Scheduled",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        status = {"status": {"conditions": [line]}}
+        rig.plane.request("PATCH", f"{address(KUBERNETES, 'forged')}/status", status)
+        rig.create(group(VOLCANO, "phased", 2), member("phased-0", volcano="phased"))
+        until_says(rig, "phased-0", "1 of 2 members exist")
+        for phase in ("Running", "Completed", "Unknown", "nonsense"):
+            body = {"status": {"phase": phase}}
+            rig.plane.request("PATCH", address(VOLCANO, "phased"), body)
+        rig.create(pod("other", cpu=1))
+        rig.until(lambda: bound(rig, "other") == [True], "other pods are served")
+        assert bound(rig, "forged-0", "phased-0") == [False, False]
+
+        for version, name in ((KUBERNETES, "forged"), (VOLCANO, "phased"), (PLUGINS, "vast")):
+            rig.plane.request("DELETE", address(version, name))
+        for name in ("phased-0", "vast-plugins"):
+            until_says(rig, name, "PodGroupNotFound")
+        # Kubernetes keeps its own PodGroup while a pod names it (podgroup-protection).
+        rig.create(member("forged-1", kubernetes="forged"))  # too late: two could start
+        for name in ("forged-0", "forged-1"):
+            until_says(rig, name, "the PodGroup is being deleted")
+        assert bound(rig, "forged-0", "forged-1") == [False, False]
+        rig.create(group(PLUGINS, "whole", 2))
+        rig.create(*(member(f"whole-{i}", plugins="whole") for i in range(2)))
+        rig.until(lambda: bound(rig, "whole-0", "whole-1") == [True] * 2, "it starts whole")
+        rig.plane.request("DELETE", address(PLUGINS, "whole"))
+        rig.quiet(2.0)
+        assert bound(rig, "whole-0", "whole-1") == [True] * 2
+        rig.plane.kubectl("delete", "pods", "--all", "-n", "ml")
         assert_log_is_clean(rig)
 
 

@@ -54,7 +54,7 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
             yield PodCondition(member, Reason.WAITING_FOR_MEMBERS, sentence)
         elif rejection is not None:
             why = rejection.underlying_reason or rejection.reason
-            may_change = why is Reason.WAITING_FOR_CONFIGURATION
+            may_change = why is Reason.WAITING_FOR_CONFIGURATION or gang.terminating
             yield PodCondition(
                 member,
                 _pod_reason(why),

@@ -411,6 +411,13 @@ def test_a_pod_has_an_event_of_its_own_only_for_a_reason_of_its_own() -> None:
     assert notes(empty.made, None) == [("a-1", "WaitingForVolumes", False)]
 
 
+def test_pods_that_wait_are_told_when_their_group_is_deleted_although_the_reason_stays() -> None:
+    waiting = waits(Reason.WAITING_FOR_MEMBERS)
+    for is_deleted in (False, True):
+        of = replace(two().made, terminating=is_deleted)
+        assert {note.may_change for note in notes_of(of, waiting)} == {is_deleted}
+
+
 def test_a_pod_that_does_not_wait_is_told_nothing() -> None:
     assert notes(bound().made, waits()) == []
     assert notes(two().each(gates=("hold",)).made, waits()) == []
