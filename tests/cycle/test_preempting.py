@@ -65,6 +65,12 @@ def told(cluster: FakeCluster, name: str) -> str:
     return next(str(line["message"]) for line in lines if line["type"] == "Reserved")
 
 
+def preempted(cluster: FakeCluster, name: str) -> str:
+    """What the ``Preempted`` condition of a gang says; empty if it has none."""
+    lines = cluster.groups[GangKey(NAMESPACE, name)].status.get("conditions", [])
+    return next((str(line["message"]) for line in lines if line["type"] == "Preempted"), "")
+
+
 def go(cluster: FakeCluster) -> None:
     """What terminates goes."""
     for name in terminating(cluster):
@@ -455,6 +461,30 @@ async def test_victims_that_have_begun_to_go_go_whole_if_the_claimant_goes() -> 
     await live(cluster, clock)
     assert terminating(cluster) == ["low-0", "low-1"]
     assert not cluster.reservations
+
+
+async def test_a_victim_says_for_whom_it_ends_until_it_has_started_again() -> None:
+    cluster, clock = prioritized(), Clock()
+    life = await live(cluster, clock)
+    clock.now += 10
+    await turns(life)
+    sentence = "2 pods evicted, so that gang ml/high starts"
+    assert preempted(cluster, "low") == sentence
+    assert [preempted(cluster, name) for name in ("high", "small", "other")] == [""] * 3
+    go(cluster)
+    for member in gang("low").of(2, cpu=2).each(created=clock.now).made.members:
+        cluster.add_pod(member)
+    clock.now += 10
+    await turns(life)
+    assert not cluster.reservations
+    assert preempted(cluster, "low") == sentence
+    for name in ("high-0", "high-1"):
+        cluster.change_pod(name, phase=Phase.SUCCEEDED)
+    clock.now += 10
+    await turns(life)
+    assert preempted(cluster, "low") == ""
+    events = [e for e in cluster.events.values() if e["involvedObject"]["name"] == "low"]
+    assert [e["reason"] for e in events].count("Preempted") == 1
 
 
 async def test_room_that_others_free_spares_the_victims() -> None:

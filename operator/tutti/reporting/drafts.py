@@ -160,6 +160,7 @@ def news(status: Mapping[str, object], observed: Mapping[str, object]) -> list[G
             (kind == ConditionType.RESERVED and holds and is_bound)
             or (kind == ConditionType.BOUND and not holds and line["reason"] != Reason.REFUSED)
             or (kind == ConditionType.HEALTHY and holds and old is None)
+            or kind == ConditionType.PREEMPTED  # the eviction has an Event of its own
         )
         if not is_implied:
             conditions.append(

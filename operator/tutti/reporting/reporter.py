@@ -134,6 +134,11 @@ class Reporter:
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, (Quoted(sentence),))
         reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
+        claims = {
+            victim.uid: reservation
+            for reservation in snapshot.reservations
+            for victim in reservation.victims or ()
+        }
         given_back = {release.reservation.uid for release in released if release.rest is None}
         basic = (
             GangReport(group, self._state.group(group.key), None, None)
@@ -146,6 +151,7 @@ class Reporter:
                 self._state.group(gang.key) if self._writes_status(gang) else None,
                 reservations.get(gang.uid),
                 rejections.get(gang.key),
+                claims.get(gang.uid),
             )
             for gang in snapshot.gangs
             if gang.uid not in given_back
@@ -245,6 +251,7 @@ class Reporter:
             group.status,
             scheduler=self._scheduler,
             preference_note=self._preference_note(about),
+            claim=about.claim,
         )
         draft = drafts.draft(
             gang,

@@ -22,6 +22,7 @@ class ConditionType(StrEnum):
     RESERVED = "Reserved"
     BOUND = "Bound"
     HEALTHY = "Healthy"
+    PREEMPTED = "Preempted"  # only of gangs of which members end for another gang
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,12 @@ def status_of(
     *,
     scheduler: str,
     preference_note: str = "",
+    claim: Reservation | None = None,
 ) -> GroupStatus:
     """The status of one gang after a cycle; ``observed`` is the one that it carries now.
 
-    ``preference_note`` says which preferred levels of a topology its nodes do without.
+    ``preference_note`` says which preferred levels of a topology its nodes do without. Members of
+    the gang end for the gang of ``claim``.
     """
     counts = _counts(gang)
     healthy = _healthy(gang, reservation, nodes, observed)
@@ -79,6 +82,7 @@ def status_of(
             _with_note(_reserved(gang, reservation, rejection, counts), preference_note),
             _bound(gang, reservation, rejection, counts, nodes),
             healthy,
+            _preempted(gang, claim, observed),
         )
         if line is not None
     )
@@ -216,6 +220,29 @@ def _healthy(
             ConditionType.HEALTHY, holds=False, reason=ailment.cause, message=ailment.sentence
         )
     return None
+
+
+def _preempted(
+    gang: Gang, claim: Reservation | None, observed: Mapping[str, object]
+) -> GangCondition | None:
+    """The condition Preempted, which a gang that has ended keeps until it is whole again."""
+    kind = ConditionType.PREEMPTED
+    if claim is not None:
+        victim = next(victim for victim in claim.victims or () if victim.uid == gang.uid)
+        pods = count(len(victim.pods), "pod" if victim.is_whole else "extra pod")
+        queue = "" if claim.record is None else f" of queue {claim.record.queue}"
+        sentence = f"{pods} evicted, so that gang {claim.gang}{queue} starts"
+    else:
+        lines = observed.get("conditions")
+        earlier = (
+            line
+            for line in (lines if isinstance(lines, list) else ())
+            if isinstance(line, Mapping) and line.get("type") == kind and not is_whole(gang)
+        )
+        sentence = next((str(line.get("message", "")) for line in earlier), "")
+    if not sentence:
+        return None
+    return GangCondition(kind, holds=True, reason="Preempted", message=sentence)
 
 
 def _phase(

@@ -20,6 +20,7 @@ class GangReport(NamedTuple):
     group: GangObject | None  # None if Tutti writes no status, as for a single pod
     reservation: Reservation | None
     rejection: Rejection | None
+    claim: Reservation | None = None  # for whose gang members of this one end
 
 
 class _CachedReport(NamedTuple):

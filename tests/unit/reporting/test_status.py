@@ -12,6 +12,7 @@ from tutti.gang.findings import Quoted
 from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, ScheduledCondition
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
+from tutti.model.queues import QueueRecord
 from tutti.reporting import drafts, status
 from tutti.reporting.pod_conditions import notes_of, stray_notes
 from tutti.reporting.status import ConditionType, GangCondition
@@ -510,3 +511,31 @@ def test_whoever_sees_members_speaks_for_a_gang(
     of: GangBuilder, observed: Mapping[str, object], *, is_anothers: bool
 ) -> None:
     assert drafts.may_stay(of.made, observed, "tutti") is is_anothers
+
+
+def test_a_gang_of_which_extras_end_says_so_while_they_go() -> None:
+    made = bound().made
+    victim = ReservedVictim(made.key, made.uid, ("x",), is_whole=False)
+    other = ReservedVictim(GangKey("ml", "z"), Uid("z"), ("y", "w"), is_whole=True)
+    record = QueueRecord("vision", Uid("q"), 0.0)
+    claim = replace(HELD, gang=GangKey("ml", "new"), victims=(other, victim), record=record)
+    told = status.status_of(made, None, None, NODES, {}, scheduler="tutti", claim=claim)
+    assert told.conditions[-1] == GangCondition(
+        ConditionType.PREEMPTED,
+        holds=True,
+        reason="Preempted",
+        message="1 extra pod evicted, so that gang ml/new of queue vision starts",
+    )
+    observed = drafts.merged(told, {}, "now", keep_sentences=False)
+    assert not any(line.type == "Preempted" for line in drafts.news(observed, {}))
+    again = status.status_of(made, None, None, NODES, observed, scheduler="tutti")
+    assert "Preempted" not in said(again)
+
+
+def test_a_gang_that_has_ended_says_for_whom_until_it_is_whole() -> None:
+    made, observed = two().made, {"conditions": ["x", {"type": "Preempted", "message": "for z"}]}
+    told = status.status_of(made, None, None, NODES, observed, scheduler="tutti")
+    assert (told.conditions[-1].type, told.conditions[-1].message) == ("Preempted", "for z")
+    for unread in ({"conditions": "x"}, {"conditions": [{"type": "Preempted"}]}):
+        told = status.status_of(made, None, None, NODES, unread, scheduler="tutti")
+        assert "Preempted" not in said(told)
