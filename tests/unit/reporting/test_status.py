@@ -515,8 +515,8 @@ def test_whoever_sees_members_speaks_for_a_gang(
 
 def test_a_gang_of_which_extras_end_says_so_while_they_go() -> None:
     made = bound().made
-    victim = ReservedVictim(made.key, made.uid, ("x",), is_whole=False)
-    other = ReservedVictim(GangKey("ml", "z"), Uid("z"), ("y", "w"), is_whole=True)
+    victim = ReservedVictim(made.key, made.uid, (Uid("x"),), is_whole=False)
+    other = ReservedVictim(GangKey("ml", "z"), Uid("z"), (Uid("y"), Uid("w")), is_whole=True)
     record = QueueRecord("vision", Uid("q"), 0.0)
     claim = replace(HELD, gang=GangKey("ml", "new"), victims=(other, victim), record=record)
     told = status.status_of(made, None, None, NODES, {}, scheduler="tutti", claim=claim)
