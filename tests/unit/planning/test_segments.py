@@ -113,6 +113,12 @@ def test_segments_of_one_role_leave_the_other_role_free(name: str) -> None:
     assert per_rack(plan) == {"bare": 1, "b1-r1": 4, "b1-r2": 4}
 
 
+def test_segments_of_a_role_without_members_do_not_matter() -> None:
+    made = gang("a").role("worker", 4, cpu=1).role("ghost", 0).in_segments(2, "rack", "ghost")
+    plan = planned(snapshot_of(node("n", cpu=4), NETWORK, made))
+    assert per_rack(plan).total() == 4
+
+
 @EVERY
 def test_segments_are_inside_the_block_that_the_gang_requires(name: str) -> None:
     parts: list[Part] = [
