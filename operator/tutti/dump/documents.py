@@ -96,8 +96,10 @@ for _kind, _pattern in (
     JsonLoader.add_implicit_resolver(_tag, _whole, None)
 
 
-def documents(text: Text, loader: type[Loader] = Loader) -> Iterator[Document]:
+def documents(text: Text, loader: type[Loader] = Loader, kind: str = "") -> Iterator[Document]:
     """The API objects of one file; each List comes before its items.
+
+    ``kind`` is that of objects that name none; if it is empty, they are refused.
 
     Raises:
         BadFile: the text is not YAML or JSON, or something in it is not an API object.
@@ -105,7 +107,7 @@ def documents(text: Text, loader: type[Loader] = Loader) -> Iterator[Document]:
     for number, raw in enumerate(_parsed(text, loader), start=1):
         place = f"{text.name}, document {number}"
         if raw is not None:
-            yield from _objects(raw, place)
+            yield from _objects(raw, place, kind)
 
 
 def _parsed(text: Text, kind: type[Loader]) -> Iterator[Any]:

@@ -99,12 +99,13 @@ def is_numbered(rules: InterPodRules) -> bool:
 
 
 def _document(text: str) -> Document:
+    """The template as a Pod, which Spark reads it as; Kubeflow's Spark operator names no kind."""
     if len(text) > LENGTH_LIMIT:
         _refuse(f"the template has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most")
     try:
         pods = [
             document
-            for document in documents(Text("the template", text.encode()), JsonLoader)
+            for document in documents(Text("the template", text.encode()), JsonLoader, "Pod")
             if document.kind != "List"
         ]
     except BadFile as problem:

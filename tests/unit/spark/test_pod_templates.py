@@ -210,6 +210,13 @@ BROKEN = (
 )
 
 
+def test_a_template_that_names_no_kind_is_a_pod() -> None:
+    """The Spark operator writes one for every application, with the container alone."""
+    spec = "spec: {containers: [{name: spark-kubernetes-executor, resources: {}}]}"
+    for text in (f"metadata: {{}}\n{spec}", f"metadata: {{}}\n{spec}\nstatus: {{}}"):
+        assert found(text) == found(f"kind: Pod\n{spec}")
+
+
 @pytest.mark.parametrize(
     ("spec", "fields"),
     [
