@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tutti.commit.queue_lifecycle import OLD_CRD_SECONDS
 from tutti.kube import errors
 from tutti.kube.backoff import REFUSED_SECONDS
 from tutti.kube.codec.queues import FINALIZER
@@ -115,6 +116,28 @@ async def test_no_queue_goes_before_the_others_know_since_when_there_are_queues(
     clock.now += REFUSED_SECONDS + 1.0
     await news(life)
     assert "vision" not in cluster.queues
+
+
+async def test_an_old_crd_is_named_and_keeps_no_deleted_queue(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = with_queue()
+    cluster.has_old_crds = True
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    clock = Clock()
+    life = await live(cluster, clock)
+    before = cluster.calls.count("write_queue_status")
+    cluster.delete_queue("vision")
+    for name in ("a-0", "a-1"):
+        end(cluster, name)
+    await news(life)
+    assert "vision" not in cluster.queues
+    assert caplog.text.count("apply the CRDs of this version") == 1
+    assert cluster.calls.count("write_queue_status") <= before + 2, "a report, and not the field"
+    cluster.has_old_crds = False
+    clock.now += OLD_CRD_SECONDS
+    await news(life)
+    assert cluster.queues["nlp"].queue.queues_since is not None
 
 
 async def test_a_deleted_queue_starts_nothing_and_goes_with_its_last_gang() -> None:

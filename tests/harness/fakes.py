@@ -145,6 +145,7 @@ class FakeCluster:
     groups: dict[GangKey, GangObject] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
+    has_old_crds: bool = False  # they drop the field queuesSince
     queues: dict[str, QueueObject] = field(default_factory=dict)
     topologies: dict[str, Item[Topology]] = field(default_factory=dict)
     budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
@@ -698,7 +699,9 @@ class FakeCluster:
                 since = new_status["drainingSince"]
                 since = None if since is None else datetime.fromisoformat(since).timestamp()
                 declared = replace(declared, draining_since=since)
-            if "queuesSince" in new_status:
+            if self.has_old_crds:
+                merged.pop("queuesSince", None)
+            elif "queuesSince" in new_status:
                 since = datetime.fromisoformat(merged.pop("queuesSince")).timestamp()
                 declared = replace(declared, queues_since=since)
             if "pastUse" in new_status:

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 CONFLICT_SECONDS = 1.0  # a watch shows a change of a Queue within milliseconds
 FAILED_SECONDS = 5.0  # until a write that met a broken server is tried again
+OLD_CRD_SECONDS = 300.0  # until a field that an old CRD has dropped is written again
 
 
 class QueueLifecycle:
@@ -41,6 +42,7 @@ class QueueLifecycle:
         self._retry_at: dict[
             Uid, float
         ] = {}  # until when a Queue is left alone that refused a write
+        self._old_crd_until = 0.0  # until when no time of the first Queue is written
 
     async def prepare(self) -> None:
         """Before a plan, give each Queue its finalizer and note what it must remember.
@@ -52,7 +54,7 @@ class QueueLifecycle:
         Raises:
             errors.Unavailable: the API server is away.
         """
-        if (since := self._queues_since()) is not None:
+        if (since := self._queues_since()) is not None and not self._has_old_crd:
             await self._limit.all(
                 partial(self._note_queues, queue, since)
                 for queue in self._writable()
@@ -64,7 +66,7 @@ class QueueLifecycle:
     async def release(self, planned: Snapshot, plan: Plan, term: LeaderTerm) -> None:
         """Let deleted Queues go if no gang is charged to them in the Snapshot of the plan.
 
-        None goes before all others know since when there are Queues.
+        None goes before all others know since when there are Queues, if the CRD has a field for it.
 
         The Snapshot must show them as deleted already: then this plan and later plans start no gang
         in them. If another replica leads by now, it may have started gangs, so the Lease is
@@ -75,9 +77,8 @@ class QueueLifecycle:
             Deposed: another replica leads.
         """
         staying = (read.queue for read in self._state.queues if not read.queue.is_terminating)
-        if not any(queue.is_terminating for queue in planned.queues) or any(
-            queue.queues_since is None for queue in staying
-        ):
+        is_recorded = self._has_old_crd or all(q.queues_since is not None for q in staying)
+        if not (is_recorded and any(queue.is_terminating for queue in planned.queues)):
             return
         unused = {use.name for use in plan.queues if not use.charged.amounts}
         ending = {
@@ -134,7 +135,17 @@ class QueueLifecycle:
     async def _note_queues(self, queue: QueueObject, since: float) -> None:
         status = {"queuesSince": moment(since)}
         what = "the time when Queues began"
-        await self._write(queue, what, self._api.write_queue_status(queue, status))
+        written = await self._write(queue, what, self._api.write_queue_status(queue, status))
+        if written is not None and written.queue.queues_since is None and not self._has_old_crd:
+            self._old_crd_until = self._clock() + OLD_CRD_SECONDS
+            logger.error(
+                "the CRD of Queues is of an older version and drops status.queuesSince: apply the "
+                "CRDs of this version"
+            )
+
+    @property
+    def _has_old_crd(self) -> bool:
+        return self._clock() < self._old_crd_until
 
     async def _hold(self, queue: QueueObject) -> None:
         finalizers = (*queue.finalizers, FINALIZER)
@@ -152,10 +163,12 @@ class QueueLifecycle:
         logger.info("queue %s: deleted, and no gang is charged to it: it goes", queue.queue.name)
         await self._write(queue, "its end", self._api.set_finalizers(queue, rest))
 
-    async def _write(self, queue: QueueObject, what: str, call: Awaitable[QueueObject]) -> None:
-        """Make one write; if it is refused, the Queue is left alone for a while."""
+    async def _write(
+        self, queue: QueueObject, what: str, call: Awaitable[QueueObject]
+    ) -> QueueObject | None:
+        """Make one write and return the new Queue; if refused, the Queue is left alone a while."""
         try:
-            self._state.learn_queue(await call)
+            written = await call
         except errors.Gone:
             pass  # the watch will show it
         except errors.ApiError as problem:
@@ -163,8 +176,12 @@ class QueueLifecycle:
                 raise
             if isinstance(problem, errors.Conflict):
                 self._retry_at[queue.queue.uid] = self._clock() + CONFLICT_SECONDS
-                return  # it has changed, which the watch will show
+                return None  # it has changed, which the watch will show
             is_final = isinstance(problem, errors.Refused)
             seconds = REFUSED_SECONDS if is_final else FAILED_SECONDS
             self._retry_at[queue.queue.uid] = self._clock() + seconds
             logger.error("queue %s: %s was not written: %s", queue.queue.name, what, problem)  # noqa: TRY400
+        else:
+            self._state.learn_queue(written)
+            return written
+        return None
