@@ -68,3 +68,43 @@ def test_a_gang_goes_to_one_rack_if_it_can_and_says_so_if_it_cannot(rig: Rig) ->
     assert {name.rsplit("-", 2)[-2] for name in names} == {"p2"}
     sentence = f"every needed member has its node; in 2 domains of {RACK}; 1 was preferred"
     place.until_says("wide", "Reserved", "Reserved", sentence)
+
+
+def test_segments_by_index_start_and_a_replacement_joins_its_own(rig: Rig) -> None:
+    """Racks of 6 and 4 hold 10 as 4 + 2 and 4; a pod without its index keeps the gang waiting."""
+    place = Place(rig)
+    for rack, cpu in (("s1", 6), ("s2", 5)):
+        labels = {"pool": place.name, RACK: rack}
+        rig.nodes(1, f"{place.name}-{rack}", labels=labels, cpu=cpu, memory="32Gi")
+    another = topology(RACK)
+    another["metadata"]["name"] = "network-of-segments"
+    rig.create(another)
+    made = pod_group("steps", 10, namespace=place.name)
+    segments = {"size": 4, "level": RACK, "indexLabel": "example.com/index"}
+    made["spec"]["topology"] = {"segments": segments}
+    rig.create(made)
+
+    def create(name: str, index: int) -> None:
+        pod = place.pod(name, "steps", cpu=1)
+        pod["metadata"]["labels"]["example.com/index"] = str(index)
+        rig.create(pod)
+
+    for index in range(1, 10):
+        create(f"steps-{index}", index)
+    rig.create(place.pod("bare", "steps", cpu=1))
+    words = "pod bare has no number in the label example.com/index: segments go by it"
+    place.until_waiting("steps", "MissingIndex", words)
+    place.delete("pod", "bare")
+    create("steps-0", 0)
+    place.until_bound("steps", 10)
+
+    def rack_of(name: str) -> str:
+        on: str = rig.pod(name, place.name)["spec"]["nodeName"]
+        return on.rsplit("-", 2)[-2]
+
+    racks = [rack_of(f"steps-{index}") for index in range(10)]
+    assert racks == ["s2"] * 4 + ["s1"] * 6
+    place.delete("pod", "steps-5")
+    create("again", 5)
+    place.until_pod_bound("again")
+    assert rack_of("again") == "s1"

@@ -22,6 +22,8 @@ class DomainParts:
 
     parts: tuple[int, ...]  # indices into Demand.parts of the demand with copies
     most_whole: int  # whole segments that the domain could have, by counting
+    shape: int | None  # of all these copies; None if they have several
+    room: int  # members of this shape that the domain could have, of all gangs
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,12 @@ class SegmentCopies:
                     parts.append(replace(part, shape=self._shape(part.shape, own.level, domain)))
                     origins.append(index)
                     domains.append(domain)
-                room = sum(part_rooms.values())
-                in_domains.append(DomainParts(tuple(range(first, len(parts))), room // own.size))
+                copies = tuple(range(first, len(parts)))
+                most = sum(min(demand.parts[i].available, n) for i, n in part_rooms.items())
+                shapes = {parts[copy].shape for copy in copies}
+                shape = shapes.pop() if len(shapes) == 1 else None
+                room = max(part_rooms.values())
+                in_domains.append(DomainParts(copies, most // own.size, shape, room))
             is_whole_gang = len(own.parts) == len(demand.parts)
             short = demand.need % own.size if is_whole_gang else None
             linked.append(LinkedCopies(own.size, short, tuple(in_domains)))
@@ -166,9 +172,7 @@ def _room_by_domain(
     """By domain and part of the segments: for how many members there is room, if for any."""
     rooms: dict[int, dict[int, int]] = {}
     for index in own.parts:
-        part = demand.parts[index]
-        totals = by_domain(problem.domains[own.level], fits(part.shape))
+        totals = by_domain(problem.domains[own.level], fits(demand.parts[index].shape))
         for domain in np.flatnonzero(totals).tolist():
-            most = min(int(totals[domain]), part.available)
-            rooms.setdefault(domain, {})[index] = most
+            rooms.setdefault(domain, {})[index] = int(totals[domain])
     return rooms

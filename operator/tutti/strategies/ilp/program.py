@@ -72,10 +72,15 @@ class Program:
         self._row_of = {int(shape): row for row, shape in enumerate(shape_demand.shapes)}
         self._names = 0
         self._rows: list[LpConstraint] = []
+        # Whole segments, by shape, size, and how many of them the room of the shape holds.
+        self._whole_segments: dict[tuple[int, int, int], list[Term]] = {}
         self.types = [
             self._type(problem, indices, copies.get(indices[0]))
             for indices in _alike(problem, candidates, copies)
         ]
+        for (_, _, most), terms in self._whole_segments.items():
+            if len(terms) > 1:
+                self._row(terms, LpConstraintLE, most)
         for cap in problem.caps:
             self._add_cap(cap)
         self.shape_rows = self._shape_rows()
@@ -251,6 +256,9 @@ class Program:
             is_short: list[Term] = []
             for own in linked.domains:
                 whole = self._whole("k", own.most_whole)
+                if own.shape is not None:
+                    key = (own.shape, linked.size, own.room // linked.size)
+                    self._whole_segments.setdefault(key, []).append((whole, 1))
                 terms = [*((chosen[part], 1) for part in own.parts), (whole, -linked.size)]
                 if linked.short != 0:
                     has_short = self._whole("h", 1)
