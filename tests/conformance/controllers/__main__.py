@@ -12,6 +12,7 @@ from .cases import CASES, play
 from .kueue_gangs import FRONTS, enact_front
 from .owner_gangs import OWNERS, enact_owner
 from .scenes import SCENES, act
+from .spark_operator import OPERATED, enact_operated
 from .volcano_gangs import ROUNDS, enact
 
 _PLAYS = (
@@ -20,6 +21,7 @@ _PLAYS = (
     (ROUNDS, enact),
     (OWNERS, enact_owner),
     (FRONTS, enact_front),
+    (OPERATED, enact_operated),
 )
 
 

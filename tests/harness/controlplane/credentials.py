@@ -37,11 +37,8 @@ class Authority:
 
     def __init__(self, name: str = "tutti-control-plane", *, rsa_key: bool = False) -> None:
         """``rsa_key`` is for controllers that read no other kind of key."""
-        self._key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = (
-            rsa.generate_private_key(public_exponent=65537, key_size=2048)
-            if rsa_key
-            else ec.generate_private_key(ec.SECP256R1())
-        )
+        self._rsa_key = rsa_key
+        self._key = self._new_key()
         self._name = _name(name)
         public = self._key.public_key()
         identifier = x509.SubjectKeyIdentifier.from_public_key(public)
@@ -66,6 +63,11 @@ class Authority:
         """What a controller needs that renews its own certificate."""
         return _private_pem(self._key)
 
+    def _new_key(self) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
+        if self._rsa_key:
+            return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        return ec.generate_private_key(ec.SECP256R1())
+
     def client(self, user: str, group: str | None = None) -> dict[str, str]:
         """A kubeconfig's user entry that the API server knows as this user of this group."""
         key = ec.generate_private_key(ec.SECP256R1())
@@ -74,7 +76,7 @@ class Authority:
 
     def server(self, *names: str) -> tuple[str, str]:
         """A certificate for 127.0.0.1 and these DNS names, and its key."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = self._new_key()
         usage = ExtendedKeyUsageOID.SERVER_AUTH
         signed = self._signed(_name(names[0] if names else "kube-apiserver"), key, usage, names)
         return signed, _private_pem(key)
@@ -82,7 +84,7 @@ class Authority:
     def _signed(
         self,
         subject: x509.Name,
-        key: ec.EllipticCurvePrivateKey,
+        key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey,
         usage: x509.ObjectIdentifier,
         names: Sequence[str] = (),
     ) -> str:

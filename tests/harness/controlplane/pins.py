@@ -150,6 +150,7 @@ def _controller(name: str, module: str, binary: str, package: str, usual_seconds
 
 
 _KUBEFLOW = "github.com/kubeflow"
+_SPARK_OPERATOR = f"{_KUBEFLOW}/spark-operator/v2"
 _VOLCANO = "volcano.sh/volcano"
 # The controllers of other projects.
 _CONTROLLERS = (
@@ -185,6 +186,15 @@ _CONTROLLERS = (
     _controller("kuberay", "github.com/ray-project/kuberay/ray-operator", "kuberay", "", 90),
     _controller("lws", "sigs.k8s.io/lws", "lws", "/cmd", 80),
     _controller("kueue", "sigs.k8s.io/kueue", "kueue", "/cmd/kueue", 250),
+    # Its two parts are commands of one program: a binary each, so that each is a process by name.
+    Pin(
+        "spark-operator",
+        _SPARK_OPERATOR,
+        (
+            Tool("spark-operator", f"{_SPARK_OPERATOR}/cmd/operator", 150),
+            Tool("spark-operator-webhook", f"{_SPARK_OPERATOR}/cmd/operator", 5),
+        ),
+    ),
 )
 
 

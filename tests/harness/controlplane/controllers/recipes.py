@@ -205,6 +205,57 @@ def _kuberay(wiring: Wiring, name: str, groups: str = "scheduler-plugins") -> Co
     )
 
 
+def _spark_operator(wiring: Wiring, name: str) -> Component:
+    """The controller; who uses it puts Spark, or a script that calls it, below its SPARK_HOME."""
+    host, port = wiring.address("kube-apiserver").split(":")
+    environment = {
+        "SPARK_HOME": wiring.file("spark"),
+        "KUBERNETES_SERVICE_HOST": host,
+        "KUBERNETES_SERVICE_PORT": port,
+    }
+    made = _spark_process(
+        wiring, name, "controller", enable_batch_scheduler=True, kube_scheduler_names=SCHEDULER
+    )
+    return replace(made, environment=environment)
+
+
+def _spark_operator_webhook(wiring: Wiring, name: str) -> Component:
+    return _spark_process(
+        wiring,
+        name,
+        "webhook",
+        webhook_port=wiring.ports[webhooks_of("spark-operator")],
+        webhook_cert_dir=wiring.certificates(webhooks_of("spark-operator")),
+        webhook_secret_name=_SPARK.name,
+        webhook_secret_namespace=_SPARK.namespace,
+        # Otherwise it replaces the certificate by one of its own for a name of the cluster.
+        enable_cert_manager=True,
+    )
+
+
+def _spark_process(wiring: Wiring, name: str, part: str, **flags: object) -> Component:
+    """One of the two parts of the operator, which are commands of one program."""
+    made = component(
+        wiring,
+        name,
+        health(wiring, name, "readyz"),
+        kubeconfig=wiring.file(f"{name}.kubeconfig"),
+        namespaces="",
+        health_probe_bind_address=wiring.address(name),
+        kube_api_qps=QPS,
+        kube_api_burst=BURST,
+        **flags,
+    )
+    binary, *arguments = made.command
+    return replace(made, command=(binary, part, "start", *arguments))
+
+
+_SPARK = Secret(
+    "spark-operator",
+    "spark-operator-webhook-certs",
+    "spark-operator-webhook-svc.spark-operator.svc",
+    "spark-operator-ca",
+)
 _TRAINING = Secret(
     "kubeflow",
     "training-operator-webhook-cert",
@@ -302,5 +353,19 @@ RECIPES: Mapping[str, Recipe] = {
         manifests=(("kueue", "config/default"),),
         webhooks=webhooks_of("kueue"),
         secret=_KUEUE,
+    ),
+    "spark-operator": Recipe(
+        processes={
+            "spark-operator-webhook": _spark_operator_webhook,
+            "spark-operator": _spark_operator,
+        },
+        # Its other manifests call the webhooks for the namespace "default" alone.
+        manifests=(
+            ("spark-operator", "config/crd/bases", "config/webhook/manifests.yaml"),
+            _POD_GROUPS,
+            _VOLCANO_POD_GROUPS,
+        ),
+        webhooks=webhooks_of("spark-operator"),
+        secret=_SPARK,
     ),
 }
