@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Manifest = dict[str, Any]
 
 
+GIVEN_UP = ("CEL runtime error", "asks for all devices, but resource pool")
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A pod on a cluster, as the API server has them, and what the oracle found; None: gated."""
@@ -37,6 +40,14 @@ class Case:
         return frozenset(o["metadata"]["name"] for o in self.objects if o["kind"] == "Node")
 
     @property
+    def gave_up(self) -> bool:
+        """Whether kube-scheduler gave the pod up for one device or pool, whatever other nodes have.
+
+        It does at an expression that fails, and at an incomplete pool beside a request for all.
+        """
+        return self.answer is not None and any(text in self.answer.message for text in GIVEN_UP)
+
+    @property
     def tells(self) -> bool:
         """Whether the pod may run on some nodes but not on all."""
         # One node is there for the sentinel alone.
@@ -45,7 +56,7 @@ class Case:
 
 def differs(case: Case, ours: Ours) -> bool:
     """Whether Tutti claims to know, and knows it differently."""
-    if ours.unmodelled:
+    if ours.unmodelled or case.gave_up:
         return False
     if case.answer is None or ours.gated or ours.broken:
         return bool(ours.broken) or ours.gated != (case.answer is None)
@@ -70,6 +81,7 @@ class Tally:
     late: int = 0  # the oracle itself said otherwise a moment later
     older: int = 0  # as this minor is known to answer, and the newest not
     refused: int = 0  # by the API server
+    given_up: int = 0  # by kube-scheduler: see ``Case.gave_up``
     rows: Counter[str] = field(default_factory=Counter)
     telling_rows: Counter[str] = field(default_factory=Counter)
     unmodelled: Counter[str] = field(default_factory=Counter)  # by field
@@ -84,6 +96,7 @@ class Tally:
     def add(self, case: Case, ours: Ours) -> None:
         """Count a case that has been compared."""
         self.cases += 1
+        self.given_up += case.gave_up
         self.rows.update(case.rows)
         if case.tells:
             self.telling += 1
@@ -101,29 +114,34 @@ async def played(stage: Stage, scene: Scene, tally: Tally) -> list[Case]:
     """Play a scene and count all of its cases; answers them."""
     await stage.play(scene)
     try:
-        objects = await stage.objects()
-        reading = Reading(objects)
-        asked = await asyncio.gather(*(_asked(stage, each, objects) for each in scene.probes))
-        cases = []
-        for case, probe in zip(asked, scene.probes, strict=True):
-            if case is None:
-                tally.refused += 1
-                continue
-            ours = reading.answer(case.pod)
-            if differs(case, ours):
-                if is_of_an_older_minor(case):
-                    tally.older += 1
-                    continue
-                # As late answers go, so does what the scheduler's caches say: ask once more.
-                again = await _asked(stage, probe, objects)
-                if again is None or not differs(again, ours):
-                    tally.late += 1
-                    continue
-            tally.add(case, ours)
-            cases.append(case)
-        return cases
+        return await asked(stage, scene.probes, tally)
     finally:
         await stage.clear()
+
+
+async def asked(stage: Stage, probes: Sequence[Probe], tally: Tally) -> list[Case]:
+    """Ask about pods on the cluster as it is, and count the cases; answers them."""
+    objects = await stage.objects()
+    reading = Reading(objects)
+    first = await asyncio.gather(*(_asked(stage, probe, objects) for probe in probes))
+    cases = []
+    for case, probe in zip(first, probes, strict=True):
+        if case is None:
+            tally.refused += 1
+            continue
+        ours = reading.answer(case.pod)
+        if differs(case, ours):
+            if is_of_an_older_minor(case):
+                tally.older += 1
+                continue
+            # As late answers go, so does what the scheduler's caches say: ask once more.
+            again = await _asked(stage, probe, objects)
+            if again is None or not differs(again, ours):
+                tally.late += 1
+                continue
+        tally.add(case, ours)
+        cases.append(case)
+    return cases
 
 
 async def _asked(stage: Stage, probe: Probe, objects: Sequence[Manifest]) -> Case | None:

@@ -151,6 +151,12 @@ def _known_claims(body: Manifest) -> None:
     ]
 
 
+def _first_alternative(body: Manifest) -> None:
+    for request in body["spec"]["devices"]["requests"]:
+        if "firstAvailable" in request:
+            del request["firstAvailable"][1:]
+
+
 def _single(modes: list[str]) -> list[str]:
     return ["ReadWriteOnce" if mode == "ReadWriteOncePod" else mode for mode in modes]
 
@@ -164,6 +170,7 @@ _TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
 _NEAR = f"spec.affinity.podAffinity.{REQUIRED}"
 _APART = f"spec.affinity.podAntiAffinity.{REQUIRED}"
 _EVEN = "spec.topologySpreadConstraints"
+_EXACTLY = "spec.devices.requests.exactly"
 _PORT = "spec.containers.ports"
 
 
@@ -306,6 +313,78 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
             cluster=_of("CSIDriver", _drop("spec.preventPodSchedulingIfMissing")),
         ),
     ),
+    "open volumes": (
+        Control(
+            "sizes of volumes ignored", cluster=_of("PersistentVolume", _drop("spec.capacity"))
+        ),
+        Control(
+            "allowed topologies ignored", cluster=_of("StorageClass", _drop("allowedTopologies"))
+        ),
+        Control("capacities ignored", cluster=_of("CSIDriver", _drop("spec.storageCapacity"))),
+        Control(
+            "the largest volume ignored",
+            cluster=_of("CSIStorageCapacity", _drop("maximumVolumeSize")),
+        ),
+        Control(
+            "selectors of claims ignored",
+            cluster=_of("PersistentVolumeClaim", _drop("spec.selector")),
+        ),
+        Control(
+            "volume modes ignored", cluster=_of("PersistentVolumeClaim", _drop("spec.volumeMode"))
+        ),
+        Control(
+            "access modes ignored", cluster=_of("PersistentVolumeClaim", _drop("spec.accessModes"))
+        ),
+        Control(
+            "the selected node ignored",
+            cluster=_of("PersistentVolumeClaim", _drop("metadata.annotations")),
+        ),
+    ),
+    "devices": (
+        Control(
+            "selectors of classes ignored", cluster=_of("DeviceClass", _drop("spec.selectors"))
+        ),
+        Control(
+            "selectors of requests ignored",
+            cluster=_of("ResourceClaim", _drop(f"{_EXACTLY}.selectors")),
+        ),
+        Control(
+            "counts of requests ignored", cluster=_of("ResourceClaim", _drop(f"{_EXACTLY}.count"))
+        ),
+        Control(
+            "All read as one",
+            cluster=_of("ResourceClaim", _drop(f"{_EXACTLY}.allocationMode")),
+        ),
+        Control("later alternatives ignored", cluster=_of("ResourceClaim", _first_alternative)),
+        Control(
+            "tolerations of requests ignored",
+            cluster=_of("ResourceClaim", _drop(f"{_EXACTLY}.tolerations")),
+        ),
+        Control(
+            "taints of devices ignored", cluster=_of("ResourceSlice", _drop("spec.devices.taints"))
+        ),
+        Control(
+            "taint rules ignored", cluster=_of("DeviceTaintRule", _drop("spec.deviceSelector"))
+        ),
+        Control(
+            "devices of other claims given away",
+            cluster=_of("ResourceClaim", _drop("status.allocation")),
+        ),
+        Control(
+            "the node of allocated devices ignored",
+            cluster=_of("ResourceClaim", _drop("status.allocation.nodeSelector")),
+        ),
+        Control(
+            "older generations used",
+            cluster=_of("ResourceSlice", _turn("spec.pool.generation", lambda _: 1)),
+        ),
+        Control(
+            "capacities of devices ignored",
+            cluster=_of(
+                "ResourceSlice", _turn("spec.devices.capacity.memory.value", lambda _: "9Gi")
+            ),
+        ),
+    ),
     "gates": (Control("gates ignored", pod=_drop("spec.schedulingGates")),),
 }
 
@@ -320,6 +399,6 @@ def unnoticed(cases: Sequence[Case], rows: Iterable[str] = tuple(CONTROLS)) -> l
     return [
         control.name
         for row in rows
-        for control in CONTROLS[row]
+        for control in CONTROLS.get(row, ())
         if control.name not in dropped and control.noticed(known) is None
     ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tutti.dump.decode import Objects
     from tutti.model.cluster import Member, Snapshot
+    from tutti.model.decisions import Assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Reading:
 
     def _answer(self, pod: Mapping[str, Any]) -> Ours:
         snapshot, member = self.picture(pod)
-        if member.volume_problems:
+        if member.volume_problems or member.device_problems:
             return Ours(frozenset(), gated=member.gated)
         if member.unsupported_fields:
             return Ours(frozenset(), member.unsupported_fields)
@@ -71,9 +72,17 @@ class Reading:
 
 def placed(objects: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
     """The plan for all who wait: the node of each pod's name."""
-    made = plan(snapshot_of(_read(objects)), load("ilp"), BestFit(), Budget())
-    return {
-        assignment.pod.name: str(assignment.node)
+    return {name: str(assigned.node) for name, assigned in assignments(objects)[1].items()}
+
+
+def assignments(
+    objects: Iterable[Mapping[str, Any]],
+) -> tuple[Snapshot, Mapping[str, Assignment]]:
+    """The Snapshot of all who wait, and its plan by the name of each pod."""
+    snapshot = snapshot_of(_read(objects))
+    made = plan(snapshot, load("ilp"), BestFit(), Budget())
+    return snapshot, {
+        assignment.pod.name: assignment
         for placement in made.placements
         for assignment in placement.assignments
     }

@@ -24,6 +24,31 @@ DRIVERS = ("one.csi", "two.csi", "needed.csi")
 NEEDED = DRIVERS[2]  # nodes without it are left out
 CLAIMS = 12  # bound ones, in every namespace
 PHANTOMS = ("no-such-claim", "lost", "unbound-now", "unbound-later", "leaving", "half-bound")
+CAPPED = "capped.csi"  # its driver publishes capacities
+OPEN = (  # claims that wait for their pod, by name: class, size and access mode
+    ("small", "local", "1Gi", "ReadWriteOnce"),
+    ("middle", "local", "5Gi", "ReadWriteOnce"),
+    ("large", "local", "15Gi", "ReadWriteOnce"),
+    ("many", "local", "1Gi", "ReadWriteMany"),
+    ("block", "local", "1Gi", "ReadWriteOnce"),
+    ("gold", "local", "1Gi", "ReadWriteOnce"),
+    ("zoned", "zoned", "1Gi", "ReadWriteOnce"),
+    ("low", "capped", "4Gi", "ReadWriteOnce"),
+    ("high", "capped", "12Gi", "ReadWriteOnce"),
+    ("selected", "later", "1Gi", "ReadWriteOnce"),
+    ("selected-zoned", "zoned", "1Gi", "ReadWriteOnce"),
+    ("anywhere", "later", "1Gi", "ReadWriteOnce"),
+)
+# Available volumes of one node: host, class, size, labels, access modes.
+LOCAL: tuple[tuple[str, str, str, dict[str, str], tuple[str, ...]], ...] = (
+    ("n0", "local", "2Gi", {}, ("ReadWriteOnce",)),
+    ("n0", "local", "6Gi", {TIER: "gold"}, ("ReadWriteOnce",)),
+    ("n1", "local", "6Gi", {}, ("ReadWriteOnce",)),
+    ("n2", "local", "20Gi", {}, ("ReadWriteOnce",)),
+    ("n3", "local", "9Gi", {}, ("ReadWriteMany",)),
+    ("n4", "zoned", "1Gi", {}, ("ReadWriteOnce",)),
+    ("n0", "capped", "20Gi", {}, ("ReadWriteOnce",)),
+)
 OVERHEAD, SPECIAL = "heavy", "special"  # runtime classes
 
 HUGE, DEVICE = "hugepages-2Mi", "example.com/device"
@@ -55,6 +80,77 @@ def storage_classes() -> Iterator[dict[str, Any]]:
             "metadata": {"name": name},
             "provisioner": DRIVERS[0],
             "volumeBindingMode": mode,
+        }
+
+
+def classes_of_open_claims() -> Iterator[dict[str, Any]]:
+    """One of local volumes, one for some zones, and one whose driver publishes capacities."""
+    zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1", "z2"]}]}]
+    for name, provisioner, more in (
+        ("local", "kubernetes.io/no-provisioner", {}),
+        ("zoned", DRIVERS[0], {"allowedTopologies": zones}),
+        ("capped", CAPPED, {}),
+    ):
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": name},
+            "provisioner": provisioner,
+            "volumeBindingMode": "WaitForFirstConsumer",
+            **more,
+        }
+    yield {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": CAPPED},
+        "spec": {"storageCapacity": True},
+    }
+    for name, labels, limits in (
+        ("zone-1", {ZONE: "z1"}, {"capacity": "5Gi"}),
+        ("zone-2", {ZONE: "z2"}, {"capacity": "20Gi", "maximumVolumeSize": "10Gi"}),
+        ("rack-1", {RACK: "r1"}, {"capacity": "15Gi"}),
+    ):
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSIStorageCapacity",
+            "metadata": {"name": name, "namespace": SENTINELS},
+            "storageClassName": "capped",
+            "nodeTopology": {"matchLabels": labels},
+            **limits,
+        }
+
+
+def open_claims(namespace: str) -> Iterator[dict[str, Any]]:
+    """Claims that wait for their pod; some are being provisioned for a node."""
+    for name, storage_class, size, mode in OPEN:
+        made = _claim(namespace, name, bound=False, modes=(mode,), storageClassName=storage_class)
+        made["spec"]["resources"] = {"requests": {"storage": size}}
+        if name.startswith("selected"):
+            made["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = "n1"
+        if name == "block":
+            made["spec"]["volumeMode"] = "Block"
+        if name == "gold":
+            made["spec"]["selector"] = {"matchLabels": {TIER: "gold"}}
+        yield made
+
+
+def local_volumes() -> Iterator[dict[str, Any]]:
+    """Volumes that no claim has; the API server calls them Pending until their status is set."""
+    for i, (host, storage_class, size, labels, modes) in enumerate(LOCAL):
+        where = {"key": HOST, "operator": "In", "values": [host]}
+        yield {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"local-{i}", "labels": labels},
+            "spec": {
+                "capacity": {"storage": size},
+                "accessModes": list(modes),
+                "storageClassName": storage_class,
+                "local": {"path": f"/mnt/{i}"},
+                "nodeAffinity": {
+                    "required": {"nodeSelectorTerms": [{"matchExpressions": [where]}]}
+                },
+            },
         }
 
 

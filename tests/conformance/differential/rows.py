@@ -8,7 +8,20 @@ from hypothesis import strategies as st
 
 from .drawing import among
 from .ground import EFFECTS, KEYS, NOT_READY, VALUES
-from .pools import CLAIMS, DEVICE, GHOST, HOST, HUGE, OVERHEAD, PHANTOMS, RACK, SPECIAL, TIER, ZONE
+from .pools import (
+    CLAIMS,
+    DEVICE,
+    GHOST,
+    HOST,
+    HUGE,
+    OPEN,
+    OVERHEAD,
+    PHANTOMS,
+    RACK,
+    SPECIAL,
+    TIER,
+    ZONE,
+)
 
 if TYPE_CHECKING:
     from .drawing import Draw
@@ -192,6 +205,15 @@ def volumes(draw: Draw, pod: Manifest) -> None:
         name = draw(among(PHANTOMS if phantom else names))
         mounted.append({"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}})
     pod["spec"]["volumes"] = mounted
+
+
+def open_volumes(draw: Draw, pod: Manifest) -> None:
+    """Claims that wait for their pod, mostly one of them."""
+    names = [draw(among(OPEN))[0] for _ in range(draw(among((1, 1, 1, 2))))]
+    pod["spec"]["volumes"] = [
+        {"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}}
+        for i, name in enumerate(dict.fromkeys(names))
+    ]
 
 
 def gates(_: Draw, pod: Manifest) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.judge import background
+from .allocating import allocated
 from .comparing import Tally, played
 from .scenes import scene
 from .smaller import smallest
@@ -56,6 +57,7 @@ def run(
                     small = await smallest(ours, scene(number, PROBES), name)
                     tally.wrong[i] = small or tally.wrong[i]
                 await carried_out(ours, scene(number, 0), plans)
+                asked += await allocated(ours, scene(number, 1), tally, plans)
                 heed(asked, tally)
                 number += 1
         return tally, plans

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from . import ground, peers, rows
+from . import devices, ground, peers, rows
 from .drawing import among, drawn
 from .pools import NAMESPACES
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NODES, RESIDENTS = 8, 16
 SCHEDULER = "differential"  # the oracle's name, and the pods' that are asked about
+CLAIMING_SEEDS = 9_000_000_000  # far from those of the other probes
+CLAIMING = 10  # probes with claims, beside the others
 PARTS, MOST = 4, 1000  # of a scene, and examples of each: every one has a seed of its own
 
 ROWS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
@@ -40,6 +42,12 @@ _JOINT = (
     *("affinity", "anti-affinity", "spread") * 3,
     *("resources", "host ports", "tolerations", "volumes", "volumes", "volumes"),
 )
+# Rows of claims have probes of their own, so that the draws of the others stay as they are.
+_CLAIMS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
+    "open volumes": rows.open_volumes,
+    "devices": devices.claims,
+}
+_BESIDE_CLAIMS = ("resources", "tolerations", "node selector", *[None] * 5)
 _RUNNING = (
     *("resources", "pod-level resources", "host ports", "host ports", "host ports"),
     *("anti-affinity", "volumes", "volumes", "resize"),
@@ -60,7 +68,7 @@ class Scene:
 
     number: int
     nodes: tuple[Manifest, ...]
-    beside: tuple[Manifest, ...]  # CSINodes and VolumeAttachments
+    beside: tuple[Manifest, ...]  # CSINodes, VolumeAttachments, devices and claims for them
     residents: tuple[Manifest, ...]
     probes: tuple[Probe, ...]
 
@@ -87,11 +95,15 @@ def scene(number: int, probes: int) -> Scene:
     count = 4 + number * 5 % (RESIDENTS - 3)
     residents = [drawn(residing(tuple(names)), _seed(number, 2, i)) for i in range(count)]
     asked = [drawn(probing(), _seed(number, 3, i)) for i in range(probes)]
+    seeds = [_claiming_seed(number, i) for i in range(CLAIMING if probes else 0)]
+    asked += [drawn(claiming(), seed) for seed in seeds]
     _keep_ports(residents)
     for i, pod in enumerate(residents):
         pod["metadata"]["name"] = f"resident-{i}"
     for i, probe in enumerate(asked):
         probe.pod["metadata"]["name"] = f"probe-{number}-{i}"
+    beside += drawn(devices.inventory(tuple(names)), _claiming_seed(number, CLAIMING))
+    beside += [claim for probe in asked for claim in devices.taken_out(probe.pod)]
     return Scene(number, tuple(nodes), tuple(beside), tuple(residents), tuple(asked))
 
 
@@ -123,6 +135,10 @@ def _seed(number: int, part: int, i: int) -> int:
     return (number * PARTS + part) * MOST + i
 
 
+def _claiming_seed(number: int, i: int) -> int:
+    return CLAIMING_SEEDS + number * MOST + i
+
+
 def plain(draw: Draw, scheduler: str) -> Manifest:
     """A pod that asks for nothing, in some namespace, with labels."""
     return {
@@ -145,6 +161,18 @@ def plain(draw: Draw, scheduler: str) -> Manifest:
 def probing(draw: Draw) -> Probe:
     """A pod that waits, with up to three rows."""
     return _asking(draw, [draw(among(_PENDING)) for _ in range(draw(among((1, 1, 1, 2, 2, 3))))])
+
+
+@st.composite
+def claiming(draw: Draw) -> Probe:
+    """A pod that waits and names claims, for volumes or devices."""
+    # The example of a number never begins with the first of these.
+    kind = draw(among(("devices", "open volumes", "devices", "devices")))
+    pod = plain(draw, SCHEDULER)
+    _CLAIMS[kind](draw, pod)
+    if (other := draw(among(_BESIDE_CLAIMS))) is not None:
+        ROWS[other](draw, pod)
+    return Probe(pod, (kind,) if other is None else (other, kind))
 
 
 @st.composite

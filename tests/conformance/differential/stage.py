@@ -8,6 +8,7 @@ and pod were written last.
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import aiohttp
 
 from ...harness.controlplane.nodes import node_manifest
 from ...harness.judge.kubeconfig import read_door
-from . import pools
+from . import devices, pools
 from .oracle import Answer, Oracle
 from .scenes import SCHEDULER
 
@@ -37,6 +38,11 @@ EVERYTHING = {"operator": "Exists"}
 LEAVES = "tests/leaves"  # the annotation of a pod that terminates
 OVER = ("Succeeded", "Failed")
 PLURALS = {
+    "DeviceClass": "deviceclasses",
+    "DeviceTaintRule": "devicetaintrules",
+    "ResourceClaim": "resourceclaims",
+    "ResourceSlice": "resourceslices",
+    "CSIStorageCapacity": "csistoragecapacities",
     "Node": "nodes",
     "Namespace": "namespaces",
     "Pod": "pods",
@@ -50,7 +56,13 @@ PLURALS = {
     "RuntimeClass": "runtimeclasses",
 }
 SEEN = ("nodes", "pods", "namespaces", "persistentvolumes", "persistentvolumeclaims")
-SEEN_STORAGE = ("csinodes", "storageclasses", "volumeattachments", "csidrivers")
+SEEN_STORAGE = (
+    "csinodes",
+    "storageclasses",
+    "volumeattachments",
+    "csidrivers",
+    "csistoragecapacities",
+)
 _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -90,7 +102,12 @@ class Stage:
             for name in names
         )
         await self.create((*pools.runtime_classes(), *pools.storage_classes(), pools.csi_driver()))
+        await self.create((*pools.classes_of_open_claims(), *devices.classes()))
+        for volume in await self.create(pools.local_volumes()):
+            status = {"status": {"phase": "Available"}}
+            await self._send("PATCH", f"{_path(volume)}/status", status, _MERGE)
         for namespace in pools.NAMESPACES:
+            await self.create(pools.open_claims(namespace))
             made = await self.create(pools.claims(namespace))
             await self.create(pools.volume(claim, i) for i, claim in enumerate(made))
             spoilt = await self.create(pools.phantoms(namespace))
@@ -105,12 +122,14 @@ class Stage:
 
     async def play(self, scene: Scene) -> None:
         """Put up a scene's cluster, and wait until the oracle knows it."""
-        made = await self.create(scene.nodes)
-        for node, wanted in zip(made, scene.nodes, strict=True):
+        nodes = await self.create(scene.nodes)
+        for node, wanted in zip(nodes, scene.nodes, strict=True):
             # Admission taints a new node.
             taints = {"spec": {"taints": wanted["spec"].get("taints", [])}}
             await self._send("PATCH", _path(node), taints, _MERGE)
-        await self.create(scene.beside)
+        for made in await self.create(copy.deepcopy(scene.beside)):
+            if (status := devices.status(made)) is not None:
+                await self.patch_status(made, {"status": status})
         residents = await self.create(scene.residents, may_refuse=True)
         statuses = {
             resident["metadata"]["name"]: resident["status"] for resident in scene.residents
@@ -151,6 +170,7 @@ class Stage:
         """All that either side may look at, as the API server has it."""
         paths = [f"/api/v1/{each}" for each in SEEN]
         paths += [f"/apis/storage.k8s.io/v1/{each}" for each in SEEN_STORAGE]
+        paths += [f"/apis/{devices.GROUP}/{each}" for each in devices.seen()]
         lists = await asyncio.gather(*(self._send("GET", path) for path in paths))
         return [
             {"apiVersion": one["apiVersion"], "kind": one["kind"].removesuffix("List"), **item}
@@ -163,9 +183,13 @@ class Stage:
         now = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
         for name in (*pools.NAMESPACES, pools.SENTINELS):
             await self._send("DELETE", f"/api/v1/namespaces/{name}/pods", now)
+            claims = f"/apis/{devices.GROUP}/namespaces/{name}/resourceclaims"
+            await self._send("DELETE", claims, now)
         await self._send("DELETE", "/api/v1/nodes", now)
         for kind in ("csinodes", "volumeattachments"):
             await self._send("DELETE", f"/apis/storage.k8s.io/v1/{kind}", now)
+        for kind in {"resourceslices", "devicetaintrules"}.intersection(devices.seen()):
+            await self._send("DELETE", f"/apis/{devices.GROUP}/{kind}", now)
         self.oracle.forget()
 
     async def create(
@@ -174,6 +198,10 @@ class Stage:
         """Create side by side; answers what the API server made of those it took."""
         made = await asyncio.gather(*(self._create(item, may_refuse) for item in objects))
         return [each for each in made if each is not None]
+
+    async def patch_status(self, body: Manifest, patch: Manifest) -> None:
+        """Merge a patch into the status of an object."""
+        await self._send("PATCH", f"{_path(body)}/status", patch, _MERGE)
 
     async def remove(self, pod: Manifest) -> None:
         """Delete a pod at once."""

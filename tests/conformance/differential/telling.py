@@ -44,8 +44,18 @@ def sentences(case: Case, ours: Ours) -> Iterator[str]:
             }
             labels = item["metadata"].get("labels", {})
             yield f"  {name}: {labels} {about} {item['status']['allocatable']}"
+        elif item["kind"] == "ResourceSlice" and item["spec"].get("nodeName") in differing:
+            yield f"  {_flat(item['spec'])}"
+        elif item["kind"] == "ResourceClaim" and name in _claims(case.pod):
+            yield f"  {name}: {_flat(item['spec'])}"
+        elif item["kind"] == "DeviceTaintRule":
+            yield f"  {_flat(item['spec'])}"
         elif item["kind"] == "Pod" and item["spec"].get("nodeName") in differing:
             yield f"  {item['spec']['nodeName']} has {_flat(_brief(item))}"
+
+
+def _claims(pod: Mapping[str, Any]) -> set[str]:
+    return {claim["resourceClaimName"] for claim in pod["spec"].get("resourceClaims", ())}
 
 
 def _brief(pod: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,6 +92,7 @@ def table(tally: Tally) -> Table:
     made.caption = (
         f"{tally.agreed} agreed, {sum(tally.unmodelled.values())} times a field not modelled, "
         f"{tally.refused} pods refused by the API server, {tally.late} answers taken back,"
+        f" {tally.given_up} given up by kube-scheduler,"
         f" {tally.older} as only an older minor answers"
     )
     return made
