@@ -93,11 +93,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     from tutti.kube import gang_sources  # noqa: PLC0415 - before it, coverage counts
 
     chosen = ",".join(gang_sources.OPTIONAL)
-    options = (
-        f"--set=settings.gangSources={{{chosen}}}",
-        "--set=settings.handOver=true",
-        "--set=devices.enabled=true",
-    )
+    options = (f"--set=settings.gangSources={{{chosen}}}", "--set=settings.handOver=true")
     may = rights.granted(operator_process.rights(*options))
     faults = rights.faults(LEDGER, may, is_whole=is_whole)
     used = f"{len(LEDGER.used & may)} of {len(may)} that the chart grants were used"

@@ -24,11 +24,7 @@ MEMORY = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
     """One cluster for all of these."""
-    with Rig.start(
-        "controller-manager",
-        values=["devices.enabled=true"],
-        environment={"TUTTI_DEVICES_ENABLED": "true"},
-    ) as started:
+    with Rig.start("controller-manager") as started:
         selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
         opaque = {"driver": DRIVER, "parameters": {"sharing": "none"}}
         spec = {"selectors": [selector], "config": [{"opaque": opaque}]}

@@ -179,9 +179,9 @@ NOT_MODELLED: dict[str, tuple[dict[str, Any], str]] = {
         {"volumes": [{"name": "data", "iscsi": DISK}]},
         "spec.volumes[].iscsi",
     ),
-    "device": (
-        {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
-        "spec.resourceClaims (devices.enabled is false)",
+    "block": (
+        {"volumes": [{"name": "data", "rbd": {"monitors": ["192.0.2.1"], "image": "data"}}]},
+        "spec.volumes[].rbd",
     ),
 }
 

@@ -87,7 +87,7 @@ def test_the_roles_grant_the_calls_that_the_client_makes_and_no_more() -> None:
     granted = [right for right in granted if right not in chosen]
     named = {kind for source in gang_sources.DEFAULT for kind in source.kinds}
     streams = [kind.right(verb) for kind in named for verb in ("list", "watch")]
-    assert sorted([*granted, *streams]) == sorted(kinds.rights(with_devices=True))
+    assert sorted([*granted, *streams]) == sorted(kinds.rights())
 
 
 @pytest.mark.parametrize("role", ROLES)

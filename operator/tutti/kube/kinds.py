@@ -333,15 +333,13 @@ def others_pending(scheduler_name: str) -> Stream:
     return POD.stream(selector, "pinned pods")
 
 
-def rights(*, with_devices: bool = False) -> frozenset[Right]:
+def rights() -> frozenset[Right]:
     """All rights that Tutti needs by default: calls, and list and watch of all kinds.
 
-    For an optional source, the chart grants list and watch if its values name the source. Rights
-    for devices are granted if its values turn them on.
+    For an optional source, the chart grants list and watch if its values name the source.
     """
     sources = (*gang_sources.ALWAYS, *gang_sources.DEFAULT)
     calls = (value for value in vars(Call).values() if isinstance(value, Right))
     read = {*KINDS, *(kind for source in sources for kind in source.kinds)}
     streams = (kind.right(verb) for kind in read for verb in ("list", "watch"))
-    needed = frozenset((*calls, *streams, *(right for s in sources for right in s.rights)))
-    return frozenset(right for right in needed if with_devices or right.group != RESOURCE)
+    return frozenset((*calls, *streams, *(right for s in sources for right in s.rights)))

@@ -185,7 +185,7 @@ class Settings(BaseModel):
         description="whether Tutti makes a gang of each Spark application whose driver is pending",
     )
     devices_enabled: bool = Field(
-        default=False,  # it is new, and needs rights to write into the claims of users
+        default=True,  # devices are read only once a pod names a claim
         description="whether Tutti places pods with claims for devices (DRA) and allocates these; "
         "otherwise they wait with the reason NotModelled",
     )

@@ -103,17 +103,17 @@ def test_configmaps_are_read_only_where_spark_is_served_and_only_by_name(
 
 def test_devices_are_read_and_claims_are_written_only_where_that_is_turned_on() -> None:
     """The setting that uses the rights comes with them."""
-    option = "--set=devices.enabled=true"
+    option = "--set=devices.enabled=false"
     kinds = ("resourceslices", "deviceclasses", "devicetaintrules", "resourceclaims")
     written = ("resourceclaims", "resourceclaims/status", "resourceclaims/binding")
-    assert _rights(option) - _rights() == {
+    assert _rights() - _rights(option) == {
         *((kind, verb) for kind in kinds for verb in ("list", "watch")),
         *((resource, "patch") for resource in written),
     }
     shadow = "--set=settings.mode=shadow"
-    assert {verb for _, verb in _rights(option, shadow) - _rights(shadow)} == {"list", "watch"}
+    assert {verb for _, verb in _rights(shadow) - _rights(option, shadow)} == {"list", "watch"}
     told = {each["name"]: each["value"] for each in _pod(option)["containers"][0]["env"]}
-    assert told["TUTTI_DEVICES_ENABLED"] == "true"
+    assert told["TUTTI_DEVICES_ENABLED"] == "false"
 
 
 def test_by_default_two_replicas_are_spread_and_go_one_at_a_time() -> None:
@@ -180,12 +180,12 @@ CHOSEN: Mapping[str, Any] = {
 def test_every_setting_reaches_the_operator_as_it_was_chosen() -> None:
     """Each of another value than its default: none is lost on the way, and none is another's."""
     chosen = {re.sub(r"(?=[A-Z])", "_", name).lower(): value for name, value in CHOSEN.items()}
-    switches = {"spark_enabled": False, "devices_enabled": True}
+    switches = {"spark_enabled": False, "devices_enabled": False}
     meant = Settings.model_validate({**chosen, **switches})
     usual = Settings()
     same = [name for name in Settings.model_fields if getattr(meant, name) == getattr(usual, name)]
     assert same == []
-    off = "--set=spark.enabled=false,devices.enabled=true,replicas=1"
+    off = "--set=spark.enabled=false,devices.enabled=false,replicas=1"
     options = [f"--set-json=settings={json.dumps(CHOSEN)}", off]
     container = _pod(*options)["containers"][0]
     told = {each["name"]: each["value"] for each in container["env"]}
@@ -282,6 +282,8 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
         *(("configmaps", "get"), ("podgroups", "create"), ("queues", "patch")),
         *(("persistentvolumes", verb) for verb in ("get", "patch")),
         *(("persistentvolumeclaims", verb) for verb in ("get", "patch")),
+        ("resourceclaims", "patch"),
+        *((f"resourceclaims/{part}", "patch") for part in ("status", "binding")),
     }
     written = {right for right in shadow if right[1] not in ("get", "list", "watch")}
     assert written == {

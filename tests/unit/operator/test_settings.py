@@ -32,7 +32,7 @@ def test_the_defaults_are_as_promised() -> None:
         "lease_namespace": "",
         "hand_over": False,
         "spark_enabled": True,
-        "devices_enabled": False,
+        "devices_enabled": True,
         "bindings_in_flight": 64,
         "probe_port": 8080,
         "log_format": "auto",
