@@ -64,20 +64,19 @@ def _teams(chance: Random, resources: int) -> dict[str, Team]:
 
 
 def _with_past(drawn: World, seed: int) -> World:
-    """The cluster; in every third, past use of some queues is recorded, and ties are frequent."""
+    """The cluster; some have queues with past use, and every eighth also has many ties."""
     chance = Random(f"past {seed}")
-    if chance.random() < 0.67:
+    has_ties = seed % 8 == 5
+    if chance.random() < 0.67 and not has_ties:
         return drawn
     choice = (None, (0, 0, 0), (40, 0, 1), (40, 0, 3), (10, 30, 2), (5, 5, 0))
     teams = {name: replace(team, past=chance.choice(choice)) for name, team in drawn.teams.items()}
-    if chance.random() < 0.7:
-        teams = {
-            name: replace(team, guarantee=(None,) * len(team.guarantee))
-            for name, team in teams.items()
-        }
-    gangs = tuple(gang if gang.at_start else replace(gang, priority=0) for gang in drawn.gangs)
-    if chance.random() < 0.7:
-        gangs = tuple(gang for gang in gangs if not gang.at_start)
+    if not has_ties:
+        return replace(drawn, teams=teams)
+    teams = {
+        name: replace(team, guarantee=(None,) * len(team.guarantee)) for name, team in teams.items()
+    }
+    gangs = tuple(replace(gang, priority=0) for gang in drawn.gangs if not gang.at_start)
     return replace(drawn, teams=teams, gangs=gangs)
 
 
