@@ -24,6 +24,7 @@ ADDRESSES = {
     Write.QUEUE_STATUS: ("PATCH", "/apis/tutti.dev/v1alpha1/queues/vision/status"),
     Write.EVENT: ("POST", "/api/v1/namespaces/ml/events"),
     Write.LEASE: ("PUT", "/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti"),
+    Write.HAND_OVER: ("PATCH", "/api/v1/namespaces/ml/pods/a-0"),
     Write.OTHER: ("DELETE", "/api/v1/namespaces/ml/pods/a-0"),
 }
 

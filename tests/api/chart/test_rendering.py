@@ -296,11 +296,13 @@ def test_where_namespaces_are_named_nothing_is_written_elsewhere() -> None:
     """What is granted for the whole cluster is to look; the rest is a Role in each of them.
 
     Queues and volumes have no namespace: what is written of them is granted for the whole cluster.
+    The right to give a claim its devices has none either: it is asked for in all namespaces.
     """
     chosen = "--set=settings.namespaces={ml,etl}"
     wide = _rights(chosen)
     without_namespace = {("queues", "patch"), ("queues/status", "patch")}
     without_namespace |= {("persistentvolumes", verb) for verb in ("get", "patch")}
+    without_namespace |= {("resourceclaims/binding", "patch")}
     assert {verb for _, verb in wide - without_namespace} == {"list", "watch"}
     served = [part for part in render(chosen) if part["metadata"]["name"] == f"{WIDE}-served"]
     roles = [part for part in served if part["kind"] == "Role"]

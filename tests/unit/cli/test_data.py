@@ -28,6 +28,8 @@ apiVersion: tutti.dev/v1alpha1
 kind: Queue
 metadata: {name: research}
 spec: {resources: [{name: nvidia.com/gpu, guaranteed: 1}]}
+status:
+  pastUse: {meanShare: 400000, share: 0, since: "2026-01-01T00:00:00Z", halfLifeSeconds: 3600}
 """
 SHADOW_QUEUE = """
 apiVersion: tutti.dev/v1alpha1
