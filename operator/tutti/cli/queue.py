@@ -126,8 +126,10 @@ class QueueView:
 
     def past_share(self, name: str) -> float | None:
         """The mean share of a queue in the past; None if the past is not recorded."""
+        from ..queues.share import MILLION
+
         past = self.tree.queues[name].past_use
-        return None if past is None else past.mean_at(self.snapshot.taken_at) / 1_000_000
+        return None if past is None else past.mean_at(self.snapshot.taken_at) / MILLION
 
 
 def view_of(snapshot: Snapshot, chosen: str | None) -> QueueView:

@@ -13,7 +13,7 @@ from ..model.inter_pod import Labels
 from ..model.keys import Uid
 from . import selectors
 
-NOBODY: Mapping[DisruptionBudget, Collection[Uid]] = {}
+NO_PODS: Mapping[DisruptionBudget, Collection[Uid]] = {}
 
 
 class Shortage(NamedTuple):
@@ -62,7 +62,7 @@ class DisruptionBudgets:
     def shortage(
         self,
         pods: Sequence[Member],
-        before: Mapping[DisruptionBudget, Collection[Uid]] = NOBODY,
+        before: Mapping[DisruptionBudget, Collection[Uid]] = NO_PODS,
         *,
         once_healthy: bool = False,
     ) -> Shortage | None:

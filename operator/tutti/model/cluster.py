@@ -76,9 +76,8 @@ class Member:
     node: NodeName | None = None
     phase: Phase = Phase.PENDING
     terminating: bool = False
-    gates: tuple[
-        str, ...
-    ] = ()  # scheduling gates; other controllers remove all but ``GATE``; sorted
+    # Its scheduling gates, sorted; other controllers remove all but ``GATE``.
+    gates: tuple[str, ...] = ()
     unsupported_fields: tuple[str, ...] = ()  # fields that Tutti does not support yet
     owner: Owner | None = None
     scheduled_condition: ScheduledCondition = ScheduledCondition()

@@ -60,6 +60,11 @@ EXPLAINED_BY_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 ROUNDED = "a node has more than 1 Pi of a resource, and a request for it was rounded up"
 
 
+def with_budgets_that_count(snapshot: Snapshot, policy: Policy) -> Snapshot:
+    """The Snapshot, without PodDisruptionBudgets if preemption is off: then no gang ends."""
+    return replace(snapshot, budgets=()) if policy.preemption is Preemption.OFF else snapshot
+
+
 def plan(
     snapshot: Snapshot,
     strategy: Strategy,
@@ -75,8 +80,7 @@ def plan(
     is late. PodDisruptionBudgets count unless preemption is off.
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
-    if policy.preemption is Preemption.OFF:
-        snapshot = replace(snapshot, budgets=())
+    snapshot = with_budgets_that_count(snapshot, policy)
     first = begin(snapshot, limits)
     begun, searched, guaranteed = search_with_claims(snapshot, first, limits)
     observed, queued, compiled = begun.observed, begun.queued, begun.compiled

@@ -41,10 +41,14 @@ def snapshot(nodes: int, gangs: int, seed: int) -> Snapshot:
                 # Racks differ in how full they are, and nodes of a rack are full or empty, mostly.
                 used = min(1.0, max(0.0, rng.gauss(FULL, 0.4)))
                 made += [
-                    _node((f"z{zone}", f"b{block}", f"r{rack}"), number, _used(used, rng))
+                    node((f"z{zone}", f"b{block}", f"r{rack}"), number, _used(used, rng))
                     for number in range(NODES_PER_RACK)
                 ]
-    waiting = tuple(_gang(i, rng.choice(LARGE if i % 2 else SMALL)) for i in range(gangs))
+    sizes = [rng.choice(LARGE if i % 2 else SMALL) for i in range(gangs)]
+    preferred = (DomainRule("rack"),)
+    waiting = tuple(
+        replace(gang(i, size), preferred_domains=preferred) for i, size in enumerate(sizes)
+    )
     ordered = tuple(sorted(made, key=lambda node: node.name))
     return Snapshot(TAKEN_AT, ordered, waiting, topologies=(Topology("network", LEVELS),))
 
@@ -88,7 +92,8 @@ def _used(full: float, rng: random.Random) -> int:
     return rng.choice((1, 2, 3)) if rng.random() < 0.1 else GPUS * (rng.random() < full)
 
 
-def _node(path: Sequence[str], number: int, used: int) -> Node:
+def node(path: Sequence[str], number: int, used: int) -> Node:
+    """A node of a rack, of whose GPUs so many are used."""
     return Node(
         name=NodeName(f"{'-'.join(path)}-{number:02}"),
         allocatable=Resources.of({GPU: GPUS, "cpu": 128_000, "pods": 110}),
@@ -97,7 +102,8 @@ def _node(path: Sequence[str], number: int, used: int) -> Node:
     )
 
 
-def _gang(index: int, size: tuple[int, int]) -> Gang:
+def gang(index: int, size: tuple[int, int]) -> Gang:
+    """A waiting gang; ``size`` is the GPUs of a member and the number of members."""
     gpus, count = size
     name, shape = f"gang-{index:04}", Shape(Resources.of({GPU: gpus, "cpu": 8_000 * gpus}))
     members = []
@@ -111,5 +117,4 @@ def _gang(index: int, size: tuple[int, int]) -> Gang:
         count,
         members=tuple(members),
         created=TAKEN_AT - index,
-        preferred_domains=(DomainRule("rack"),),
     )

@@ -9,24 +9,20 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tutti.model.cluster import Gang, Member, Node, Snapshot
+from tutti.model.cluster import Gang, Snapshot
 from tutti.model.inter_pod import DomainRule, SegmentRule, Topology
-from tutti.model.keys import GangKey, NodeName, PodKey, Uid
-from tutti.model.resources import Resources
-from tutti.model.shapes import Shape
+
+from .network import GPUS, LEVELS, NODES_PER_RACK, TAKEN_AT, gang, node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GPU = "nvidia.com/gpu"
-LEVELS = ("zone", "block", "rack")
-ZONES, BLOCKS, NODES_PER_RACK, GPUS = 2, 14, 18, 4  # per zone, per block and so on
+ZONES, BLOCKS = 2, 14  # blocks per zone
 SEGMENT = 16  # members
 RUNNING = ((1, 8), (2, 8), (4, 4), (4, 8), (4, 16))  # GPUs of a member, members in one rack
 IN_A_RACK = ((4, 8), (4, 16), (2, 16), (1, 24))
 IN_SEGMENTS = ((4, 32), (2, 48), (1, 64), (1, 40))
 ANYWHERE = ((4, 16), (2, 32), (1, 16), (4, 48))
-TAKEN_AT = 1_700_000_000.0
 
 
 def snapshot(nodes: int, gangs: int, full: float, seed: int) -> Snapshot:
@@ -41,7 +37,7 @@ def snapshot(nodes: int, gangs: int, full: float, seed: int) -> Snapshot:
     ]
     used = _filled(len(paths), full, rng)
     made = [
-        _node(path, number, n)
+        node(path, number, n)
         for path, row in zip(paths, used, strict=True)
         for number, n in enumerate(row)
     ]
@@ -79,30 +75,11 @@ def _filled(racks: int, full: float, rng: random.Random) -> Sequence[Sequence[in
     return used
 
 
-def _node(path: Sequence[str], number: int, used: int) -> Node:
-    return Node(
-        name=NodeName(f"{'-'.join(path)}-{number:02}"),
-        allocatable=Resources.of({GPU: GPUS, "cpu": 128_000, "pods": 110}),
-        labels=tuple(sorted(zip(LEVELS, path, strict=True))),
-        used=Resources.of({GPU: used, "cpu": 8_000 * used, "pods": used}),
-    )
-
-
 def _gang(index: int, kind: int, size: tuple[int, int]) -> Gang:
-    gpus, count = size
-    name, shape = f"gang-{index:04}", Shape(Resources.of({GPU: gpus, "cpu": 8_000 * gpus}))
-    members = []
-    for number in range(count):
-        key = PodKey("bench", f"{name}-{number:03}")
-        uid = Uid(f"uid-{key.name}")
-        members.append(Member(key, uid, "1", shape, TAKEN_AT - index, group=name))
+    """A waiting gang: in one rack, in segments of one rack each, or anywhere."""
     rack = DomainRule("rack")
-    return Gang(
-        GangKey("bench", name),
-        Uid(f"uid-{name}"),
-        count,
-        members=tuple(members),
-        created=TAKEN_AT - index,
+    return replace(
+        gang(index, size),
         same_domain=(rack,) if kind == 0 else (),
         segments=(SegmentRule(rack, SEGMENT),) if kind == 1 else (),
     )

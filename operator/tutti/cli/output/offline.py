@@ -8,6 +8,7 @@ from ...dump import Objects, PlannerConfig
 from ...model.cluster import Snapshot
 from ...model.decisions import Objective, Plan, Policy
 from ...model.queues import Preemption
+from ...planning.plan import with_budgets_that_count
 from ...strategies import StrategyError, load, names
 from ...strategies.problem import Budget
 from ...verify import plan_checks
@@ -78,9 +79,7 @@ def planner_of(setup: PlannerConfig) -> Planner:
 def checked(snapshot: Snapshot, setup: PlannerConfig, planner: Planner) -> Planned:
     """Plan as the operator would, and check the plan."""
     plan = planner.plan(snapshot)
-    is_off = setup.policy.preemption is Preemption.OFF
-    counted = replace(snapshot, budgets=()) if is_off else snapshot
-    broken = plan_checks.violations(counted, plan)
+    broken = plan_checks.violations(with_budgets_that_count(snapshot, setup.policy), plan)
     return Planned(snapshot, setup, plan, lines(snapshot, plan), broken)
 
 

@@ -45,6 +45,9 @@ class TemplateSpec(wire.Wire):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
+MOST_IN_SEGMENT = 5_000  # as in the CRD; files may have any number
+
+
 class SegmentsSpec(wire.Wire):
     """Segments of equal size, each in one domain of a level."""
 
@@ -202,8 +205,8 @@ def _segments(spec: PodGroupSpec) -> tuple[SegmentRule, ...]:
         if not covered.isdisjoint(roles) or (rules and not rules[0].of.roles):
             continue
         covered.update(roles)
-        of = DomainRule(segments.level, roles)
-        rules.append(SegmentRule(of, segments.size, segments.index_label))
+        of, size = DomainRule(segments.level, roles), min(segments.size, MOST_IN_SEGMENT)
+        rules.append(SegmentRule(of, size, segments.index_label))
     return tuple(sorted(rules))
 
 

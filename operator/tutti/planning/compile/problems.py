@@ -82,15 +82,10 @@ class _LevelNumbers:
             return ()
         rules = []
         for rule in want.gang.same_domain:
-            covered = tuple(
-                number
-                for number, group in enumerate(parts(want))
-                if domain_rules.covers(rule, group[0].role)
-            )
-            labels = domain_rules.labels_of(rule.level, self._base.topologies)
+            labels, covered = self._labels(rule), _covered(want, rule)
             if covered and labels:
-                level = self._numbers.setdefault(labels, len(self._numbers))
-                rules.append(SameDomain(level, covered, self._fixed(want, rule, labels)))
+                fixed = self._fixed(want, rule, labels)
+                rules.append(SameDomain(self._number(labels), covered, fixed))
         return tuple(rules)
 
     def segments(self, want: PlacementRequest) -> tuple[Segments, ...]:
@@ -99,16 +94,16 @@ class _LevelNumbers:
             return ()
         rules = []
         for rule in want.gang.segments:
-            covered = tuple(
-                number
-                for number, group in enumerate(parts(want))
-                if domain_rules.covers(rule.of, group[0].role)
-            )
-            labels = domain_rules.labels_of(rule.of.level, self._base.topologies)
+            labels, covered = self._labels(rule.of), _covered(want, rule.of)
             if covered and labels:
-                level = self._numbers.setdefault(labels, len(self._numbers))
-                rules.append(Segments(level, covered, rule.size))
+                rules.append(Segments(self._number(labels), covered, rule.size))
         return tuple(rules)
+
+    def _labels(self, rule: DomainRule) -> tuple[str, ...]:
+        return domain_rules.labels_of(rule.level, self._base.topologies)
+
+    def _number(self, labels: tuple[str, ...]) -> int:
+        return self._numbers.setdefault(labels, len(self._numbers))
 
     def _fixed(
         self, want: PlacementRequest, rule: DomainRule, labels: tuple[str, ...]
@@ -160,6 +155,12 @@ def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
             places[key] = max(n, places.get(key, 0))
     ones = np.ones(len(base.shapes), dtype=np.int64)
     return tuple(Cap(frozenset(own), ones, places[key]) for key, own in members.items())
+
+
+def _covered(want: PlacementRequest, rule: DomainRule) -> tuple[int, ...]:
+    """The parts of the request whose members the rule covers."""
+    groups = enumerate(parts(want))
+    return tuple(i for i, group in groups if domain_rules.covers(rule, group[0].role))
 
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:

@@ -114,7 +114,7 @@ def cheapest(
 def _cheapest_in_total(
     ordered: Sequence[Candidate], missing: Missing
 ) -> tuple[Cost, Sequence[Candidate]]:
-    """The cheapest candidates that free so much in total, and their cost; nobody if none do.
+    """The cheapest candidates that free so much in total, and their cost; empty if none do.
 
     A knapsack by amounts. Large amounts are divided and rounded up, so that the candidates may free
     less than is missing, but no candidates that free it cost less.

@@ -590,6 +590,12 @@ def test_only_who_says_so_is_given_up(said: str | None, meant: OnTimeout) -> Non
     assert group(minMember=1).timeout_seconds is None
 
 
+def test_a_size_of_segments_in_a_file_may_be_any_number() -> None:
+    segments = {"size": 10**30, "level": "rack"}
+    (rule,) = group(minMember=4, topology={"segments": segments}).segments
+    assert rule.size == 5_000, "as the CRD allows at most"
+
+
 def test_of_several_segments_for_one_role_the_first_count() -> None:
     """The CRD refuses them; an object from before may have them."""
     segments = {"size": 4, "level": "rack"}
