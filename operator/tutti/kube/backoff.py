@@ -53,9 +53,12 @@ class ApiBackoffs:
         """Record a refusal; log the sentence if it is new.
 
         Tutti tries again in the next cycle, so a problem that passes at once delays no gang. After
-        each further refusal it waits, at least ``seconds``.
+        each further refusal it waits, at least ``seconds``. A refusal that arrives while the wait
+        lasts is of the attempt before the wait, and does not lengthen it.
         """
         earlier = self._by_uid.get(uid)
+        if earlier is not None and earlier.stands(now):
+            return
         if earlier is None or earlier.sentence != sentence:
             logger.error("gang %s: %s", gang, sentence)
         wait = 0.0 if earlier is None else max(seconds, min(2 * earlier.wait, LONGEST_SECONDS))
