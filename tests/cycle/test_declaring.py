@@ -10,7 +10,8 @@ import pytest
 
 from tutti.kube import errors
 from tutti.model.applications import ApplicationPod, ConfigMapKey
-from tutti.model.cluster import Member
+from tutti.model.cluster import Member, Phase
+from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey, NodeName, PodKey
 from tutti.spark.pod_group_creator import FIRST_SECONDS, LONGEST_SECONDS, PodGroupCreator
 
@@ -318,6 +319,25 @@ async def test_a_driver_that_starts_alone_is_told_so_once() -> None:
     told = [event for event in played.cluster.events.values() if event["reason"] == "StartsAlone"]
     assert [one["involvedObject"]["name"] for one in told] == ["drv"]
     assert "spark.enabled" in told[0]["message"]
+
+
+async def test_a_driver_that_runs_before_the_report_is_told_so_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = Played(is_declaring=False)
+    bind = FakeCluster.bind
+
+    async def bind_and_run(cluster: FakeCluster, assignment: Assignment) -> None:
+        await bind(cluster, assignment)
+        cluster.run_pods()
+        played.life.watch.catch_up()
+
+    monkeypatch.setattr(FakeCluster, "bind", bind_and_run)
+    await played.submit(driver())
+    await played.life.settle()
+    assert played.pod().phase is Phase.RUNNING
+    told = [event["reason"] for event in played.cluster.events.values()]
+    assert told == ["StartsAlone"]
 
 
 async def test_a_driver_that_gets_a_podgroup_is_not_told_that_it_starts_alone() -> None:

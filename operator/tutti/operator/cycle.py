@@ -269,7 +269,9 @@ class Cycle:
         refusals = self._state.refusals.of(keys, now)
         sentences = {gang: refusal.sentence for gang, refusal in refusals.items()}
         reportable = _only_reportable(planned, plan, current, sentences)
-        rewrite = await self._reporter.report(reportable, plan, released, sentences)
+        rewrite = await self._reporter.report(
+            reportable, plan, released, sentences, placed=_placed(planned, plan)
+        )
         queue_rewrite = await self._queue_reporter.report(current, plan)
         replan = None if plan.next_change_at is None else max(0.0, plan.next_change_at - now)
         retries = (
@@ -291,6 +293,12 @@ def _without(reservations: Collection[Reservation], snapshot: Snapshot) -> Snaps
     uids = {reservation.self_uid for reservation in reservations}
     standing = (other for other in snapshot.reservations if other.self_uid not in uids)
     return replace(snapshot, reservations=tuple(standing))
+
+
+def _placed(planned: Snapshot, plan: Plan) -> Sequence[Gang]:
+    """The gangs with placements in a plan, as they were planned."""
+    placed = {placement.gang for placement in plan.placements}
+    return [gang for gang in planned.gangs if gang.key in placed] if placed else ()
 
 
 def _only_reportable(

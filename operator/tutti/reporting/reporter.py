@@ -86,9 +86,12 @@ class Reporter:
         plan: Plan,
         released: Sequence[Released],
         refusals: Mapping[GangKey, str],
+        *,
+        placed: Sequence[Gang] = (),
     ) -> float | None:
         """Write the reports that changed; return in how many seconds a delayed report is due.
 
+        ``placed`` has gangs as they were before this cycle bound their pods, which may run by now.
         An object whose write fails is not tried again for a while; the other objects get their
         reports. None means that no report is delayed.
 
@@ -102,9 +105,10 @@ class Reporter:
         all_about = self._all_about(snapshot, plan, released, refusals)
         changed, quiet_until = self._unchanged.changed(all_about, now)
         if self._of_pods:
+            notices = self._missing_notices(chain((about.gang for about in changed), placed))
             await self._gate.all(
                 partial(self._tell_notice, uid, notice, now)
-                for uid, notice in self._missing_notices(changed)[:NOTES_PER_CYCLE]
+                for uid, notice in notices[:NOTES_PER_CYCLE]
             )
         updates, notes, next_at = self._status_updates(changed, now)
         await self._gate.all(
@@ -346,18 +350,19 @@ class Reporter:
         )
         return math.inf if len(first) == len(writable) else now
 
-    def _missing_notices(self, all_about: Iterable[GangReport]) -> Sequence[tuple[Uid, PodNotice]]:
+    def _missing_notices(self, gangs: Iterable[Gang]) -> Sequence[tuple[Uid, PodNotice]]:
         """The Events about pods that are not created yet, with the uid of the pod's gang."""
 
         def is_declared(key: GangKey) -> bool:
             return self._state.group(key) is not None
 
-        return [
-            (about.gang.uid, notice)
-            for about in all_about
-            for notice in notices_of(about.gang, is_declared)
-            if notice.key not in self._noticed.get(about.gang.uid, ())
-        ]
+        missing = {
+            notice.key: (gang.uid, notice)
+            for gang in gangs
+            for notice in notices_of(gang, is_declared)
+            if notice.key not in self._noticed.get(gang.uid, ())
+        }
+        return list(missing.values())
 
     async def _tell_notice(self, gang: Uid, notice: PodNotice, now: float) -> None:
         """Create an Event about a pod, and remember it."""
