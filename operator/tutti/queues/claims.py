@@ -154,8 +154,8 @@ def _raises(
 ) -> bool:
     """Whether more is covered once the gang runs, compared by depth, kind and priority.
 
-    This always holds if the gang comes after all gangs that run. A pod without a PodGroup counts as
-    started when it was created, so it may come before them.
+    This always holds if the gang comes after all gangs that run. Gangs that the plan starts count
+    as started at the same moment: by its name, the gang may come before them.
     """
     old = _counts(tree, running, cover.walk(tree, running))
     new = _counts(tree, (*running, start), after)

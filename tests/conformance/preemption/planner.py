@@ -184,11 +184,9 @@ def snapshot(state: State) -> Snapshot:
         for name in [NodeName(f"n{i}")]
     )
     records = [
-        Reservation(
-            _key(job), Uid(job.name), 1, "tutti", "", 0.0, (), record=_record(job, job.start)
-        )
-        for job in state.running
-        if not job.single and job.start is not None
+        _start(job, gang)
+        for job, gang in zip(state.jobs, gangs, strict=True)
+        if state.world.teams and job.start is not None and not job.single
     ]
     return Snapshot(
         float(state.now),
@@ -217,12 +215,13 @@ def _gang(state: State, job: Job) -> Gang:
     members = [_member(job, f"{job.name}-{i}", job.since) for i in range(job.members)]
     if job.start is not None:
         members = [
-            replace(member, node=NodeName(f"n{node}"))
+            replace(member, node=NodeName(f"n{node}"), bound_at=float(job.start))
             for member, node in zip(members, job.nodes, strict=True)
         ]
     for extra in job.extras:
         member = _member(job, _pod(job, extra.number), extra.start)
-        members.append(replace(member, node=NodeName(f"n{extra.node}")))
+        bound_at = float(extra.start)
+        members.append(replace(member, node=NodeName(f"n{extra.node}"), bound_at=bound_at))
     for i, leaving in enumerate(one for one in state.leaving if one.job == job.name):
         member = _member(job, f"{job.name}-gone-{i}", job.since)
         members.append(replace(member, node=NodeName(f"n{leaving.node}"), terminating=True))
@@ -247,6 +246,13 @@ def _member(job: Job, name: str, created: int) -> Member:
     key = PodKey(NAMESPACE, name)
     shape = Shape(_requests(job.each))
     return Member(key, Uid(name), "1", shape, float(created), group=job.name, priority=job.priority)
+
+
+def _start(job: Job, gang: Gang) -> Reservation:
+    """What is left of the Reservation that a gang started with: the record, and its pods."""
+    record = _record(job, job.start or 0)
+    charged = tuple(sorted(member.uid for member in gang.members))
+    return Reservation(gang.key, gang.uid, 1, "tutti", "", 0.0, (), record=record, charged=charged)
 
 
 def _record(job: Job, start: int) -> QueueRecord:

@@ -36,7 +36,7 @@ class Extra(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """A gang of equal members; without ``start`` it waits. A single pod counts from its arrival."""
+    """A gang of equal members; without ``start`` it waits."""
 
     name: str
     team: str
@@ -127,7 +127,7 @@ class Claim(NamedTuple):
 
 def order(job: Job, team: str, rules: Rules, now: int) -> tuple[bool, int, int, str]:
     """In which order a queue looks at gangs; one that waits counts as started now."""
-    start = job.since if job.single else now if job.start is None else job.start
+    start = now if job.start is None else job.start
     first = rules.protected_first and job.protected and job.team == team
     return (not first, 0 if first else -job.priority, start, job.name)
 
@@ -289,8 +289,7 @@ def cost(world: World, running: list[Job], victims: frozenset[Item], now: int) -
             )
         )
         if (job.name, 0) in victims:
-            start = job.since if job.single else job.start or 0
-            work += job.members * share * (now - start) + job.lost
+            work += job.members * share * (now - (job.start or 0)) + job.lost
             members, gangs = members + job.members, gangs + 1
         for extra in job.extras:
             if (job.name, extra.number) in victims:

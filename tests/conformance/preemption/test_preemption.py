@@ -113,16 +113,24 @@ def test_who_borrows_is_asked_once_the_claimant_is_counted() -> None:
     assert ended(before, replace(RULES, counted=False)) == set()
 
 
-def test_an_old_pod_without_a_pod_group_ends_nobody_if_fewer_were_covered_with_it() -> None:
+def test_a_gang_that_would_take_the_cover_of_starts_of_this_plan_ends_nobody() -> None:
     teams = {
         "p": Team("root", (4,), FREE),
         "a": Team("p", FREE, FREE, rules.RECLAIM),
         "b": Team("p", FREE, FREE),
     }
+    starts = [running(name, "b", 2, start=5) for name in ("b1", "b2")]
+    before = state(teams, 8, running("old", "root", 4), *starts, waiting("a1", "a", 4))
+    assert ended(before) == set()
+    assert ended(before, replace(RULES, rises=False)) == {("old", 0)}
+
+
+def test_a_pod_without_a_pod_group_counts_from_its_start_and_not_from_its_creation() -> None:
+    teams = {"p": Team("root", (4,), FREE), "a": Team("p", FREE, FREE), "b": Team("p", FREE, FREE)}
     pod = Job("pod", "a", 0, 1, (4,), single=True, since=0)
     before = state(teams, 4, running("b1", "b", 2), running("b2", "b", 2), pod)
-    assert ended(before) == set()
-    assert ended(before, replace(RULES, rises=False)) == {("b1", 0), ("b2", 0)}
+    assert rules.cover(before.world, [*before.running, pod], 5).keys() == {("b1", 0), ("b2", 0)}
+    assert planner.claim(before).claims == ()
 
 
 def test_a_protected_gang_keeps_the_cover_of_its_queue_so_that_others_can_be_ended() -> None:
@@ -141,10 +149,10 @@ def test_a_protected_gang_does_not_borrow() -> None:
     assert [job.name for job in plans.plan(before, Random(1), lax).state.running] == ["new"]
 
 
-def test_an_old_protected_pod_takes_no_cover_of_a_protected_gang_of_its_queue() -> None:
+def test_a_protected_pod_takes_no_cover_of_a_protected_gang_that_this_plan_starts() -> None:
     teams = {"p": Team("root", (8,), FREE), "a": Team("p", (2,), FREE)}
-    gang = replace(running("old", "a", 1), protected=True)
-    pod = Job("pod", "a", 0, 1, (2,), protected=True, single=True, since=0)
+    gang = replace(running("old", "a", 1, start=5), protected=True)
+    pod = Job("new", "a", 0, 1, (2,), protected=True, single=True, since=0)
     before = state(teams, 4, gang, running("other", "root", 3), pod)
     assert rules.cover(before.world, [*before.running, pod], 5)["old", 0] == "p"
     assert ended(before) == set()

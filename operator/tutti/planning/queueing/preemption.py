@@ -108,7 +108,7 @@ def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
         left = others.get(gang.key, ())
         own = charge.gang_charge(gang, reservations.get(gang.uid), record, left)
         if own.total.amounts:
-            started = gang.created if record is None else record.started
+            started = charge.started_at(gang) if record is None else record.started
             charges[gang.key] = own
             running.append(
                 QueuedGang(

@@ -293,6 +293,14 @@ def test_where_there_are_no_queues_lower_priorities_end() -> None:
     assert plan(seen(idle, *parts), modes={}) == ()
 
 
+def test_where_there_are_no_queues_a_gang_loses_work_since_its_members_got_nodes() -> None:
+    waited, early = (
+        gang(name).of(4, gpu=1).but(created=created).each(node=NodeName("n1"), bound_at=bound)
+        for name, created, bound in (("waited", 0.0, 95.0), ("early", 50.0, 51.0))
+    )
+    assert ends(plan(seen(waits("new", "", 4, 1), waited, early))) == {"new": ["waited"]}
+
+
 def test_where_there_are_no_queues_a_record_still_says_when_a_gang_started() -> None:
     parts = [*old("x", 4, start=90), *old("y", 4, start=10)]
     assert ends(plan(seen(waits("new", "", 4, 1), *parts))) == {"new": ["x"]}
