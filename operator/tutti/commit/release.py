@@ -105,7 +105,7 @@ class Releaser:
         await self._limit.all(
             partial(self._fence_eviction, released, member, failed)
             for released in ended
-            for uid in _evicted(released.reservation)
+            for uid in released.reservation.evictable
             if (member := members.get(uid)) is not None and is_evictable(member)
         )
         await self._limit.all(
@@ -186,9 +186,3 @@ class Releaser:
         return self._refusals.backing_off_on_refusal(
             reservation.uid, reservation.gang, what, self._clock
         )
-
-
-def _evicted(reservation: Reservation) -> Sequence[Uid]:
-    """The pods for which a Reservation may have sent evictions."""
-    victims = reservation.victims or ()
-    return [*reservation.evict, *(pod for victim in victims for pod in victim.pods)]

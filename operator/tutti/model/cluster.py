@@ -439,6 +439,13 @@ class Reservation:
         yield from self.charged
 
     @property
+    def evictable(self) -> Iterator[Uid]:
+        """The pods for which it may have sent evictions."""
+        yield from self.evict
+        for victim in self.victims or ():
+            yield from victim.pods
+
+    @property
     def is_spent(self) -> bool:
         """Whether it holds no room any more, and is kept only for its record of the start."""
         return self.record is not None and not (self.entries or self.slots or self.evict)

@@ -277,6 +277,7 @@ class Cycle:
         retries = (
             self._commit.evictor.next_retry(),
             self._commit.next_late_volume(),
+            self._state.next_free_room(now),
             self._pod_group_creator.next_retry(),
             self._enqueuer.next_retry(),
             self._commit.queues.next_retry(),

@@ -6,6 +6,7 @@ it, so no cycle sees a state that is older than its own last write.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..kube import kinds
@@ -28,9 +29,10 @@ from ..model.cluster import (
 from ..model.devices.claims import DeviceClaim
 from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
-from ..model.resources import NOTHING
+from ..model.resources import NOTHING, Resources
 from .devices.index import DeviceIndex
 from .gang_index import GangIndex
+from .lost_members import LostMembers
 from .lost_reservations import LostReservations
 from .node_usage import NOTHING_ATTACHED, NodeUsage, VolumeUsage
 from .placed_pods import PlacedPods
@@ -123,6 +125,7 @@ class ClusterState:
             reads_task_groups=reads_task_groups,
         )
         self._lost_reservations = LostReservations(self.group)
+        self._lost_members = LostMembers(self._node_usage, self._gangs.gang)
         self.refusals = ApiBackoffs(wake)
         self._sorted_reservations: tuple[Reservation, ...] | None = None  # None: outdated
         self._spent: dict[Uid, Reservation] = {}  # Reservations that hold no room, by gang
@@ -153,6 +156,7 @@ class ClusterState:
         self.devices.refresh()
         self.storage.settle()
         self._gangs.look()
+        self._lost_members.settle(now, self._evictable)
         if self._sorted_reservations is None:
             ordered = sorted(self.reservations, key=lambda reservation: reservation.gang)
             self._sorted_reservations = tuple(
@@ -185,6 +189,14 @@ class ClusterState:
         """Let no plan end this gang for another before ``until``, in seconds since the epoch."""
         self.protected[gang] = until
         self._wake()
+
+    def next_free_room(self, now: float) -> float | None:
+        """The seconds until room that is held for replacements is free; None if none is held."""
+        return self._lost_members.next_end(now)
+
+    def _evictable(self) -> frozenset[Uid]:
+        """The pods for which a standing Reservation may have sent evictions."""
+        return frozenset(chain.from_iterable(r.evictable for r in self.reservations))
 
     def _protected_at(self, now: float) -> frozenset[Uid]:
         self.protected = {uid: until for uid, until in self.protected.items() if now < until}
@@ -478,6 +490,8 @@ class ClusterState:
             if known is not None:
                 self._observe_lag(known.confirmed)
             self.pending.drop(uid)  # the stream of pending pods may be late and still show it
+        elif isinstance(old, Member):
+            self._lost_members.deleted(old)
         self._refresh(uid)
 
     def _listed(self, _began: int) -> None:
@@ -508,14 +522,19 @@ class ClusterState:
         pod, resolved_pod = raw_pod or self.pinned.get(uid), self._resolved_pod(uid)
         self._gangs.member_changed(uid, resolved_pod if isinstance(resolved_pod, Member) else None)
         if isinstance(pod, Member):
-            at = None if pod.is_over else pod.node
-            self._node_usage.occupy(uid, at, pod.shape.requests)
+            self._occupy(uid, None if pod.is_over else pod.node, pod.shape.requests)
         elif pod is not None:
-            self._node_usage.occupy(uid, pod.node, pod.requests)
+            self._occupy(uid, pod.node, pod.requests)
         else:
-            self._node_usage.occupy(uid, None, NOTHING)
+            self._occupy(uid, None, NOTHING)
         self._placed_pods.changed(uid, resolved_pod)
         self._wake()
+
+    def _occupy(self, uid: Uid, node: NodeName | None, requests: Resources) -> None:
+        """Count what a pod uses of its node; a pod that is new there may be a replacement."""
+        if node is not None and not self._node_usage.is_on(uid, node):
+            self._lost_members.taken(node)
+        self._node_usage.occupy(uid, node, requests)
 
     def _beside(self, node: Node) -> VolumeUsage:
         """The volumes and devices of a node, which no request of a pod includes."""

@@ -62,6 +62,10 @@ class GangIndex:
         """The object that declares a gang, with its current status."""
         return self._group_by_key.get(key)
 
+    def gang(self, key: GangKey) -> Gang | None:
+        """A gang as of the last ``look``; None if it is at rest."""
+        return self._made.get(key)
+
     def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
         """The gangs without pods whose pods are created once there is room, with their objects.
 

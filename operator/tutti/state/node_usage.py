@@ -78,6 +78,10 @@ class NodeUsage:
             usage.total = None
             self._stale.add(node)
 
+    def is_on(self, uid: Uid, node: NodeName) -> bool:
+        """Whether a pod uses room on this node."""
+        return self._place.get(uid) == node
+
     def touch(self, names: Iterable[NodeName] | None = None) -> None:
         """Compute these nodes again, because their volumes changed; None means all nodes."""
         self._stale.update(self._known if names is None else set(names) & self._known.keys())
