@@ -3,35 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.harness.rig import Rig
 
+from .provisioner import PROVISIONER, Provisioner, storage_class
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+DRIVER = "gpu.example.com"
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    """One cluster with the real controller-manager for all examples."""
+    """A cluster with the real controller-manager, DRA devices and a provisioner of volumes."""
     with Rig.start("controller-manager") as rig:
         rig.nodes(4, cpu=16, memory="32Gi", gpus=4)
-        yield rig
+        rig.create(_device_class(), *(_slice(f"node-{i:03}") for i in range(4)))
+        rig.create(storage_class("standard", PROVISIONER, is_default=True))
+        with Provisioner(rig):
+            yield rig
+
+
+def _device_class() -> dict[str, Any]:
+    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": DRIVER},
+        "spec": {"selectors": [selector]},
+    }
+
+
+def _slice(node: str) -> dict[str, Any]:
+    """Two devices of a node, as its driver publishes them."""
+    memory = {"memory": {"value": "80Gi"}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": node},
+        "spec": {
+            "driver": DRIVER,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "nodeName": node,
+            "devices": [{"name": f"gpu-{i}", "capacity": memory} for i in range(2)],
+        },
+    }
 
 
 def test_there_is_an_example_for_each_kind_of_workload() -> None:
-    """Job, Indexed Job, StatefulSet, Deployment and bare pods."""
+    """Job, Indexed Job, StatefulSet, Deployment and bare pods; with devices and with volumes."""
     kinds = {
         each["kind"] + ("/Indexed" if each["spec"].get("completionMode") == "Indexed" else "")
         for path in EXAMPLES
         for each in yaml.safe_load_all(path.read_text())
     }
     assert kinds >= {"Job", "Job/Indexed", "StatefulSet", "Deployment", "Pod"}
+    assert "ResourceClaimTemplate" in kinds
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
