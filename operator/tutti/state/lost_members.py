@@ -15,6 +15,7 @@ from ..model.resources import NOTHING
 from .node_usage import NodeUsage
 
 HOLD_SECONDS = 5.0  # controllers create a replacement within a second or two
+MOST_LOSSES = 1000  # a replica that stands by takes no Snapshot, so it forgets the oldest losses
 
 
 @dataclass(slots=True)
@@ -45,6 +46,8 @@ class LostMembers:
         has_controller = member.controller_uid != member.uid
         if member.group and member.node is not None and not member.is_over and has_controller:
             self._losses.append(_Loss(member, member.node))
+        if len(self._losses) > MOST_LOSSES:
+            self._keep(self._losses[1:])
 
     def taken(self, node: NodeName) -> None:
         """Hold nothing on a node that another pod came to: the room may be its room."""

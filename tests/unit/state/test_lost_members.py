@@ -11,6 +11,7 @@ from tutti.gang.demand import min_members
 from tutti.model.cluster import Phase
 from tutti.model.keys import NodeName, Uid
 from tutti.model.owners import Owner
+from tutti.state import lost_members
 from tutti.state.lost_members import HOLD_SECONDS, LostMembers
 from tutti.state.node_usage import NodeUsage
 
@@ -169,6 +170,13 @@ def test_the_room_of_pods_that_tutti_may_have_evicted_is_not_held() -> None:
     play.evictable = frozenset({play.gang.members[1].uid})
     play.delete(1)
     assert play.held() == []
+
+
+def test_a_replica_that_stands_by_remembers_few_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost_members, "MOST_LOSSES", 1)
+    play = Losses()
+    play.delete(0, 1)
+    assert play.held() == ["n2"]
 
 
 def test_another_pod_on_the_node_ends_the_hold() -> None:
