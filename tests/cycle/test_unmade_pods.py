@@ -8,11 +8,12 @@ from tutti.kube.gang_sources import GangObject
 from tutti.kube.gang_sources.volcano import KIND
 from tutti.model.cluster import Role
 from tutti.model.decisions import Mode, RolloutLimits
+from tutti.model.inter_pod import DomainRule, tier
 from tutti.model.keys import GangKey, Uid
 from tutti.model.queues import Queue
 from tutti.model.shapes import Template
 
-from ..harness.builders import NAMESPACE, gang, member, node, shape
+from ..harness.builders import NAMESPACE, gang, member, node, shape, topology
 from ..harness.fakes import Clock, FakeCluster, Life
 
 KEY = GangKey(NAMESPACE, "train", KIND.api)
@@ -129,3 +130,41 @@ async def test_the_default_queue_of_volcano_counts_where_there_is_a_queue_of_its
     await life.turn()
     await life.turn()
     assert phase(fake) == ("Inqueue" if queue is TEAM else "Pending")
+
+
+async def test_a_job_that_must_be_in_one_tier_is_told_once_a_domain_has_room() -> None:
+    """Two racks have room for one pod each: no rack of them will do, but their block does."""
+    fake = cluster(cpu=0)
+    fake.add_topology(topology("block", "rack"))
+    for name in ("n2", "n3"):
+        fake.add(node(name, cpu=2).labelled(block="b", rack=f"r-{name}"))
+    job = fake.groups[KEY]
+    fake._put_group(replace(job, same_domain=(DomainRule(tier(1)),)))
+    clock = Clock()
+    life = Life(fake, clock)
+    for _ in range(3):  # to settle would be to wait until it has starved
+        await life.turn()
+        clock.now += 2.0
+    assert phase(fake) == "Pending"
+    fake._put_group(replace(fake.groups[KEY], same_domain=(DomainRule(tier(2)),)))
+    life.watch.catch_up()
+    await life.settle()
+    assert phase(fake) == "Inqueue"
+    make_pods(fake)
+    life.watch.catch_up()
+    await life.settle()
+    assert {pod.node for pod in fake.pods.values()} == {"n2", "n3"}
+
+
+async def test_a_job_of_an_unknown_tier_has_no_pods_and_says_so() -> None:
+    fake = cluster(cpu=4)
+    fake.add_topology(topology("rack"))
+    fake._put_group(replace(fake.groups[KEY], same_domain=(DomainRule(tier(2)),)))
+    clock = Clock()
+    life = Life(fake, clock)
+    for _ in range(3):
+        await life.turn()
+        clock.now += 2.0
+    (line,) = fake.groups[KEY].status["conditions"]
+    assert phase(fake) == "Pending"
+    assert "no Topology has the level tier 2: the levels are rack" in line["message"]

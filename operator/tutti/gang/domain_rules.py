@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Reason, Rejection
-from ..model.inter_pod import DomainRule, SegmentRule, Topology
+from ..model.inter_pod import DomainRule, SegmentRule, Topology, tier
 from ..model.keys import NodeName
 from .findings import MissingIndex, UnknownLevel
+
+HOSTNAME = "kubernetes.io/hostname"  # the label of a node's name
 
 
 def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
@@ -18,8 +20,13 @@ def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
     There are none if no topology has the level. If several have it, the first by name counts.
     """
     for topology in sorted(topologies, key=lambda topology: topology.name):
-        if level in topology.levels:
-            return topology.levels[: topology.levels.index(level) + 1]
+        levels = topology.levels
+        if level in levels:
+            return levels[: levels.index(level) + 1]
+        of_domains = levels[:-1] if levels[-1:] == (HOSTNAME,) else levels
+        for number in range(len(of_domains)):
+            if level == tier(number + 1):
+                return of_domains[: len(of_domains) - number]
     return ()
 
 
@@ -33,11 +40,13 @@ def rejection(gang: Gang, snapshot: Snapshot) -> Rejection | None:
 
     It names a level that no topology has, or segments by an index that members lack.
     """
-    if not gang.required_levels or not any(member.may_get_a_node for member in gang.members):
+    has_begun = bool(gang.members or gang.finished)
+    if has_begun and not any(member.may_get_a_node for member in gang.members):
         return None
-    known = {level for topology in snapshot.topologies for level in topology.levels}
-    unknown = sorted({rule.level for rule in gang.required_levels} - known)
+    levels = sorted({rule.level for rule in gang.required_levels})
+    unknown = [level for level in levels if not labels_of(level, snapshot.topologies)]
     if unknown:
+        known = {level for topology in snapshot.topologies for level in topology.levels}
         finding = UnknownLevel(unknown[0], tuple(sorted(known)))
         return Rejection(gang.key, Reason.UNKNOWN_LEVEL, (finding,))
     for segments in gang.segments:

@@ -82,11 +82,19 @@ class Topology:
     levels: tuple[str, ...]  # labels of nodes, the widest first
 
 
+def tier(number: int) -> str:
+    """The level of a topology with this number, counted from the narrowest, which is 1.
+
+    The label of each node's name, if it is the narrowest level, does not count, as in Volcano.
+    """
+    return f"tier {number}"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class DomainRule:
     """Members of a gang have their nodes in one domain of a level, or prefer that."""
 
-    level: str  # a label of nodes
+    level: str  # a label of nodes, or a ``tier``
     roles: tuple[str, ...] = ()  # the roles of these members, sorted; empty for all members
 
 

@@ -175,8 +175,8 @@ def hostile(rig: Rig) -> None:
         lambda: "of 2147483647" in rig.pod_says("vast-0").get("message", ""), "it says its size"
     )
     rig.until(
-        lambda: "spec.networkTopology" in rig.pod_says("near-0").get("message", ""),
-        "it names the field",
+        lambda: "no Topology has the level tier 1" in rig.pod_says("near-0").get("message", ""),
+        "it names the tier",
     )
     tasks = [{"name": f"t{i}", "replicas": 1, "template": template(cpu=1)} for i in range(5000)]
     wide = vcjob_manifest("wide")

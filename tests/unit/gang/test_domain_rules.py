@@ -1,7 +1,10 @@
-"""Which preferred levels a gang does without, in words."""
+"""Which levels there are, and which preferred ones a gang does without, in words."""
 
-from tutti.gang.domain_rules import places_of, preference_note
+import pytest
+
+from tutti.gang.domain_rules import labels_of, places_of, preference_note
 from tutti.model.cluster import SlotReservation
+from tutti.model.inter_pod import Topology
 from tutti.model.keys import NodeName
 
 from ...harness.builders import GangBuilder, gang, node, reservation, topology
@@ -50,3 +53,29 @@ def test_room_that_a_reservation_holds_counts() -> None:
     slots = [SlotReservation(NodeName("n3"), "", 1)]
     held = reservation(made, ("a-1", "n2"), ("gone", "n2"), slots=slots)
     assert [name for _, name in places_of(made.made, held)] == ["n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize(
+    ("level", "labels"),
+    [
+        ("tier 1", ("zone", "block", "rack")),
+        ("tier 2", ("zone", "block")),
+        ("tier 3", ("zone",)),
+        ("tier 4", ()),
+        ("tier 0", ()),
+        ("tier -1", ()),
+        ("tier 01", ()),
+        ("rack", ("zone", "block", "rack")),
+    ],
+)
+def test_tiers_count_from_the_narrowest_level(level: str, labels: tuple[str, ...]) -> None:
+    assert labels_of(level, [Topology("a", ("zone", "block", "rack"))]) == labels
+    nodes = [Topology("a", ("zone", "block", "rack", "kubernetes.io/hostname"))]
+    assert labels_of(level, nodes) == labels, "a node is no domain of Volcano's tiers"
+
+
+def test_the_first_topology_with_such_a_tier_counts() -> None:
+    flat, deep = Topology("a", ("row",)), Topology("b", ("zone", "rack"))
+    assert labels_of("tier 1", [deep, flat]) == ("row",)
+    assert labels_of("tier 2", [deep, flat]) == ("zone",)
+    assert labels_of("tier 1", []) == ()

@@ -3,8 +3,9 @@
 Pods name them by an annotation. The status has no subresource. Its phase starts a vcjob: the pods
 of the job are created once the phase is neither empty nor Pending. Tutti writes the phases and
 conditions of Volcano's own scheduler, except ``Unknown``, which restarts jobs, and never returns to
-Pending. ``queue`` names a Queue. Source: ``getPodGroupPhase``, ``plugins/gang`` and
-``CheckTaskValid`` in pkg/scheduler of Volcano.
+Pending. ``queue`` names a Queue, and ``networkTopology`` a level of a Topology: its tiers are those
+of the HyperNodes that Volcano makes by labels. Source: ``getPodGroupPhase``, ``plugins/gang`` and
+``CheckTaskValid`` in pkg/scheduler of Volcano, and ``parseCfg`` in its hypernode/discovery/label.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from pydantic import Field
 
 from ...model.cluster import Role
 from ...model.decisions import Reason
+from ...model.inter_pod import DomainRule, tier
 from ...model.keys import ApiKind, GangKey, Uid
 from ...model.resources import Resources
 from ...model.shapes import Template
@@ -33,7 +35,16 @@ GET_JOB = Right("batch.volcano.sh", "jobs", "get", "v1alpha1")
 JOB_VERSION = api_version(GET_JOB.group, GET_JOB.version)
 # Volcano's webhook writes this queue if users choose none.
 DEFAULT_QUEUE = "default"
+HARD, SOFT = "hard", "soft"  # the modes of a network topology
 _LONGEST_RUN = 9  # digits: the version is an int32
+
+
+class NetworkTopology(wire.Wire):
+    """The highest tier of HyperNodes of which one must have, or should have, all pods."""
+
+    mode: str = HARD
+    highest_tier_allowed: int | None = None
+    highest_tier_name: str = ""
 
 
 class PodGroupSpec(wire.Wire):
@@ -44,7 +55,7 @@ class PodGroupSpec(wire.Wire):
     priority_class_name: str = ""
     queue: str = ""
     min_resources: wire.Quantities = Field(default_factory=dict)
-    network_topology: dict[str, Any] | None = None
+    network_topology: NetworkTopology | None = None
     sub_group_policy: tuple[Any, ...] = ()
 
 
@@ -90,8 +101,10 @@ def decode_group(group: PodGroup) -> GangObject | None:
         return None
     is_default = spec.queue == DEFAULT_QUEUE
     minimums = spec.min_task_member if sum(spec.min_task_member.values()) <= spec.min_member else {}
+    network = spec.network_topology or NetworkTopology()
+    level = _level(network)
     fields = {
-        "spec.networkTopology": spec.network_topology is not None,
+        "spec.networkTopology.mode": network.mode not in (HARD, SOFT),
         "spec.subGroupPolicy": bool(spec.sub_group_policy),
         f"spec.minTaskMember of more than {MOST_ROLES} tasks": len(minimums) > MOST_ROLES,
     }
@@ -107,11 +120,23 @@ def decode_group(group: PodGroup) -> GangObject | None:
         version=metadata.resource_version,
         status=group.status,
         unsupported_fields=tuple(name for name, is_used in fields.items() if is_used),
+        same_domain=(DomainRule(level),) if level and network.mode == HARD else (),
+        preferred_domains=(DomainRule(level or tier(1)),) if network.mode == SOFT else (),
         job_awaiting_room=_job_awaiting_room(group),
         min_resources=_resources(spec.min_resources),
         queue="" if is_default else spec.queue,
         queue_if_exists=DEFAULT_QUEUE if is_default else "",
     )
+
+
+def _level(network: NetworkTopology) -> str:
+    """The level of a Topology; empty if the PodGroup names none, as Volcano then requires none.
+
+    HyperNodes that Volcano makes by labels have the label as the name of their tier.
+    """
+    if network.highest_tier_allowed is not None:
+        return tier(network.highest_tier_allowed)
+    return network.highest_tier_name
 
 
 def pods_of(job: Job, group: GangObject) -> JobPods:

@@ -108,7 +108,10 @@ def test_minimums_are_read_as_volcano_reads_them(
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"networkTopology": {"mode": "hard"}}, "spec.networkTopology"),
+        (
+            {"networkTopology": {"mode": "firm", "highestTierAllowed": 1}},
+            "spec.networkTopology.mode",
+        ),
         ({"subGroupPolicy": [{"name": "a"}]}, "spec.subGroupPolicy"),
         (
             {"minMember": 101, "minTaskMember": {f"t{i}": 1 for i in range(101)}},
@@ -121,6 +124,28 @@ def test_what_tutti_does_not_place_by_is_named(spec: dict[str, Any], field: str)
     assert found is not None
     assert found.unsupported_fields == (field,)
     assert len(found.roles) <= 100
+
+
+@pytest.mark.parametrize(
+    ("network", "required", "preferred"),
+    [
+        ({"highestTierAllowed": 2}, "tier 2", ""),
+        ({"mode": "hard", "highestTierAllowed": 1}, "tier 1", ""),
+        ({"mode": "hard", "highestTierName": "example.com/rack"}, "example.com/rack", ""),
+        ({"mode": "hard"}, "", ""),
+        ({"mode": "soft"}, "", "tier 1"),
+        ({"mode": "soft", "highestTierAllowed": 2}, "", "tier 2"),
+        ({"mode": "soft", "highestTierName": "example.com/rack"}, "", "example.com/rack"),
+    ],
+)
+def test_a_tier_is_a_level_of_a_topology(
+    network: dict[str, Any], required: str, preferred: str
+) -> None:
+    found = decode_group(group({"minMember": 2, "networkTopology": network}))
+    assert found is not None
+    assert [rule.level for rule in found.same_domain] == [required][: bool(required)]
+    assert [rule.level for rule in found.preferred_domains] == [preferred][: bool(preferred)]
+    assert found.unsupported_fields == ()
 
 
 def test_the_group_of_one_that_volcano_makes_for_a_bare_pod_is_none() -> None:
@@ -361,7 +386,7 @@ def test_odd_conditions_are_put_right(conditions: object) -> None:
 
 
 def test_a_job_without_pods_says_which_of_its_fields_keeps_it() -> None:
-    message = "the PodGroup uses spec.networkTopology"
+    message = "the PodGroup uses spec.subGroupPolicy"
     refused = outcome()._replace(reason="NotModelled", message=message)
     found = status_of(refused, {}, NOW, keep_sentences=False)
     assert found["conditions"][0]["message"] == f"3/0 tasks in gang unschedulable: {message}"
