@@ -111,6 +111,14 @@ def test_a_rack_of_the_same_name_in_another_block_is_another_rack() -> None:
     assert racks_of(plan, "a") == {"b1-r1", "b2-r1"}
 
 
+def test_a_rule_of_roles_that_have_no_members_yet_asks_nothing() -> None:
+    """A later stage of a JobSet has rules of its own."""
+    waits = gang("a").role("load", 4, cpu=1).together("rack", "node").preferring("rack", "node")
+    for made in (waits, waits.in_segments(2, "rack", "node")):
+        plan = planned(snapshot_of(*rack("r1", 1), NETWORK, made))
+        assert racks_of(plan, "a") == {"b1-r1"}
+
+
 def test_an_unknown_level_keeps_a_gang_waiting() -> None:
     plan = planned(snapshot_of(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("row")))
     expected = "no Topology has the level row: the levels are block, rack"

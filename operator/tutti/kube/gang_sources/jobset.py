@@ -21,9 +21,11 @@ from ..errors import BadObject
 from . import coscheduling, volcano
 from .base import MOST_ROLES, GangObject, GangSource
 from .pod_templates import PodTemplate, decode_template
+from .topology_annotations import PodTemplates, levels_of
 
 NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
+INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RUN_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 COMPLETE, IN_ORDER = "Complete", "InOrder"
 HOLD = "tutti.dev/hold-later-stages-seconds"
@@ -93,6 +95,7 @@ def decode_set(jobset: JobSet) -> GangObject:
             stages, hold = _with_templates(stages, jobset), _hold_seconds(text)
         except BadObject as problem:
             unsupported.append(f"annotation {HOLD}: {problem.sentence}")
+    levels = levels_of(metadata, map(_annotated, jobset.spec.replicated_jobs))
     first = stages[0] if stages else ()
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
@@ -102,12 +105,22 @@ def decode_set(jobset: JobSet) -> GangObject:
         roles=first[:MOST_ROLES],
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
-        unsupported_fields=tuple(unsupported),
+        unsupported_fields=(*unsupported, *levels.unsupported),
+        same_domain=levels.same_domain,
+        preferred_domains=levels.preferred_domains,
+        segments=levels.segments,
         absent_seconds=hold,
         holds_later_stages=HOLD in metadata.annotations,
         version=metadata.resource_version,
         stages=() if has_too_many else stages,
     )
+
+
+def _annotated(job: ReplicatedJob) -> PodTemplates:
+    """The template of a replicated job; of several equal Jobs, indexes of pods are not unique."""
+    problem = "" if job.replicas == 1 else f"there are {job.replicas} replicas of the Job, not 1"
+    annotations = job.template.spec.template.metadata.annotations
+    return PodTemplates(job.name, annotations, INDEX_LABEL, problem)
 
 
 def _hold_seconds(text: str) -> int:

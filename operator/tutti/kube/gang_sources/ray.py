@@ -4,6 +4,7 @@ KubeRay makes PodGroups once and never updates them, so Tutti reads the RayClust
 the autoscaler, a cluster needs all pods that KubeRay makes (``GetWorkerGroupDesiredReplicas``).
 With the autoscaler, it needs the minimum of each worker group, and further workers are extra
 members. RayJobs and RayServices make RayClusters. KubeRay writes the status.
+``topology_annotations`` says which levels a RayCluster names.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from ..calls import Kind
 from ..codec.metadata import named, seconds_of
 from . import coscheduling, volcano
 from .base import MOST_ROLES, GangObject, GangSource
+from .topology_annotations import PodTemplates, levels_of
 
 CLUSTER_LABEL = "ray.io/cluster"
 TYPE_LABEL = "ray.io/node-type"
@@ -24,7 +26,13 @@ HEAD = "headgroup"
 _ANY = 2**31 - 1
 
 
-class WorkerGroup(wire.Wire):
+class Group(wire.Wire):
+    """The head, or a group of equal workers."""
+
+    template: wire.Object = wire.Object()  # only its annotations are read
+
+
+class WorkerGroup(Group):
     """A group of equal workers."""
 
     group_name: str = ""
@@ -39,6 +47,7 @@ class RayClusterSpec(wire.Wire):
     """The spec of a RayCluster."""
 
     enable_in_tree_autoscaling: bool | None = None
+    head_group_spec: Group = Group()
     worker_group_specs: tuple[WorkerGroup, ...] = ()
 
 
@@ -57,6 +66,11 @@ def decode_cluster(cluster: RayCluster) -> GangObject:
         Role(group.group_name, _min_pods(group, is_scaled=bool(spec.enable_in_tree_autoscaling)))
         for group in spec.worker_group_specs
     ]
+    templates = [(HEAD, spec.head_group_spec.template)]
+    templates += [(group.group_name, group.template) for group in spec.worker_group_specs]
+    levels = levels_of(
+        metadata, (PodTemplates(role, pods.metadata.annotations) for role, pods in templates)
+    )
     has_too_many = len(roles) > MOST_ROLES
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
@@ -66,7 +80,13 @@ def decode_cluster(cluster: RayCluster) -> GangObject:
         roles=tuple(sorted(roles, key=lambda role: role.name))[:MOST_ROLES],
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
-        unsupported_fields=("more than 99 worker groups",) if has_too_many else (),
+        unsupported_fields=(
+            *(["more than 99 worker groups"] if has_too_many else []),
+            *levels.unsupported,
+        ),
+        same_domain=levels.same_domain,
+        preferred_domains=levels.preferred_domains,
+        segments=levels.segments,
         version=metadata.resource_version,
     )
 
