@@ -51,6 +51,7 @@ def _come_to_rest(
 ) -> State:
     seen = set[object]()
     for _ in range(MOST_PLANS):
+        state = state.with_budgets()
         made = plans.plan(state, chance, rule, delays=delays)
         report.breaches += _breaches(state, made)
         report.tally["plans"] += 1
@@ -103,11 +104,23 @@ def _outside(state: State, chance: Random, event: int) -> State:
             for i in range(chance.randint(1, 2))
         ]
         return replace(state, jobs=(*state.jobs, *new)[-instances.MOST_JOBS :])
+    if state.world.budgets and chance.random() < 0.5:
+        return _with_budget(state, chance.choice(sorted(state.world.budgets)), chance.randint(0, 6))
     name = chance.choice(sorted(state.world.teams))
     team = state.world.teams[name]
     guarantee = tuple(chance.choice((None, 0, 2, 4, 6)) for _ in team.guarantee)
     teams = {**state.world.teams, name: replace(team, guarantee=guarantee)}
     return replace(state, world=replace(state.world, teams=teams))
+
+
+def _with_budget(state: State, name: str, most: int) -> State:
+    """Another budget: it protects gangs that start from now on, and no gang that runs."""
+    world = replace(state.world, budgets={**state.world.budgets, name: most})
+    jobs = tuple(
+        job if job.start is not None else replace(job, protected=rules.is_protected(world, job))
+        for job in state.jobs
+    )
+    return replace(state, world=world, jobs=jobs)
 
 
 def _breaches(before: State, plan: Plan) -> Iterator[str]:
@@ -120,6 +133,7 @@ def _breaches(before: State, plan: Plan) -> Iterator[str]:
     for room in after.room(once_gone=True):
         if min(room) < 0:
             yield "a node is given twice"
+    yield from _beyond_budgets(before, plan)
     ran = {j.name for j in after.running}
     gone = Counter[str]()
     for ended in plan.ended:
@@ -137,6 +151,22 @@ def _breaches(before: State, plan: Plan) -> Iterator[str]:
             yield f"{job.name} is ended, and nobody claims it"
         if there.start is not None and len(there.nodes) != there.members:
             yield f"{job.name} is half a gang"
+
+
+def _beyond_budgets(before: State, plan: Plan) -> Iterator[str]:
+    """Budgets of which more members end than they allow, counted from who runs at the end."""
+    allowed = dict(before.allowed)
+    ended = {name for made in plan.ended for name, _ in made.victims}
+    for job in before.running:
+        there = next(j for j in plan.state.jobs if j.name == job.name)
+        ends = job.members if there.start is None else 0
+        ends += len({*job.extras} - {*there.extras})
+        if job.name in ended and len(job.budgets) > 1:
+            yield f"{job.name} ends, and its members have two budgets"
+        for name in job.budgets:
+            allowed[name] -= ends
+    if any(n < 0 for n in allowed.values()):
+        yield "more members of a budget end than it allows"
 
 
 def _unlawful(ended: Ended) -> Iterator[str]:
@@ -210,7 +240,7 @@ def _breaches_at_rest(state: State, *, is_edited: bool) -> Iterator[str]:
     """On one node with nothing beside guarantees: who would be covered does not wait.
 
     Gangs of its own queue with no lower priority may hold the room. Once guarantees were edited, so
-    may gangs that cannot be ended and were covered before.
+    may gangs that cannot be ended and were covered before, and so may victims that budgets keep.
     """
     world = state.world
     tops = [name for name, team in world.teams.items() if team.parent == TOP]
@@ -229,8 +259,16 @@ def _breaches_at_rest(state: State, *, is_edited: bool) -> Iterator[str]:
             continue
         own = [j for j in state.running if j.team == job.team and j.priority >= job.priority]
         stuck = [j for j in state.running if j.protected and (j.name, 0) not in covered]
-        if all((j.name, 0) in covered for j in own) and not (stuck and is_edited):
+        if all((j.name, 0) in covered for j in own) and not (
+            (stuck and is_edited) or _is_kept_by_budgets(state, job)
+        ):
             yield f"{job.name} waits, and its guarantee would cover it"
+
+
+def _is_kept_by_budgets(state: State, job: rules.Job) -> bool:
+    """Whether budgets keep something of what the gang may end."""
+    claim = rules.claim(state.world, state.running, job, state.now)
+    return claim is not None and not claim.items <= {*plans.within_budgets(state, claim.items)}
 
 
 def _reach(world: rules.World, team: str, r: int) -> int:

@@ -1,4 +1,4 @@
-"""Random small clusters: up to 3 nodes, 3 resources, trees to depth 3, 10 gangs, extras."""
+"""Random small clusters: 3 nodes, 3 resources, trees to depth 3, 10 gangs, extras, 2 budgets."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import replace
 from random import Random
 
 from .plans import State
-from .rules import FULL, OFF, RECLAIM, TOP, Job, Team, World
+from .rules import FULL, OFF, RECLAIM, TOP, Job, Team, World, is_protected
 
 MOST_JOBS = 10
+BUDGETS = ("x", "y")
+MOST_GRACE = 30
 
 
 def state(seed: int) -> State:
@@ -21,7 +23,8 @@ def state(seed: int) -> State:
     has_queues = chance.random() < 0.85
     teams = _teams(chance, resources) if has_queues else {}
     mode = chance.choice((FULL, FULL, RECLAIM, OFF))
-    world = World(teams, nodes, mode)
+    budgets = {name: chance.choice((0, 1, 2, 4, 6)) for name in BUDGETS[: chance.randint(0, 2)]}
+    world = World(teams, nodes, mode, budgets)
     jobs = tuple(job(chance, world, f"j{i}", 0) for i in range(chance.randint(3, 6)))
     return State(world, jobs)
 
@@ -38,12 +41,14 @@ def job(chance: Random, world: World, name: str, since: int) -> Job:
         chance.choice((1, 1, 2, 3)),
         each,
         wishes=chance.choice((0, 0, 0, 1, 2)),
-        protected=chance.random() < 0.15,
+        never=chance.random() < 0.1,
+        grace=chance.choice((0, 0, 0, 2 * MOST_GRACE)),
+        budgets=tuple(b for b in sorted(world.budgets) if chance.random() < 0.2),
         since=since,
     )
     if chance.random() < 0.1:
-        return replace(job, members=1, wishes=0, single=True)
-    return job
+        job = replace(job, members=1, wishes=0, single=True)
+    return replace(job, protected=is_protected(world, job))
 
 
 def _teams(chance: Random, resources: int) -> dict[str, Team]:
@@ -60,5 +65,6 @@ def _teams(chance: Random, resources: int) -> dict[str, Team]:
         limit = tuple(
             chance.randint(2, 9) if chance.random() < 0.15 else None for _ in range(resources)
         )
-        teams[name] = Team(parent, guarantee, limit, chance.choice((FULL, FULL, RECLAIM, OFF)))
+        mode = chance.choice((FULL, FULL, RECLAIM, OFF))
+        teams[name] = Team(parent, guarantee, limit, mode, chance.choice((None, MOST_GRACE)))
     return teams

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tutti.model.cluster import Gang, Member, Namespace, Node, Reservation, Snapshot
+from tutti.model.cluster import (
+    DisruptionBudget,
+    Gang,
+    Member,
+    Namespace,
+    Node,
+    Reservation,
+    Snapshot,
+)
 from tutti.model.decisions import Claim, Policy
+from tutti.model.inter_pod import Requirement
 from tutti.model.keys import POD, GangKey, NodeName, PodKey, Uid
 from tutti.model.queues import Preemption, Queue, QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
@@ -88,9 +98,9 @@ def faults_of_plans(state: State) -> Iterator[str]:
 
 def differences(state: State, claimed: Claimed) -> Iterator[str]:
     """Where the claims are not those of the enumeration, each asked after those before it."""
-    declared = claimed.rules
+    protected = {_key(job) for job in state.jobs if job.protected}
     yield from preemption_checks.violations(
-        claimed.seen, claimed.claims, declared.modes, declared.protected
+        claimed.seen, claimed.claims, claimed.rules.modes, protected
     )
     last = True
     for made in claimed.claims:
@@ -195,13 +205,23 @@ def snapshot(state: State) -> Snapshot:
         start_records=tuple(sorted(records, key=lambda held: held.gang)),
         namespaces=(Namespace(NAMESPACE),),
         queues=tuple(_queue(state, name) for name in sorted(state.world.teams)),
+        budgets=tuple(
+            DisruptionBudget(
+                NAMESPACE,
+                name,
+                (Requirement(name, "Exists"),),
+                allowed,
+                state.world.budgets[name],
+            )
+            for name, allowed in state.allowed
+        ),
     )
 
 
 def _declared(state: State) -> PreemptionRules:
     teams = [rules.TOP, *state.world.teams]
     spent: dict[GangKey, Fraction] = {_key(job): job.lost for job in state.jobs if job.lost}
-    protected = frozenset(_key(job) for job in state.jobs if job.protected)
+    protected = frozenset(_key(job) for job in state.jobs if job.never)
     modes = {team: Preemption(state.world.mode(team)) for team in teams}
     return PreemptionRules(modes, protected, spent)
 
@@ -233,7 +253,7 @@ def _gang(state: State, job: Job) -> Gang:
         job.members,
         created=float(job.since),
         queue=queue,
-        is_protected=job.protected and not job.single,
+        is_protected=job.never and not job.single,
         members=tuple(sorted(members, key=lambda member: member.key)),
     )
 
@@ -245,7 +265,17 @@ def _pod(job: Job, number: int) -> str:
 def _member(job: Job, name: str, created: int) -> Member:
     key = PodKey(NAMESPACE, name)
     shape = Shape(_requests(job.each))
-    return Member(key, Uid(name), "1", shape, float(created), group=job.name, priority=job.priority)
+    return Member(
+        key,
+        Uid(name),
+        "1",
+        shape,
+        float(created),
+        group=job.name,
+        priority=job.priority,
+        labels=tuple((name, "") for name in sorted(job.budgets)),
+        grace_seconds=job.grace,
+    )
 
 
 def _start(job: Job, gang: Gang) -> Reservation:
@@ -269,7 +299,8 @@ def _queue(state: State, name: str) -> Queue:
         tuple((str(r), n) for r, n in enumerate(declared) if n is not None)
         for declared in (team.guarantee, team.limit)
     )
-    return Queue(name, Uid(name), parent, guaranteed, limits)
+    most = inf if team.most_grace is None else float(team.most_grace)
+    return Queue(name, Uid(name), parent, guaranteed, limits, max_grace_seconds=most)
 
 
 def _requests(amounts: Amounts) -> Resources:

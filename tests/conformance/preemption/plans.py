@@ -30,6 +30,7 @@ class State:
     jobs: tuple[Job, ...]
     leaving: tuple[Leaving, ...] = ()
     now: int = 1
+    allowed: tuple[tuple[str, int], ...] = ()  # how many more members each budget lets end
 
     @property
     def running(self) -> list[Job]:
@@ -42,6 +43,17 @@ class State:
         gone = {member.job for member in self.leaving}
         waiting = [j for j in self.jobs if j.start is None and j.name not in gone]
         return sorted(waiting, key=lambda j: (-j.priority, j.since, j.name))
+
+    def with_budgets(self) -> State:
+        """The same with what budgets allow now; members that wait or leave miss already."""
+        missing = [(j, j.members) for j in self.jobs if j.start is None]
+        by_name = {job.name: job for job in self.jobs}
+        missing += [(by_name[m.job], 1) for m in self.leaving if by_name[m.job].start is not None]
+        allowed = {
+            name: max(most - sum(n for job, n in missing if name in job.budgets), 0)
+            for name, most in self.world.budgets.items()
+        }
+        return replace(self, allowed=tuple(sorted(allowed.items())))
 
     def with_job(self, job: Job) -> State:
         """The same with one gang as it is now."""
@@ -209,12 +221,45 @@ def room_with(state: State, job: Job, victims: frozenset[Item]) -> tuple[int, ..
 def victim_sets(state: State, claim: rules.Claim) -> set[frozenset[Item]]:
     """All sets of victims: who loses the minimum loses all extras."""
     extras = {j.name: [(j.name, e.number) for e in j.extras] for j in state.running}
-    items = sorted(claim.items)
+    items = within_budgets(state, claim.items)
     subsets = chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))
     return {
         frozenset(some) | {extra for name, n in some if n == 0 for extra in extras[name]}
         for some in subsets
     }
+
+
+def within_budgets(state: State, items: frozenset[Item]) -> list[Item]:
+    """The items that budgets let end together: of several that share one, those that cost least.
+
+    A member with two budgets never ends.
+    """
+    jobs = {job.name: job for job in state.running}
+    left, going, may_end = dict(state.allowed), set[Item](), list[Item]()
+    for item in sorted(items, key=lambda item: _cost_of_end(state, jobs[item[0]], item)):
+        job = jobs[item[0]]
+        more = {*members_of(job, item)} - going
+        if len(job.budgets) > 1 or any(left[name] < len(more) for name in job.budgets):
+            continue
+        may_end.append(item)
+        if job.budgets:
+            left[job.budgets[0]] -= len(more)
+            going |= more
+    return sorted(may_end)
+
+
+def _cost_of_end(state: State, job: Job, item: Item) -> rules.Cost:
+    extras = {(job.name, e.number) for e in job.extras if item[1] == 0}
+    cost = rules.cost(state.world, [job], frozenset({item, *extras}), state.now)
+    return *cost[:3], (item,)
+
+
+def members_of(job: Job, item: Item) -> list[Item]:
+    """The members that end with an item, as numbers: negative ones are of the minimum."""
+    if item[1]:
+        return [item]
+    minimum = [(job.name, -1 - i) for i in range(job.members)]
+    return [*minimum, *((job.name, extra.number) for extra in job.extras)]
 
 
 def after_claim(
@@ -231,10 +276,17 @@ def after_claim(
         if is_over:
             ended = frozenset({(other.name, 0)})
             work = rules.cost(state.world, [other], ended, state.now)[0]
-            jobs.append(replace(other, start=None, nodes=(), extras=(), lost=work))
+            waiting = replace(other, start=None, nodes=(), extras=(), lost=work)
+            jobs.append(replace(waiting, protected=rules.is_protected(state.world, waiting)))
         elif other.name == job.name:
             jobs.append(replace(job, start=state.now, nodes=nodes))
         else:
             jobs.append(replace(other, extras=left))
     staying = tuple(member for member in leaving if member.until > state.now)
-    return replace(state, jobs=tuple(jobs), leaving=staying)
+    allowed = dict(state.allowed)
+    for other in state.running:
+        ends = {item for item in victims if item[0] == other.name}
+        members = {member for item in ends for member in members_of(other, item)}
+        for name in other.budgets:
+            allowed[name] -= len(members)
+    return replace(state, jobs=tuple(jobs), leaving=staying, allowed=tuple(sorted(allowed.items())))

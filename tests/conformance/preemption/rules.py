@@ -5,9 +5,12 @@ An item is a gang's name with 0 for its minimum, or with the number of one of it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Amounts = tuple[int, ...]  # by resource
 Item = tuple[str, int]
@@ -18,12 +21,13 @@ OFF, RECLAIM, FULL = "Off", "Reclaim", "Full"
 
 @dataclass(frozen=True)
 class Team:
-    """A queue: its parent, what it guarantees (None: not said), its limits, its mode."""
+    """A queue: its parent, what it guarantees (None: not said), its limits, its mode, its grace."""
 
     parent: str
     guarantee: tuple[int | None, ...]
     limit: tuple[int | None, ...]
     mode: str = FULL
+    most_grace: int | None = None  # above it, gangs that start do not borrow
 
 
 class Extra(NamedTuple):
@@ -44,7 +48,10 @@ class Job:
     members: int
     each: Amounts
     wishes: int = 0  # extras that it would run
-    protected: bool = False
+    never: bool = False  # it says that it must not be ended
+    grace: int = 0  # that its members may take to end
+    budgets: tuple[str, ...] = ()  # of each of its members, by name
+    protected: bool = False  # as it is, or was when it started
     single: bool = False
     since: int = 0
     start: int | None = None
@@ -60,11 +67,15 @@ class Job:
 
 @dataclass(frozen=True)
 class World:
-    """Nodes and queues; ``top_mode`` is the mode of gangs without a queue."""
+    """Nodes and queues; ``top_mode`` is the mode of gangs without a queue.
+
+    ``budgets`` says by name how many members may miss at once, those that wait included.
+    """
 
     teams: dict[str, Team]
     nodes: tuple[Amounts, ...]
     top_mode: str = FULL
+    budgets: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def resources(self) -> range:
@@ -194,6 +205,17 @@ def is_covered_start(
 def _by(covered: dict[Item, str], job: Job) -> bool:
     """Whether the gang's own queue covers its minimum."""
     return covered.get((job.name, 0)) == job.team
+
+
+def is_protected(world: World, job: Job) -> bool:
+    """Whether the gang could not be ended if it started now."""
+    if job.never or job.single or not world.teams:
+        return job.never
+    most = None if job.team == TOP else world.teams[job.team].most_grace
+    is_slow = most is not None and job.grace > most
+    return (
+        is_slow or len(job.budgets) > 1 or any(world.budgets[b] < job.members for b in job.budgets)
+    )
 
 
 def may_borrow(world: World, job: Job, rules: Rules = RULES) -> bool:

@@ -60,9 +60,9 @@ def test_whole_plans_with_claims_are_lawful_and_leave_claims_their_room() -> Non
     ("rule", "seed"),
     [
         ("counted", 25),
-        ("spares_own", 31),
+        ("spares_own", 71),
         ("strips_nobody", 28),
-        ("own_queue_only", 1),
+        ("own_queue_only", 3),
     ],
 )
 def test_the_attack_finds_a_rule_that_is_off(rule: str, seed: int) -> None:
@@ -149,15 +149,53 @@ def test_a_protected_gang_does_not_borrow() -> None:
     assert [job.name for job in plans.plan(before, Random(1), lax).state.running] == ["new"]
 
 
+def test_a_gang_that_a_budget_would_leave_as_half_a_gang_does_not_borrow() -> None:
+    teams = {"a": Team("root", (2,), FREE)}
+    gang = replace(waiting("new", "a", 4), budgets=("x",))
+    for most, starts in ((3, False), (4, True)):
+        world = World(teams, ((4,),), budgets={"x": most})
+        new = replace(gang, protected=rules.is_protected(world, gang))
+        assert new.protected is not starts
+        after = plans.plan(State(world, (new,), now=5), Random(1)).state
+        assert [job.name for job in after.running] == ["new"] * starts
+
+
+def test_a_gang_that_takes_longer_to_end_than_its_queue_admits_is_protected() -> None:
+    team = Team("root", (2,), FREE, most_grace=30)
+    world = World({"a": team, "b": replace(team, most_grace=None)}, ((4,),))
+    for name, grace, protected in (("a", 30, False), ("a", 31, True), ("b", 31, False)):
+        gang = replace(waiting("new", name, 4), grace=grace)
+        assert rules.is_protected(world, gang) is protected
+        assert not rules.is_protected(replace(world, teams={}), replace(gang, team="root"))
+
+
+@pytest.mark.parametrize(("most", "victims"), [(4, {("y", 0)}), (1, {("z", 0)}), (5, {("y", 0)})])
+def test_of_victims_that_share_a_budget_those_that_cost_least_end(
+    most: int, victims: set[rules.Item]
+) -> None:
+    teams = {"a": Team("root", (4,), FREE), "b": Team("root", (0,), FREE)}
+    dear, cheap = (
+        replace(running(name, "b", 4, start=start), budgets=("x",), nodes=(node,) * 4)
+        for name, start, node in (("dear", 1, 0), ("y", 4, 1))
+    )
+    other = replace(running("z", "b", 4, start=2), nodes=(2,) * 4)
+    world = World(teams, ((4,), (4,), (4,)), budgets={"x": most})
+    before = State(world, (dear, cheap, other, waiting("new", "a", 4)), now=5).with_budgets()
+    assert ended(before) == victims
+    claimed = planner.claim(before)
+    assert [*planner.differences(before, claimed)] == []
+    assert [planner.victims(before, claim) for claim in claimed.claims] == [victims]
+
+
 def test_a_protected_pod_takes_no_cover_of_a_protected_gang_that_this_plan_starts() -> None:
     teams = {"p": Team("root", (8,), FREE), "a": Team("p", (2,), FREE)}
     gang = replace(running("old", "a", 1, start=5), protected=True)
-    pod = Job("new", "a", 0, 1, (2,), protected=True, single=True, since=0)
+    pod = Job("new", "a", 0, 1, (2,), never=True, protected=True, single=True, since=0)
     before = state(teams, 4, gang, running("other", "root", 3), pod)
     assert rules.cover(before.world, [*before.running, pod], 5)["old", 0] == "p"
     assert ended(before) == set()
     assert planner.claim(before).claims == ()
-    assert ended(before.with_job(replace(pod, protected=False))) == {("other", 0)}
+    assert ended(before.with_job(replace(pod, never=False, protected=False))) == {("other", 0)}
 
 
 def test_it_shares_no_code_with_what_it_attacks() -> None:
