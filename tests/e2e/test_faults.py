@@ -101,6 +101,13 @@ def handed_arena() -> Iterator[Arena]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def preempting_arena() -> Iterator[Arena]:
+    """The scene in which gangs end so that others start."""
+    with Arena(is_preempting=True) as made:
+        yield made
+
+
 def struck(arena: Arena, trial: Trial) -> Outcome:
     """Run a trial, which must end as an unbroken run does and break no promise."""
     outcome = arena.run(trial)
@@ -134,6 +141,20 @@ def test_it_does_so_with_gangs_that_kube_scheduler_binds(handed_arena: Arena, k:
     before, after, *_ = trials.kills(k)
     assert struck(handed_arena, before).happened
     assert struck(handed_arena, after).happened
+
+
+@pytest.mark.parametrize("name", sorted(deeds.KILLS))
+def test_it_does_so_if_killed_at_evictions_and_ends_no_gang_in_vain(
+    preempting_arena: Arena, name: str
+) -> None:
+    second = Strike(name, deeds.KILLS[name], 2, frozenset({Write.EVICT}))
+    assert struck(preempting_arena, Trial(name, (second,))).happened
+
+
+def test_faults_at_evictions_change_no_end(preempting_arena: Arena) -> None:
+    draw = random.Random(f"{SEED}/{Write.EVICT}")
+    for trial in draw.sample([*trials.answers([Write.EVICT])], 2):
+        assert struck(preempting_arena, trial).happened
 
 
 @pytest.mark.parametrize("kind", trials.QUEUE_WRITES)

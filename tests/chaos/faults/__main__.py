@@ -68,6 +68,7 @@ def _each(parts: Iterator[Iterator[Trial]]) -> Iterator[Trial]:
 @click.option("--foreign", is_flag=True, help="Gangs that other projects' PodGroups declare.")
 @click.option("--queues", is_flag=True, help="Gangs in a tree of queues.")
 @click.option("--hand-over", is_flag=True, help="Gangs that kube-scheduler binds.")
+@click.option("--preemption", is_flag=True, help="Gangs that end so that others start.")
 @click.option("--only", default="", help="Only runs whose name contains this.")
 @click.option("--seed", default=1, show_default=True, help="Of the random runs.")
 @click.option("--runs", default=1000, show_default=True, help="How many random runs.")
@@ -78,6 +79,7 @@ def main(
     foreign: bool,
     queues: bool,
     hand_over: bool,
+    preemption: bool,
     only: str,
     seed: int,
     runs: int,
@@ -85,11 +87,18 @@ def main(
 ) -> None:
     """Kill the operator and break its road to the API server at every write; judge each run."""
     console = Console()
-    kinds = (*trials.QUEUE_WRITES * queues, *(Write.HAND_OVER,) * hand_over)
+    kinds = (
+        *trials.QUEUE_WRITES * (queues or preemption),
+        *(Write.HAND_OVER,) * hand_over,
+        *(Write.EVICT,) * preemption,
+    )
     soak = Soak(seed, runs, first, kinds)
     outcomes: list[Outcome] = []
     console.print(f"seed {seed}, random runs {first} to {first + runs - 1}")
-    with Arena(is_foreign=foreign, is_queued=queues, is_handed=hand_over) as arena:
+    arena = Arena(
+        is_foreign=foreign, is_queued=queues, is_handed=hand_over, is_preempting=preemption
+    )
+    with arena:
         outcomes.append(arena.run(trials.UNBROKEN))
         chosen = [
             trial

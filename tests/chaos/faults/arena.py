@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ...harness import judge, operator_process
 from ...harness.controlplane import ControlPlane
 from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
-from . import foreign, handed, queued, scenario
+from . import foreign, handed, preempting, queued, scenario
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
@@ -47,27 +47,33 @@ class Arena:
         is_foreign: bool = False,
         is_queued: bool = False,
         is_handed: bool = False,
+        is_preempting: bool = False,
     ) -> None:
         """``source`` is where the operator's package is: a mutant may be struck, too.
 
         ``is_foreign`` lets PodGroups of other projects declare the gangs,
-        ``is_queued`` puts them into a tree of queues, ``is_handed`` lets kube-scheduler bind most.
+        ``is_queued`` puts them into a tree of queues, ``is_handed`` lets kube-scheduler bind most,
+        ``is_preempting`` plays the scene in which gangs end so that others start.
         """
         self._is_foreign = is_foreign
         self._is_queued = is_queued
         self._is_handed = is_handed
+        self._is_preempting = is_preempting
         more = (*("workload-with-job",) * is_foreign, *("scheduler",) * is_handed)
         self._environment = {"TUTTI_GANG_SOURCES": ",".join(foreign.SOURCES)} if is_foreign else {}
         self._environment |= handed.ENVIRONMENT if is_handed else {}
+        self._environment |= preempting.ENVIRONMENT if is_preempting else {}
         self._plane = ControlPlane.start(components=("kwok", *more))
         try:
             values = [f"settings.gangSources={{{','.join(foreign.SOURCES)}}}"] * is_foreign
             values += handed.VALUES * is_handed
+            values += [preempting.VALUE] * is_preempting
             if is_foreign:
                 for crd in foreign.CRDS:
                     self._plane.install_crds(crd)
             operator_process.install(self._plane, *values)
             more_nodes = queued.nodes() if is_queued else []
+            more_nodes += preempting.nodes() if is_preempting else []
             self._plane.create([*scenario.nodes(), *more_nodes, scenario.priority_class()])
             self._proxy = Proxy(self._plane.server, self._plane.authority)
             self._proxy.__enter__()
@@ -119,6 +125,7 @@ class Arena:
             is_foreign=self._is_foreign,
             is_queued=self._is_queued,
             is_handed=self._is_handed,
+            is_preempting=self._is_preempting,
         )
         with witness, running as run:
             seen = run.play(trial, self._unbroken)
@@ -128,7 +135,7 @@ class Arena:
         groups = (foreign.KUBERNETES, foreign.PLUGINS, foreign.VOLCANO) if self._is_foreign else ()
         for kind in (*LEFT_BEHIND, *(GROUPS.format(version, "{}") for version in groups)):
             self._connection.request("DELETE", kind.format(namespace))
-        if self._is_queued:
+        if self._is_queued or self._is_preempting:
             queued.remove(self._connection.request, namespace)
         return self._outcome(trial, run, seen, verdict)
 
@@ -138,6 +145,7 @@ class Arena:
         wrong += [f"not at rest: {finding}" for finding in verdict.unfinished]
         wrong += [f"a gap of the judge's: {finding}" for finding in verdict.unproved]
         wrong += ["the judge saw nobody charged"] * (self._is_queued and not verdict.charges)
+        wrong += ["the judge saw nobody end"] * (self._is_preempting and not verdict.ends)
         wrong += [f"the log says {words!r}" for words in BAD_WORDS if words in log]
         writes = sum(n for kind, n in run.course.written.items() if kind != "lease")
         if trial is UNBROKEN and rest.is_promised:
@@ -175,12 +183,7 @@ class Arena:
         self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self._connection.request("POST", account, {"metadata": {"name": "default"}})
-        for item in scenario.objects(
-            namespace,
-            is_foreign=self._is_foreign,
-            is_queued=self._is_queued,
-            is_handed=self._is_handed,
-        ):
+        for item in self._objects(namespace):
             addresses = {
                 "Pod": PODS.format(namespace),
                 "PodGroup": GROUPS.format(item["apiVersion"], namespace),
@@ -192,3 +195,14 @@ class Arena:
             if about["name"] == SCHEDULER:
                 path = f"{LEASES}/namespaces/{about['namespace']}/leases/{SCHEDULER}"
                 self._connection.request("DELETE", path)
+
+    def _objects(self, namespace: str) -> list[dict[str, Any]]:
+        """All that waits when the operator starts."""
+        if self._is_preempting:
+            return preempting.objects(namespace)
+        return scenario.objects(
+            namespace,
+            is_foreign=self._is_foreign,
+            is_queued=self._is_queued,
+            is_handed=self._is_handed,
+        )

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import foreign, queued
+from . import foreign, preempting, queued
 from .scenario import STARTED
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Rest:
         charged = queued.CHARGED.items()
         is_said = all(amount in self.said.get(name, amount) for name, amount in charged)
         is_gone = queued.GONE not in self.said
-        is_started = self.started in (STARTED, _STARTED_IN_QUEUES)
+        is_started = self.started in (STARTED, _STARTED_IN_QUEUES, preempting.STARTED)
         return is_started and not self.reservations and is_said and is_gone
 
     def difference(self, other: Rest) -> str:
@@ -53,8 +53,11 @@ def look(
     *,
     is_foreign: bool = False,
     is_queued: bool = False,
+    is_preempting: bool = False,
 ) -> Rest:
     """Read it from the API server."""
+    gangs = _STARTED_IN_QUEUES if is_queued else STARTED
+    gangs = preempting.STARTED if is_preempting else gangs
     pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
     groups = request("GET", f"{ours}/podgroups")["items"]
@@ -69,11 +72,11 @@ def look(
     said = {each["metadata"]["name"]: _said(each) for each in groups}
     said |= {foreigner["metadata"]["name"]: foreign.said(foreigner) for foreigner in foreigners}
     said |= {_name(pod): _why(pod) for pod in pods if "nodeName" not in pod["spec"]}
-    said |= queued.said(request, namespace) if is_queued else {}
+    said |= queued.said(request, namespace) if is_queued or is_preempting else {}
     held = request("GET", f"{ours}/reservations")["items"]
     return Rest(
         bound=frozenset(_name(pod) for pod in pods if "nodeName" in pod["spec"]),
-        started={gang: counts[gang] for gang in (_STARTED_IN_QUEUES if is_queued else STARTED)},
+        started={gang: counts[gang] for gang in gangs},
         value=_value(started),
         said=said,
         reservations=sum(_holds_room(each) for each in held),

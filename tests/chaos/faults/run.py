@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ...harness.proxy import anything
-from . import rest, scenario
+from . import preempting, rest, scenario
 from .course import Course
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Run:
         is_foreign: bool = False,
         is_queued: bool = False,
         is_handed: bool = False,
+        is_preempting: bool = False,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
@@ -59,12 +60,17 @@ class Run:
         self._namespace = namespace
         self._is_foreign = is_foreign
         self._is_queued = is_queued
-        self._story = scenario.Story(
-            request,
-            namespace,
-            is_foreign=is_foreign,
-            is_queued=is_queued,
-            is_handed=is_handed,
+        self._is_preempting = is_preempting
+        self._story: scenario.Story | preempting.Story = (
+            preempting.Story(request, namespace)
+            if is_preempting
+            else scenario.Story(
+                request,
+                namespace,
+                is_foreign=is_foreign,
+                is_queued=is_queued,
+                is_handed=is_handed,
+            )
         )
         self._rules = ExitStack()
         self._due: list[tuple[float, Callable[[], None]]] = []
@@ -106,6 +112,7 @@ class Run:
                 self._namespace,
                 is_foreign=self._is_foreign,
                 is_queued=self._is_queued,
+                is_preempting=self._is_preempting,
             )
             self._story.retry(seen)
             is_wanted = seen.is_promised if wanted is None else seen == wanted

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 MOST_STRIKES = 3
 MOST_DOWN_SECONDS = 2.0
-# What the operator writes: nothing here is ever evicted. Only one scene has queues, and in only one
-# does kube-scheduler bind.
+# What the operator writes. Some scenes have no queues; in one alone does kube-scheduler bind, and
+# in another alone are pods evicted.
 QUEUE_WRITES = (Write.QUEUE_FINALIZER, Write.QUEUE_STATUS)
-OF_ONE_SCENE = (*QUEUE_WRITES, Write.HAND_OVER)
-STRUCK = tuple(each for each in Write if each not in (*OF_ONE_SCENE, Write.EVICT, Write.OTHER))
+OF_ONE_SCENE = (*QUEUE_WRITES, Write.HAND_OVER, Write.EVICT)
+STRUCK = tuple(each for each in Write if each not in (*OF_ONE_SCENE, Write.OTHER))
 
 
 @dataclass(frozen=True, slots=True)
