@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..model.cluster import Snapshot
     from ..model.decisions import Plan
     from ..model.keys import GangKey
+    from ..queues.use import GangCover
     from ..whatif import Advice, Planner
     from ..whatif.gang_state import GangStanding
 
@@ -35,7 +37,7 @@ class Explained:
     advice: Advice | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """The Snapshot to explain, its planner, and what keeps all gangs from starting."""
 
@@ -43,11 +45,23 @@ class Question:
     planner: Planner
     hindrance: str = ""
 
+    @cached_property
+    def covers(self) -> Mapping[GangKey, GangCover]:
+        """What is covered of each gang that runs in a queue."""
+        from ..planning.observed_demand import observe
+        from ..planning.queued_gangs import queue_gangs
+        from ..queues.use import gang_covers
+
+        charged = queue_gangs(observe(self.snapshot)).charged
+        return {} if charged is None else gang_covers(charged, self.planner.policy.preemption)
+
     def explained(self, plan: Plan, key: GangKey, advice: Advice | None) -> Iterator[Explained]:
         """The state of the gang and the advice; nothing if the gang does not exist."""
         from ..whatif.gang_state import GangOutcome, standing
 
         gang_standing = standing(self.snapshot, plan, key)
+        if gang_standing is not None:
+            gang_standing = replace(gang_standing, cover=self.covers.get(key))
         if gang_standing is not None and gang_standing.state is GangOutcome.STARTS:
             gang_standing = replace(gang_standing, hindrance=self.hindrance)
         if gang_standing is not None:

@@ -11,6 +11,7 @@ from .output import watch
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..queues.use import GangCover
     from .output.gang_rows import StandingRow
     from .output.watch import View
 
@@ -88,7 +89,8 @@ def _cells(row: StandingRow, view: View, *, is_wide: bool) -> list[Any]:
     cells += [row.queue or "-"] * bool(view.snapshot.queues)
     cells += [str(row.nodes), str(gang.priority)] * is_wide
     age = watch.age(gang.created, view.snapshot.taken_at)
-    return [*cells, age, row.reason or "-", row.message]
+    said = row.message or ("" if row.cover is None else str(row.cover))
+    return [*cells, age, row.reason or "-", said]
 
 
 def _room(view: View) -> list[list[str]]:
@@ -152,6 +154,17 @@ def gangs(view: View) -> Sequence[Mapping[str, Any]]:
             "created": row.gang.created,
             "reason": row.reason,
             "message": row.message,
+            "cover": None if row.cover is None else cover(row.cover),
         }
         for row in view.rows
     ]
+
+
+def cover(gang: GangCover) -> Mapping[str, Any]:
+    """What is covered of a gang, as data."""
+    return {
+        "queue": gang.queue,
+        "coveredBy": gang.covered_by,
+        "extraPods": gang.extra_pods,
+        "mayEndFor": list(gang.may_end_for),
+    }

@@ -14,7 +14,7 @@ from ..filters.disruption_budgets import DisruptionBudgets
 from ..gang.findings import BudgetOfGang, EndingObstacle, GraceTooLong, MayNotBorrow
 from ..model.cluster import DisruptionBudget, Gang
 from ..model.keys import GangKey
-from ..model.queues import Preemption, Queue
+from ..model.queues import Preemption, Queue, QueueMode
 from ..model.resources import NOTHING
 from . import cover
 from .cover import Cover, QueuedGang
@@ -60,6 +60,16 @@ def entitlement(
         if gang.queue == start.queue and gang.priority < start.priority
     ]
     return _entitlement(after, below, by_guarantee=False)
+
+
+def mode(queue: Queue, setting: Preemption) -> Preemption:
+    """Which claims a queue allows its gangs: what it declares, or else the setting.
+
+    It is off while the setting is, and where the queue's quotas do not count.
+    """
+    if Preemption.OFF is setting or queue.mode is QueueMode.SHADOW:
+        return Preemption.OFF
+    return setting if queue.preemption is None else queue.preemption
 
 
 def may_borrow(tree: QueueTree, gang: QueuedGang) -> bool:

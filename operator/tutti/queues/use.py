@@ -1,18 +1,22 @@
-"""The use of each queue, for users: what it is charged, and what guarantees cover of it."""
+"""For users: what each queue is charged, and what guarantees cover of it and of each gang."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from ..gang.quantities import count
 from ..model.decisions import QueueUse
 from ..model.keys import GangKey
-from ..model.queues import ROOT
+from ..model.queues import ROOT, Preemption
 from ..model.resources import NOTHING, Resources
 from .charge import GangCharge
+from .claims import mode
 from .cover import Cover, QueuedGang, on_lines, walk
 from .shadow import stopped
 from .share import Shares
 from .tree import QueueTree
+
+MOST_NAMED = 3  # queues in a sentence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +40,64 @@ class ChargedGangs:
             own.setdefault(gang.queue, []).append(self.charges[gang.key].total)
         charged = {queue: Resources.total(amounts) for queue, amounts in own.items()}
         return Shares(self.tree, self.totals, charged, self.taken_at)
+
+
+@dataclass(frozen=True, slots=True)
+class GangCover:
+    """What a guarantee covers of a gang that runs, and whose gangs may have the rest ended."""
+
+    queue: str
+    covered_by: str  # the queue whose guarantee covers what the gang needs; empty if it borrows
+    extra_pods: int  # that borrow, beyond those needed
+    may_end_for: tuple[str, ...] = ()  # the queues whose gangs may have what borrows ended
+
+    def __str__(self) -> str:
+        """The same as a part of a sentence."""
+        if not self.covered_by:
+            return f"borrows{self._ended_for(' of a higher priority')}"
+        covered = f"covered by queue {self.covered_by}"
+        if not self.extra_pods:
+            return covered
+        pods = count(self.extra_pods, "extra pod")
+        borrow = "borrows" if self.extra_pods == 1 else "borrow"
+        return f"{covered}; {pods} {borrow}{self._ended_for('')}"
+
+    def _ended_for(self, rank: str) -> str:
+        others = [queue for queue in self.may_end_for if queue != self.queue]
+        named = others[:MOST_NAMED]
+        if len(others) > MOST_NAMED:
+            named.append(count(len(others) - MOST_NAMED, "other queue"))
+        named += [f"{self.queue}{rank}"] * (self.queue in self.may_end_for)
+        *first, last = named or [""]
+        names = f"{', '.join(first)} or {last}" if first else last
+        return f": may be ended for gangs of {names}" if names else ""
+
+
+def gang_covers(gangs: ChargedGangs, setting: Preemption) -> Mapping[GangKey, GangCover]:
+    """What is covered of each gang that runs, where this is the setting of preemption.
+
+    The gangs of a queue may have others ended by guarantee if the queue or one above it guarantees
+    anything, and gangs of their own queue by priority.
+    """
+    tree, cover = gangs.tree, walk(gangs.tree, gangs.running)
+    modes = {name: mode(tree.queues[name], setting) for name in tree.queues if name != ROOT}
+    entitled = [
+        name
+        for name, may_end in modes.items()
+        if may_end is not Preemption.OFF
+        and any(any(tree.guarantees[above].values()) for above in tree.path(name))
+        and not tree.children[name]
+    ]
+    covers = {}
+    for gang in gangs.running:
+        by = cover.gangs.get(gang.key, "")
+        extras = sum((gang.key, pod) not in cover.extras for pod, _ in gang.extras)
+        ends = {*entitled}
+        if not by and modes.get(gang.queue) is Preemption.FULL:
+            ends.add(gang.queue)
+        is_safe = gang.is_protected if not by else not extras
+        covers[gang.key] = GangCover(gang.queue, by, extras, () if is_safe else tuple(sorted(ends)))
+    return covers
 
 
 def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ...]:

@@ -9,6 +9,7 @@ from ..gang import demand, domain_rules, health
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, NodeName
+from ..queues.use import GangCover
 
 OPTIONAL = "optional"  # says of a field that data leaves it out while it is empty
 
@@ -37,6 +38,9 @@ class GangStanding:
     hindrance: str = ""  # why it does not start, though this plan places it
     # Which preferred levels of a topology it does without; not in data where it is empty.
     preference: str = field(default="", metadata={OPTIONAL: True})
+    cover: GangCover | None = field(
+        default=None, metadata={OPTIONAL: True}
+    )  # if it runs in a queue
 
 
 def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | None:

@@ -56,7 +56,8 @@ def of_standing(standing: GangStanding) -> str:
         f"{standing.gang} {has}, {members}{' bound' * (standing.state is GangOutcome.PARTIAL)}"
     )
     where = f": {_nodes(standing)}" if standing.nodes else ""
-    return f"{sentence}{where}; {standing.ailment or 'healthy'}"
+    covered = "" if standing.cover is None else f"; {standing.cover}"
+    return f"{sentence}{where}; {standing.ailment or 'healthy'}{covered}"
 
 
 def _nodes(standing: GangStanding) -> str:

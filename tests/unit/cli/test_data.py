@@ -13,10 +13,12 @@ from tutti import cli, dump
 from tutti.cli import status, top
 from tutti.cli.output.gang_rows import rows
 from tutti.cli.output.watch import View
+from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Policy
-from tutti.model.queues import Preemption
+from tutti.model.keys import Uid
+from tutti.model.queues import Preemption, Queue
 
-from ...harness.builders import gang, node, snapshot_of, topology
+from ...harness.builders import NAMESPACE, gang, node, snapshot_of, space, topology
 
 ROOT = Path(__file__).parents[3]
 QUEUES = str(ROOT / "docs" / "queues" / "cluster.yaml")
@@ -97,6 +99,18 @@ def reclaim() -> str:
     )
 
 
+def borrowers() -> Snapshot:
+    """A cluster in which a gang borrows what another queue guarantees."""
+    queues = (
+        Queue("vision", Uid("v"), guaranteed=(("nvidia.com/gpu", 4),)),
+        Queue("nlp", Uid("n")),
+    )
+    held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1").but(queue="nlp")
+    return snapshot_of(
+        node("n1", cpu=8, memory=16, gpu=4), *queues, space(NAMESPACE), held, gang("w").of(9, cpu=1)
+    )
+
+
 def racks() -> str:
     """A dump of a gang that is in two racks and prefers one."""
     setup = dump.PlannerConfig("tutti", "ilp", Policy(), {})
@@ -123,11 +137,13 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
             (tmp_path / "racks.json").write_text(racks())
             yield from printed(lines(command, "-f", CLUSTER, "eval"))
             yield from printed(lines(command, "-f", str(tmp_path / "racks.json"), "wide"))
+            setup = dump.PlannerConfig("tutti", "ilp", Policy(preemption=Preemption.FULL), {})
+            (tmp_path / "borrowers.json").write_text(dump.write(borrowers(), setup))
+            yield from printed(lines(command, "-f", str(tmp_path / "borrowers.json"), "runs"))
         return
-    held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1")
-    picture = snapshot_of(node("n1", cpu=8, memory=16, gpu=4), held, gang("w").of(9, cpu=1))
+    picture = borrowers()
     print_it = {"status": status._print, "top": top._print}[command]
-    print_it(View(picture, rows(picture, {}, None), None), "json")
+    print_it(View(picture, rows(picture, {}, None, Preemption.FULL), None), "json")
     yield from printed(json.loads(capsys.readouterr().out))
 
 

@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tutti import cli
-from tutti.cli import status, top
+from tutti.cli import inputs, status, top
 from tutti.cli.output import live_cluster, watch
 from tutti.cli.output.gang_rows import hindrance, largest, rows
 from tutti.cli.output.watch import View
@@ -20,8 +20,11 @@ from tutti.kube import access
 from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation, Snapshot
 from tutti.model.keys import GangKey, NodeName, Uid
+from tutti.model.queues import Preemption
 
 from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot_of
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def tutti(*words: str, **more: Any) -> Result:
@@ -362,3 +365,24 @@ AGES = {
 def test_ages_are_as_kubectl_says_them(seconds: float, words: str) -> None:
     """On both sides of the bounds that its HumanDuration has."""
     assert watch.age(0.0, seconds) == words
+
+
+def test_a_gang_that_runs_in_a_queue_says_what_covers_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    picture, _ = inputs.read_files([str(DOCS / "queues" / "cluster.yaml")])
+    found = rows(picture, {}, None, Preemption.RECLAIM)
+    said = {row.gang.key.name: str(row.cover) for row in found if row.cover is not None}
+    assert said["train"] == "covered by queue research"
+    status._print(View(picture, found, None), "wide")
+    assert "covered by queue research" in " ".join(capsys.readouterr().out.split())
+    status._print(View(picture, found, None), "json")
+    gangs = json.loads(capsys.readouterr().out)["gangs"]
+    covers = {gang["name"]: gang["cover"] for gang in gangs}
+    assert covers["train"] == {
+        "queue": "vision",
+        "coveredBy": "research",
+        "extraPods": 0,
+        "mayEndFor": [],
+    }
+    assert None in covers.values(), "a gang that waits"

@@ -132,4 +132,5 @@ class CommandAnswers:
         return snapshot_of(dump.read([*texts, added], self._setup.scheduler))
 
     def _rows(self, observation: Observation) -> Sequence[StandingRow]:
-        return rows(observation.snapshot, observation.groups, None)
+        setting = self._setup.policy.preemption
+        return rows(observation.snapshot, observation.groups, None, setting)

@@ -5,7 +5,7 @@ which only the operator can know.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...gang import finding_text, slots
@@ -13,10 +13,12 @@ from ...gang.demand import min_members
 from ...kube.gang_sources import GangObject
 from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey
+from ...model.queues import Preemption
 from ...model.resources import NOTHING, Resources
 from ...planning.compile.grids import footprint
 from ...planning.observed_demand import observe
 from ...planning.queued_gangs import queue_gangs
+from ...queues.use import GangCover, gang_covers
 from ...reporting.utilisation import GangState, state_of
 
 SPOKEN: Mapping[GangState, str] = {GangState.WAITING: "Reserved", GangState.DEGRADED: "Healthy"}
@@ -35,6 +37,7 @@ class StandingRow:
     queue: str = ""  # that it counts in; empty without Queues, or if it names no valid one
     reason: str = ""  # why it waits, or what it lacks
     message: str = ""
+    cover: GangCover | None = None  # None while it waits, and without Queues
 
     @property
     def needed(self) -> int:
@@ -43,13 +46,28 @@ class StandingRow:
 
 
 def rows(
-    snapshot: Snapshot, groups: Mapping[GangKey, GangObject], namespace: str | None
+    snapshot: Snapshot,
+    groups: Mapping[GangKey, GangObject],
+    namespace: str | None,
+    setting: Preemption = Preemption.OFF,
 ) -> Sequence[StandingRow]:
-    """The gangs of a namespace, or of all: the highest priority first, then the oldest."""
+    """The gangs of a namespace, or of all: the highest priority first, then the oldest.
+
+    The ``setting`` is that of preemption.
+    """
     gangs = [gang for gang in snapshot.gangs if namespace in (None, gang.key.namespace)]
-    queues = queue_gangs(observe(snapshot)).queues if snapshot.queues else {}
+    queues: Mapping[GangKey, str] = {}
+    covers: Mapping[GangKey, GangCover] = {}
+    if snapshot.queues:
+        queued = queue_gangs(observe(snapshot))
+        queues = queued.queues
+        covers = {} if queued.charged is None else gang_covers(queued.charged, setting)
     standing_rows = [
-        _row(gang, state, snapshot, groups.get(gang.key), queues.get(gang.key, ""))
+        replace(
+            _row(gang, state, snapshot, groups.get(gang.key)),
+            queue=queues.get(gang.key, ""),
+            cover=covers.get(gang.key),
+        )
         for gang in gangs
         if (state := state_of(gang, snapshot)) is not None
     ]
@@ -84,9 +102,7 @@ def largest(standing_rows: Iterable[StandingRow], snapshot: Snapshot) -> Sequenc
     return sorted(holding, key=lambda row: (-share(row), row.gang.key))
 
 
-def _row(
-    gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | None, queue: str
-) -> StandingRow:
+def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | None) -> StandingRow:
     reserved = next(
         (reservation for reservation in snapshot.reservations if reservation.uid == gang.uid), None
     )
@@ -108,7 +124,6 @@ def _row(
         held=len(places) + len(absent),
         nodes=len({*places.values(), *(node for _, node in absent)}),
         resources=Resources.total(here) if here else NOTHING,
-        queue=queue,
         reason=reason,
         message=message,
     )

@@ -139,7 +139,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     state = live_cluster.look(settings, kubeconfig, context)
     groups = {group.key: group for group in state.groups}
     snapshot = state.snapshot(time.time())
-    return View(snapshot, rows(snapshot, groups, namespace), namespace)
+    return View(snapshot, rows(snapshot, groups, namespace, settings.preemption), namespace)
 
 
 def print_data(data: Mapping[str, Any], output: str) -> None:

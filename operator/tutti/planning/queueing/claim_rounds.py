@@ -14,7 +14,7 @@ from ...gang.findings import KeptByBudget
 from ...model.cluster import PodReservation, Reservation, ReservedVictim, Snapshot
 from ...model.decisions import Assignment, Claim, Finding, Policy, Reason, Rejection
 from ...model.keys import GangKey
-from ...model.queues import ROOT, Preemption, Queue, QueueMode
+from ...model.queues import ROOT, Preemption
 from ...queues import claims
 from ...queues.cover import QueuedGang
 from ...queues.use import ChargedGangs
@@ -139,7 +139,7 @@ def victims_of(claim: Claim) -> tuple[ReservedVictim, ...]:
 
 def _modes(snapshot: Snapshot, policy: Policy) -> Mapping[str, Preemption]:
     """Which claims each queue allows its gangs, by queue."""
-    modes = {queue.name: _mode(queue, policy) for queue in snapshot.queues}
+    modes = {queue.name: claims.mode(queue, policy.preemption) for queue in snapshot.queues}
     return {**modes, ROOT: policy.preemption}
 
 
@@ -151,13 +151,6 @@ def _young(charged: ChargedGangs | None, now: float) -> Iterator[tuple[QueuedGan
         queue = charged.tree.queues[gang.queue]
         if now < (until := gang.started + queue.min_run_seconds):
             yield gang, until
-
-
-def _mode(queue: Queue, policy: Policy) -> Preemption:
-    """What a queue declares, or else the setting; off if its quotas do not count."""
-    if queue.mode is QueueMode.SHADOW:
-        return Preemption.OFF
-    return policy.preemption if queue.preemption is None else queue.preemption
 
 
 def _claimed(
