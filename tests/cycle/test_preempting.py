@@ -396,6 +396,7 @@ async def test_a_cycle_ends_no_more_pods_than_its_limit_and_the_next_one_goes_on
 async def test_of_a_queue_no_more_pods_end_within_an_hour_than_its_limit() -> None:
     """Whoever waits says so; a gang that alone is larger than the limit ends by itself."""
     cluster, clock = prioritized(), Clock()
+    cluster.change_pod("other-0", bound_at=0.0)  # it has lost more than the larger gang
     life = limited(cluster, clock, hourly_evictions=1)
     await turns(life)
     assert terminating(cluster) == ["low-0", "low-1"]
