@@ -338,6 +338,19 @@ def _(finding: of.KeptByBudget) -> str:
 
 
 @text.register
+def _(finding: of.WithinGuarantee) -> str:
+    first, *others = finding.queues
+    if not others:
+        return f"it may not reclaim from queue {first}, which is within its guarantee"
+    names = (
+        f"queue {first} and {len(others)} others"
+        if others[1:]
+        else f"queues {first} and {others[0]}"
+    )
+    return f"it may not reclaim from {names}, which are within their guarantees"
+
+
+@text.register
 def _(finding: of.EvictionsCapped) -> str:
     pods, most = count(finding.pods, "pod"), f"and at most {finding.limit} may"
     if finding.queue:

@@ -235,6 +235,16 @@ class KeptByBudget(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class WithinGuarantee(Finding):
+    """A guarantee would cover the gang, and all that may end for it is too little.
+
+    All gangs of these queues are covered, so they may not end.
+    """
+
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EvictionsCapped(Finding):
     """The claim waits: so many pods have ended, and more would exceed a limit.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ...filters.disruption_budgets import Shortage
 from ...gang.demand import PlacementRequest
-from ...gang.findings import KeptByBudget
+from ...gang.findings import KeptByBudget, WithinGuarantee
 from ...model.cluster import PodReservation, Reservation, ReservedVictim, Snapshot
 from ...model.decisions import Assignment, Claim, Finding, Policy, Reason, Rejection
 from ...model.keys import GangKey
@@ -186,7 +186,10 @@ def _is(want: PlacementRequest, other: PlacementRequest) -> bool:
 
 
 def _claim_round(compiled: CompiledDemand, queued: QueuedGangs, claimed: ClaimedPlan) -> ClaimRound:
-    obstacles = {gang: _kept_by_budgets(kept) for gang, kept in claimed.kept.items()}
+    obstacles: dict[GangKey, Finding] = {
+        gang: WithinGuarantee(queues) for gang, queues in claimed.within.items() if queues
+    }
+    obstacles |= {gang: _kept_by_budgets(kept) for gang, kept in claimed.kept.items()}
     return ClaimRound(_recorded(compiled, queued, claimed.claims), obstacles)
 
 

@@ -54,6 +54,9 @@ class ClaimedPlan:
     claims: tuple[Claim, ...] = ()
     # By gang without a claim: the gangs that could end for it, and the budgets that keep them.
     kept: Mapping[GangKey, Mapping[GangKey, Shortage]] = field(default_factory=dict)
+    # By gang without a claim, although a guarantee would cover it: other queues that are within
+    # their guarantees.
+    within: Mapping[GangKey, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -191,6 +194,17 @@ def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
     )
 
 
+def _within_guarantees(
+    claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlement
+) -> tuple[str, ...]:
+    """The other queues of which no gang may end by this entitlement; none if it is by priority."""
+    borrowers = {*entitlement.gangs, *(gang for gang, _ in entitlement.extras)}
+    own = claimed.ledger.queued.queue_of(want.gang)
+    gangs = claimed.ledger.running if entitlement.by_guarantee else ()
+    others = {gang.queue for gang in gangs} - {own, ROOT}
+    return tuple(sorted(others - {gang.queue for gang in gangs if gang.key in borrowers}))
+
+
 def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlement) -> ClaimedPlan:
     """The plan with the claim of a gang; unchanged but for ``kept`` if no victims suffice."""
     candidates, kept = claimed.pool.within_budgets(
@@ -220,8 +234,11 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
 
     missing = claimed.pool.missing(want, claimed.room, freed)
     chosen = victims.cheapest(candidates, placed, missing)
+    if chosen is None and kept:
+        return replace(claimed, kept={**claimed.kept, want.gang.key: kept})
     if chosen is None:
-        return replace(claimed, kept={**claimed.kept, want.gang.key: kept}) if kept else claimed
+        queues = _within_guarantees(claimed, want, entitlement)
+        return replace(claimed, within={**claimed.within, want.gang.key: queues})
     room, after = room_without(chosen.candidates), chosen.answer
     left: Room = after.free + np.minimum(room, 0)
     return replace(

@@ -233,6 +233,40 @@ def test_a_gang_that_budgets_keep_from_a_claim_says_so() -> None:
     assert "cannot end for it" in finding_text.sentence(plan(tight).rejections[0])
 
 
+def said_of(name: str, of: Snapshot, setting: Preemption = RECLAIM) -> str:
+    rejections = {rejection.gang.name: rejection for rejection in plan(of, setting).rejections}
+    return finding_text.sentence(rejections[name])
+
+
+def test_a_gang_that_waits_for_what_guarantees_cover_says_from_which_queues() -> None:
+    """The nodes have less than all guarantees together."""
+    new, within = waits("new", "a", 4), old("x", 4)
+    one = seen(A, B, new, *within, gpu=6)
+    assert said_of("new", one).endswith(
+        "; it may not reclaim from queue b, which is within its guarantee"
+    )
+    assert "reclaim" not in said_of("new", one, OFF)
+    c, d = (queue(name, **gpus(1)) for name in "cd")
+    more = *old("y", 1, c), *old("z", 1, d)
+    assert said_of("new", seen(A, B, c, new, *within, *more[:2], gpu=6)).endswith(
+        "; it may not reclaim from queues b and c, which are within their guarantees"
+    )
+    assert said_of("new", seen(A, B, c, d, new, *within, *more, gpu=6)).endswith(
+        "; it may not reclaim from queue b and 2 others, which are within their guarantees"
+    )
+
+
+def test_a_gang_that_waits_names_no_queue_of_which_a_gang_borrows() -> None:
+    third = queue("c")
+    borrows = old("y", 1, third)
+    cluster = seen(A, B, third, waits("new", "a", 4), *old("x", 4), *borrows, gpu=6)
+    assert said_of("new", cluster).endswith(
+        "; it may not reclaim from queue b, which is within its guarantee"
+    )
+    alone = seen(A, waits("new", "a", 5), *old("own", 1, A), gpu=4)
+    assert "reclaim" not in said_of("new", alone, FULL)
+
+
 def test_gangs_that_end_together_share_a_budget() -> None:
     """What earlier claims end counts, in the same plan and in standing ones."""
     x, y = (
