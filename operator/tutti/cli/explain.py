@@ -227,7 +227,7 @@ def _plain(value: Any) -> Any:
     from ..gang.quantities import listed
     from ..model.keys import GangKey
     from ..model.resources import Resources
-    from ..whatif.gang_state import OPTIONAL
+    from ..whatif.results import OPTIONAL
 
     if isinstance(value, GangKey):
         return str(value)

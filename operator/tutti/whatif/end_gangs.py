@@ -1,7 +1,7 @@
 """Which gangs would have to make room: bound gangs by ending, planned gangs by not starting.
 
 The search is for the fewest gangs: one gang exactly, several gangs greedily, by the room that each
-gives back.
+gives back. If all members must be in one domain, the room of each domain counts by itself.
 """
 
 from collections import Counter
@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gang import domain_rules
 from ..model.cluster import Gang, Snapshot
 from ..model.keys import GangKey, NodeName
 from ..model.resources import Resources
 from ..model.shapes import Shape
 from ..strategies.capacity import fits_per_node
-from .baseline import Baseline, Table, goes_before, placements, room_for, summed
+from .baseline import Baseline, Table, goes_before, placements, summed
 from .probes import Prober, ProbeResult
 from .results import Certainty, EndedGangs, Placeable
 
@@ -27,6 +28,8 @@ MOST_TOGETHER = 8  # gangs named together; a longer list would not help
 
 Without = Callable[[Sequence[GangKey]], Snapshot]
 ByNode = Mapping[NodeName, Resources]
+Rows = NDArray[np.intp] | slice
+Counts = Mapping[Shape, NDArray[np.int64]]  # by shape and domain, how many members fit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +100,13 @@ def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
     return replace(snapshot, gangs=gangs)
 
 
+def _domain_labels(baseline: Baseline) -> tuple[str, ...]:
+    """The labels of the narrowest level that all members must be in one domain of, if any."""
+    levels = (rule.level for rule in baseline.gang.same_domain if not rule.roles)
+    paths = (domain_rules.labels_of(level, baseline.snapshot.topologies) for level in levels)
+    return max(paths, key=len, default=())
+
+
 def _held_by_gang(baseline: Baseline) -> Mapping[GangKey, ByNode]:
     """The room of bound members of other gangs; a gang with a Reservation still starts."""
     reserved = {reservation.gang for reservation in baseline.snapshot.reservations}
@@ -137,6 +147,12 @@ class _Search:
             (member.role if want.minimums else "", member.shape) for member in want.members
         )
         self._by_shape = Counter(member.shape for member in want.members)
+        self._labels = _domain_labels(baseline)
+        base = baseline.base
+        if self._labels:
+            self._domains = base.domains.domains(self._labels)
+        else:
+            self._domains = np.zeros(len(base.nodes), dtype=np.intp)
 
     def fewest(self, candidates: Sequence[_Candidate]) -> EndedGangs:
         """One gang if one is enough, else a few gangs, chosen greedily."""
@@ -152,12 +168,22 @@ class _Search:
         for candidate in self._promising(candidates):
             verdict = self._prober.verdict(self._without([candidate.gang]))
             if verdict is ProbeResult.STARTS:
-                return EndedGangs((candidate.gang,), Certainty.of(proved=none_will_do))
+                certainty = Certainty.of(proved=none_will_do)
+                return EndedGangs((candidate.gang,), certainty, domain=self._domain())
             one_will_not &= verdict is ProbeResult.WAITS
             if verdict is None:
                 break
         gangs, is_cut = self._together(candidates)
-        return EndedGangs(gangs, Certainty.of(proved=one_will_not and len(gangs) == TWO), is_cut)
+        certainty = Certainty.of(proved=one_will_not and len(gangs) == TWO)
+        return EndedGangs(gangs, certainty, is_cut, self._domain() if gangs else "")
+
+    def _domain(self) -> str:
+        """The domain that the gang starts in by the latest plan; empty if it needs none."""
+        if not (self._labels and self._prober.node):
+            return ""
+        row = self._baseline.index[self._prober.node]
+        values = self._baseline.base.domains.values(self._labels, int(self._domains[row]))
+        return f"{'/'.join(values)} of {self._labels[-1]}"
 
     def _promising(self, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
         """The gangs that may be enough alone by counting, the most likely first.
@@ -219,29 +245,38 @@ class _Search:
             freed[candidate.rows] += candidate.rooms
         return freed
 
-    def _counts(self, free: Table) -> Mapping[Shape, int]:
+    def _counts(self, free: Table) -> Counts:
+        return {shape: self._room(shape, free, slice(None)) for shape in self._by_shape}
+
+    def _room(self, shape: Shape, free: Table, rows: Rows) -> NDArray[np.int64]:
+        """[domain]: for how many members of the shape these nodes have room."""
         base = self._baseline.base
-        return {shape: room_for(base, shape, free).members for shape in self._by_shape}
+        row = base.shapes[shape]
+        fits = fits_per_node(free, base.requests[row], base.allowed[row, rows])
+        own = self._domains[rows]
+        size = int(self._domains.max(initial=-1)) + 1
+        return np.bincount(own[own >= 0], fits[own >= 0], size).astype(np.int64)
 
-    def _counts_without(
-        self, free: Table, counts: Mapping[Shape, int], candidate: _Candidate
-    ) -> Mapping[Shape, int]:
+    def _counts_without(self, free: Table, counts: Counts, candidate: _Candidate) -> Counts:
         """The counts without this gang; only counts on its own nodes change."""
-        base, before = self._baseline.base, free[candidate.rows]
+        rows, before = candidate.rows, free[candidate.rows]
         after = before + candidate.rooms
-        counts_after = {}
-        for shape, n in counts.items():
-            row = base.shapes[shape]
-            asks, allowed = base.requests[row], base.allowed[row, candidate.rows]
-            gained = fits_per_node(after, asks, allowed) - fits_per_node(before, asks, allowed)
-            counts_after[shape] = n + int(gained.sum())
-        return counts_after
+        return {
+            shape: n + self._room(shape, after, rows) - self._room(shape, before, rows)
+            for shape, n in counts.items()
+        }
 
-    def _lacking(self, counts: Mapping[Shape, int]) -> int:
-        """How many members lack room, counting each shape by itself; 0 means that they may fit."""
-        reach = sum(min(n, counts[shape]) for shape, n in self._by_shape.items())
-        in_role: Counter[str] = Counter()
+    def _lacking(self, counts: Counts) -> int:
+        """How many members lack room in the domain that has room for most.
+
+        Each shape is counted by itself; 0 means that they may fit.
+        """
+        need = self._baseline.want.need
+        reach = sum(np.minimum(n, counts[shape]) for shape, n in self._by_shape.items())
+        in_role = {role: np.zeros_like(reach) for role in self._minimums}
         for (role, shape), n in self._by_role_and_shape.items():
-            in_role[role] += min(n, counts[shape])
-        short = sum(max(0, least - in_role[role]) for role, least in self._minimums.items())
-        return max(self._baseline.want.need - reach, short, 0)
+            if role in in_role:
+                in_role[role] = in_role[role] + np.minimum(n, counts[shape])
+        short = sum(np.maximum(0, least - in_role[role]) for role, least in self._minimums.items())
+        lacking = np.maximum(np.maximum(need - reach, short), 0)
+        return int(lacking.min(initial=need))

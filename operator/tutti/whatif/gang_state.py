@@ -10,8 +10,7 @@ from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, NodeName
 from ..queues.use import GangCover
-
-OPTIONAL = "optional"  # says of a field that data leaves it out while it is empty
+from .results import OPTIONAL
 
 
 class GangOutcome(StrEnum):

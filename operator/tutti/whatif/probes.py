@@ -10,7 +10,7 @@ from enum import Enum
 from ..gang import slots
 from ..model.cluster import Snapshot
 from ..model.decisions import Plan, Policy
-from ..model.keys import GangKey
+from ..model.keys import GangKey, NodeName
 from ..planning import plan as planning
 from ..strategies.problem import Budget, Strategy
 from .results import Certainty
@@ -46,6 +46,9 @@ class Prober:
         self._planner, self._gang, self._members = planner, gang, members
         self._plans_left = 0
         self.plans = 0
+        self.node = NodeName(
+            ""
+        )  # of a member, by the latest plan that starts the gang; may be empty
 
     def allow(self, plans: int) -> None:
         """Begin a question that may use ``plans`` plans."""
@@ -65,6 +68,9 @@ class Prober:
         )
         placed -= sum(slots.number(reservation.slots) for reservation in reservations)
         if placed >= self._members:
+            self.node = next(
+                (assignment.node for p in own for assignment in p.assignments), NodeName("")
+            )
             return ProbeResult.STARTS
         return ProbeResult.WAITS if plan.proved else ProbeResult.NOT_FOUND
 

@@ -3,12 +3,14 @@
 Other modules compute it and put it into words, so that it can be compared, printed and stored.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..model.decisions import Reason
 from ..model.keys import GangKey, NodeName
 from ..model.resources import Resources
+
+OPTIONAL = "optional"  # says of a field that data leaves it out while it is empty
 
 
 class Certainty(StrEnum):
@@ -89,12 +91,14 @@ class SmallerNeed:
 class EndedGangs:
     """The fewest gangs without which the gang starts; empty if no such set was found.
 
-    Proved means that fewer gangs are not enough; if empty, that no such set exists.
+    Proved means that fewer gangs are not enough; if empty, that no such set exists. ``domain`` is
+    where the gang then starts, if all its members must be in one domain.
     """
 
     gangs: tuple[GangKey, ...]
     certainty: Certainty
     cut: bool = False
+    domain: str = field(default="", metadata={OPTIONAL: True})
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,9 @@ def _smaller_need(need: SmallerNeed) -> _Change:
 
 def _ended(gangs: EndedGangs) -> _Change:
     if gangs.gangs:
-        return _Change(f"the end of {_gangs(gangs.gangs)} ({_fewer(gangs.certainty)})")
+        return _Change(
+            f"the end of {_gangs(gangs.gangs)}{_where(gangs)} ({_fewer(gangs.certainty)})"
+        )
     number = "any" if gangs.certainty is Certainty.PROVED else "a few"
     return _futile(
         f"the end of {number} gangs that Tutti has bound", gangs.certainty, cut=gangs.cut
@@ -159,7 +161,11 @@ def _ended(gangs: EndedGangs) -> _Change:
 def _preferred(gangs: EndedGangs) -> _Change:
     them = "it" if len(gangs.gangs) == 1 else "them"
     room = f"giving up the room that the plan gives {them}"
-    return _Change(f"{_gangs(gangs.gangs)} {room} ({_fewer(gangs.certainty)})")
+    return _Change(f"{_gangs(gangs.gangs)} {room}{_where(gangs)} ({_fewer(gangs.certainty)})")
+
+
+def _where(gangs: EndedGangs) -> str:
+    return f": it then starts in {gangs.domain}" if gangs.domain else ""
 
 
 def _futile(change: str, certainty: Certainty, *, cut: bool) -> _Change:

@@ -112,11 +112,12 @@ def borrowers() -> Snapshot:
 
 
 def racks() -> str:
-    """A dump of a gang that is in two racks and prefers one."""
+    """A dump of a gang that is in two racks and prefers one, and of one that needs one of them."""
     setup = dump.PlannerConfig("tutti", "ilp", Policy(), {})
     nodes = [node(name, cpu=1).labelled(rack=name) for name in ("r1", "r2")]
     wide = gang("wide").of(2, cpu=1).preferring("rack").bound_on("r1", "r2")
-    return dump.write(snapshot_of(*nodes, topology("rack"), wide), setup)
+    near = gang("near").of(1, cpu=1).together("rack")
+    return dump.write(snapshot_of(*nodes, topology("rack"), wide, near), setup)
 
 
 def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[str]:
@@ -136,7 +137,8 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
         if command == "explain":
             (tmp_path / "racks.json").write_text(racks())
             yield from printed(lines(command, "-f", CLUSTER, "eval"))
-            yield from printed(lines(command, "-f", str(tmp_path / "racks.json"), "wide"))
+            for name in ("wide", "near"):
+                yield from printed(lines(command, "-f", str(tmp_path / "racks.json"), name))
             setup = dump.PlannerConfig("tutti", "ilp", Policy(preemption=Preemption.FULL), {})
             (tmp_path / "borrowers.json").write_text(dump.write(borrowers(), setup))
             yield from printed(lines(command, "-f", str(tmp_path / "borrowers.json"), "runs"))

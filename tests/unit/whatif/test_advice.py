@@ -34,6 +34,7 @@ from ...harness.builders import (
     resources,
     single,
     snapshot_of,
+    topology,
 )
 
 PROVED, TRIED = Certainty.PROVED, Certainty.TRIED
@@ -550,3 +551,40 @@ def test_pictures_without_gangs_keep_what_others_use() -> None:
     elsewhere = end_gangs.without_bound(snapshot, held)
     assert elsewhere.nodes == snapshot.nodes
     assert [one.key for one in elsewhere.gangs] == [key("b")]
+
+
+def racks(*sizes: int) -> list[Part]:
+    """Racks of one node, with so many CPUs."""
+    nodes: list[Part] = [
+        node(f"n{i}", cpu=size).labelled(block="b", rack=f"r{i}") for i, size in enumerate(sizes)
+    ]
+    return [*nodes, topology("block", "rack")]
+
+
+def test_of_many_gangs_only_one_that_fills_the_right_rack_is_tried() -> None:
+    """The cluster has room enough, so by counting all nodes the end of any gang would do."""
+    small = [gang(f"s{i}").of(1, cpu=1).bound_on(f"n{i}") for i in range(10)]
+    large = gang("x").of(1, cpu=6).bound_on("n10")
+    rest: list[Part] = [*racks(*[4] * 10, 8), *small, large]
+    found = diagnosis(*rest, gang("a").of(6, cpu=1).together("rack").together("block"))
+    assert found.ended == EndedGangs(keys("x"), PROVED, domain="b/r10 of rack")
+    assert found.plans < 12
+
+
+def test_two_gangs_of_one_rack_end_together() -> None:
+    """Each of the gangs elsewhere would give back more."""
+    others = [gang(name).of(2, cpu=2).bound_on("n0", "n0") for name in ("x", "y")]
+    elsewhere = [gang(f"z{i}").of(1, cpu=5).bound_on(f"n{i + 1}") for i in range(3)]
+    found = diagnosis(
+        *racks(8, 6, 6, 6), *others, *elsewhere, gang("a").of(7, cpu=1).together("rack")
+    )
+    assert found.ended == EndedGangs(keys("x", "y"), PROVED, domain="b/r0 of rack")
+
+
+def test_no_end_makes_room_in_one_domain_if_none_is_large_enough() -> None:
+    bound = gang("x").of(4, cpu=1).bound_on(*["n0"] * 4)
+    found = diagnosis(*racks(4, 4), bound, gang("a").of(6, cpu=1).together("rack"))
+    assert found.ended == EndedGangs((), PROVED)
+    unlabelled: list[Part] = [node("n0", cpu=8), topology("rack")]
+    found = diagnosis(*unlabelled, bound, gang("a").of(6, cpu=1).together("rack"))
+    assert found.ended == EndedGangs((), PROVED)

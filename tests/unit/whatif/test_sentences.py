@@ -199,6 +199,10 @@ def test_where_the_need_cannot_be_smaller_nothing_is_said_of_it() -> None:
             EndedGangs(keys(3), TRIED),
             "+ the end of ml/g0, ml/g1 and ml/g2 (not proved: fewer may be enough)",
         ),
+        (
+            EndedGangs(keys(1), PROVED, domain="b1/r17 of rack"),
+            "+ the end of ml/g0: it then starts in b1/r17 of rack (proved: fewer are not enough)",
+        ),
     ],
 )
 def test_gangs_that_would_have_to_end(ended: EndedGangs, sentence: str) -> None:
