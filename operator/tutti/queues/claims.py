@@ -67,7 +67,7 @@ def mode(queue: Queue, setting: Preemption) -> Preemption:
 
     It is off while the setting is, and where the queue's quotas do not count.
     """
-    if Preemption.OFF is setting or queue.mode is QueueMode.SHADOW:
+    if setting is Preemption.OFF or queue.mode is QueueMode.SHADOW:
         return Preemption.OFF
     return setting if queue.preemption is None else queue.preemption
 
