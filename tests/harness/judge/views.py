@@ -13,6 +13,7 @@ from .quantities import Amounts, amounts, effective_requests
 from .queues import Namespace, Queue, read_namespace, read_queue
 
 GROUP_LABEL = "tutti.dev/pod-group"
+VOLCANO_DEFAULT = "default"  # the queue that Volcano's webhook writes if users choose none
 VOLCANO_ANNOTATION, TASK_ANNOTATION = "scheduling.k8s.io/group-name", "volcano.sh/task-spec"
 PLUGINS_LABEL = "scheduling.x-k8s.io/pod-group"
 RAY_LABEL, RAY_TYPE, RAY_GROUP = "ray.io/cluster", "ray.io/node-type", "ray.io/group"
@@ -270,6 +271,7 @@ def _foreign_group(kind: Kind, body: Body) -> PodGroup:
     if sum(tasks.values()) > (spec.get("minMember") or 0):  # then Volcano does not look at them
         tasks = {}
     gang = (spec.get("schedulingPolicy") or {}).get("gang") or {}
+    queue = (spec.get("queue") or "") if kind is Kind.VOLCANO_GROUPS else ""
     return PodGroup(
         key=Key(key.namespace, foreign(kind, key.name)),
         uid=body["metadata"]["uid"],
@@ -278,6 +280,7 @@ def _foreign_group(kind: Kind, body: Body) -> PodGroup:
         templates={},
         absent_seconds=ABSENT_SECONDS,
         owner_pod="",
+        queue="" if queue == VOLCANO_DEFAULT else queue,
         created=body["metadata"].get("creationTimestamp") or "",
     )
 

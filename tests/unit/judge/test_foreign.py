@@ -61,6 +61,33 @@ def test_a_reservation_names_the_kind_of_its_gang() -> None:
     assert not story.verdict().violations
 
 
+@pytest.mark.parametrize(("named", "is_right"), [("q", True), ("default", False), ("", False)])
+def test_a_group_of_volcano_belongs_to_the_queue_that_it_names(
+    named: str, *, is_right: bool
+) -> None:
+    story = two_nodes()
+    story.queue("q")
+    group(story, Kind.VOLCANO_GROUPS, "sum", {"minMember": 1, "queue": named})
+    body: dict[str, Any] = {
+        "metadata": {
+            "name": "sum-1",
+            "namespace": "ml",
+            "uid": "uid-sum-1",
+            "annotations": {"scheduling.k8s.io/group-name": "sum"},
+        },
+        "spec": {"schedulerName": "tutti", "containers": []},
+        "status": {"phase": "Pending"},
+    }
+    story.put(Kind.PODS, body)
+    spec = {
+        "podGroup": {"name": "sum", "apiGroup": "scheduling.volcano.sh", "kind": "PodGroup"},
+        "placement": [{"node": "a", "pods": [{"name": "sum-1", "uid": "uid-sum-1"}]}],
+        "queue": {"name": "q", "uid": "uid-q"},
+    }
+    story.put(Kind.RESERVATIONS, {"metadata": {"name": "r", "namespace": "ml"}, "spec": spec})
+    assert bool(story.verdict().of(Promise.LIMITS)) is not is_right
+
+
 def test_of_a_group_that_is_no_gang_each_pod_is_alone() -> None:
     story = two_nodes()
     group(story, Kind.KUBERNETES_GROUPS, "sum", {"schedulingPolicy": {"basic": {}}})
