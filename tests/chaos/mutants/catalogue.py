@@ -148,7 +148,7 @@ EVICTS_WHATEVER_THE_VERSION = Mutant(
 )
 KEEPS_A_MEMBER_WITHOUT_A_TOUCH = Mutant(
     "gives an eviction up without a touch",
-    (Patch("commit/release.py", "for uid in _evicted(released.reservation)\n", "for uid in ()\n"),),
+    (Patch("commit/release.py", "for uid in released.reservation.evictable\n", "for uid in ()\n"),),
 )
 EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE = Mutant(
     "evicts members as they were after the Lease was read",
