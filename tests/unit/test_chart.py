@@ -236,7 +236,7 @@ def test_an_example_is_one_gang_whose_pods_all_name_it(path: Path) -> None:
     pods = [
         each if each["kind"] == "Pod" else each["spec"]["template"]
         for each in written
-        if each["kind"] not in ("PodGroup", "Service")
+        if each["kind"] not in ("PodGroup", "Service", "ResourceClaimTemplate")
     ]
     known = {role["name"] for role in gang["spec"].get("roles", [])} or {None}
     assert pods
