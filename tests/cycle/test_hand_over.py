@@ -82,12 +82,12 @@ def assert_promises(cluster: FakeCluster) -> None:
     assert half_ungated(cluster) == []
 
 
-def status(cluster: FakeCluster, name: str) -> tuple[str, str, str]:
-    """The phase of a gang, and the reason and the sentence of its health."""
-    said: Any = cluster.groups[GangKey(NAMESPACE, name)].status
-    healthy = [line for line in said["conditions"] if line["type"] == "Healthy"]
-    reason, message = (healthy[0]["reason"], healthy[0]["message"]) if healthy else ("", "")
-    return said["phase"], reason, message
+def status(cluster: FakeCluster, name: str, kind: str = "Healthy") -> tuple[str, str, str]:
+    """The phase of a gang, and the reason and the message of one condition."""
+    group_status: Any = cluster.groups[GangKey(NAMESPACE, name)].status
+    lines = [line for line in group_status["conditions"] if line["type"] == kind]
+    reason, message = (lines[0]["reason"], lines[0]["message"]) if lines else ("", "")
+    return group_status["phase"], reason, message
 
 
 async def test_all_members_are_pinned_and_ungated_and_then_bound_by_kube_scheduler() -> None:
@@ -237,6 +237,27 @@ async def refused_by_kube_scheduler() -> tuple[FakeCluster, Clock, Life]:
     for _ in range(3):
         await life.turn()
     return cluster, clock, life
+
+
+async def test_a_refusal_of_kube_scheduler_is_told_at_once() -> None:
+    """Also if the status was written just before, and only the refusal is new."""
+    cluster, clock = cluster_of(node("n1", cpu=2), handed("a", 2)), Clock()
+    life = Life(cluster, clock)
+
+    async def seen() -> tuple[str, str, str]:
+        for _ in range(3):
+            clock.now += 1.0
+            await life.turn()
+        return status(cluster, "a", "Bound")
+
+    assert await seen() == ("Reserved", "Binding", "0 of 2 members are bound")
+    cluster.schedule("a-1", unless="0/1 nodes are available: 1 cannot allocate all claims.")
+    phase, reason, message = await seen()
+    assert (phase, reason) == ("Reserved", "NotBound")
+    assert "a-1 is not bound to node n1" in message
+    assert "cannot allocate all claims" in message
+    cluster.schedule()
+    assert await seen() == ("Bound", "Bound", "2 of 2 members are bound")
 
 
 async def test_what_kube_scheduler_does_not_bind_in_time_makes_the_gang_degraded() -> None:

@@ -167,8 +167,9 @@ def test_kube_scheduler_refuses_a_pod_away_from_the_node_selected_for_its_claim(
     (term,) = _terms(rig.pod("made-0"))
     assert term["matchFields"][0]["values"] == ["node-003"]
     rig.until(
-        lambda: "made-1 is not bound" in rig.condition("made", "Bound")["message"],
+        lambda: rig.condition("made", "Bound").get("reason") == "NotBound",
         "kube-scheduler's refusal is said before its time is over",
     )
+    assert "made-1 is not bound" in rig.condition("made", "Bound")["message"]
     rig.plane.request("DELETE", "/api/v1/namespaces/ml/pods/lost?gracePeriodSeconds=0")
     _clear(rig)

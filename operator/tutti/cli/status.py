@@ -89,8 +89,8 @@ def _cells(row: StandingRow, view: View, *, is_wide: bool) -> list[Any]:
     cells += [row.queue or "-"] * bool(view.snapshot.queues)
     cells += [str(row.nodes), str(gang.priority)] * is_wide
     age = watch.age(gang.created, view.snapshot.taken_at)
-    said = row.message or ("" if row.cover is None else str(row.cover))
-    return [*cells, age, row.reason or "-", said]
+    message = row.message or ("" if row.cover is None else str(row.cover))
+    return [*cells, age, row.reason or "-", message]
 
 
 def _room(view: View) -> list[list[str]]:

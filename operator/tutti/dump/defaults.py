@@ -9,6 +9,7 @@ from typing import Any
 
 from ..kube import kinds
 from ..kube.codec.requests import PODS
+from ..model.inter_pod import HOSTNAME
 from ..model.keys import ApiKind
 from .documents import BadFile, Document
 from .inter_pod import PREFERRED, REQUIRED
@@ -16,7 +17,6 @@ from .inter_pod import PREFERRED, REQUIRED
 NAMESPACE = "default"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the label that every namespace has
 NODE_PODS = "110"  # the default of kubelets
-HOSTNAME = "kubernetes.io/hostname"
 Raw = dict[str, Any]
 
 _CLUSTERWIDE = frozenset(kind.api for kind in kinds.KINDS if not kind.is_namespaced)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..model.cluster import Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement
 from ..model.decisions import Claim as GangClaim
+from ..model.inter_pod import HOSTNAME
 from ..model.keys import NodeName, Uid
 from ..model.volumes import (
     Claim,
@@ -58,7 +59,7 @@ class Candidates:
 
     def at(self, request: VolumeRequest, labels: Mapping[str, str]) -> list[Volume]:
         """The volumes that will do for a request on a node with these labels, smallest first."""
-        host = labels.get(volume_rules.HOSTNAME, "")
+        host = labels.get(HOSTNAME, "")
         local = self.by_host.get((request.storage_class, host), ())
         found = [
             volume

@@ -6,11 +6,9 @@ kube-scheduler's VolumeBinding.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..model.inter_pod import Requirement
+from ..model.inter_pod import HOSTNAME, Requirement
 from ..model.volumes import Capacity, Driver, Reach, StorageClass, Volume, VolumeRequest
 from .node_rules import label_holds
-
-HOSTNAME = "kubernetes.io/hostname"
 
 Where = tuple[Reach, ...]  # where volumes can be provisioned; all must hold; empty: everywhere
 

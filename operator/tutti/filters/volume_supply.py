@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from ..model.inter_pod import HOSTNAME
 from ..model.resources import NOTHING, Resources
 from ..model.volumes import (
     PLENTY,
@@ -55,7 +56,7 @@ class Count:
         """How many claims with the request a node with these labels has volumes for."""
         if self.where is not None and volume_rules.holds_somewhere(self.where, labels):
             return PLENTY
-        local = self.by_host.get(labels.get(volume_rules.HOSTNAME, ""), ())
+        local = self.by_host.get(labels.get(HOSTNAME, ""), ())
         return sum(volume_rules.is_reached(volume, labels) for volume in local)
 
 

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Reason, Rejection
-from ..model.inter_pod import DomainRule, SegmentRule, Topology, tier
+from ..model.inter_pod import HOSTNAME, DomainRule, SegmentRule, Topology, tier
 from ..model.keys import NodeName
 from .findings import MissingIndex, UnknownLevel
-
-HOSTNAME = "kubernetes.io/hostname"  # the label of a node's name
 
 
 def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:

@@ -82,10 +82,13 @@ class Topology:
     levels: tuple[str, ...]  # labels of nodes, the widest first
 
 
+HOSTNAME = "kubernetes.io/hostname"  # the label of a node's name
+
+
 def tier(number: int) -> str:
     """The level of a topology with this number, counted from the narrowest, which is 1.
 
-    The label of each node's name, if it is the narrowest level, does not count, as in Volcano.
+    ``HOSTNAME``, if it is the narrowest level, does not count, as in Volcano.
     """
     return f"tier {number}"
 

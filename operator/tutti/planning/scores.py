@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from ..filters.node_index import NodeIndex
 from ..filters.topology import Domains, Mask, TopologyDomains
 from ..model.cluster import Node, PlacedPod
-from ..model.inter_pod import AffinityTerm, TopologySpread, WeightedAffinityTerm
+from ..model.inter_pod import HOSTNAME, AffinityTerm, TopologySpread, WeightedAffinityTerm
 from ..model.shapes import Shape
 from .compile.pod_classes import SelectorIndex
 
 Scores = NDArray[np.int64]  # [node]
-HOSTNAME = "kubernetes.io/hostname"
 FULL = 100  # the highest score of a plugin
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from ..gang.demand import min_members
+from ..gang.demand import MemberCounts
 from ..model.cluster import Gang, Member, Phase
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.resources import NOTHING
@@ -85,7 +85,8 @@ class LostMembers:
         live = [member for member in gang.members if _is_live(member)]
         if not any(member.node is not None and not member.is_over for member in live):
             return  # the whole gang ends
-        lacks = _lacks(gang, live)
+        with_live = MemberCounts(gang, bound=tuple(live))  # as if all live members had nodes
+        lacks = Counter(with_live.missing_by_role if gang.roles else {"": with_live.missing})
         for loss in reversed([loss for loss in losses if loss.member.gang == key]):
             role = loss.member.role if gang.roles else ""
             if lacks[role] > 0:
@@ -104,11 +105,3 @@ class LostMembers:
 def _is_live(member: Member) -> bool:
     """Whether a member runs, waits or has succeeded."""
     return not member.terminating and member.phase is not Phase.FAILED
-
-
-def _lacks(gang: Gang, live: Collection[Member]) -> Counter[str]:
-    """How many members a gang needs beyond the live ones, by role; a gang without roles has one."""
-    if not gang.roles:
-        return Counter({"": min_members(gang) - len(live) - len(gang.finished)})
-    present = Counter([member.role for member in live]) + Counter(gang.finished)
-    return Counter({role.name: role.min_member - present[role.name] for role in gang.roles})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ..filters.node_rules import fits_node
 from ..gang import demand
 from ..model.cluster import Node, Snapshot
+from ..model.inter_pod import HOSTNAME
 from ..model.keys import NodeName
 from ..model.resources import NOTHING
 from ..model.shapes import Shape
@@ -21,7 +22,6 @@ from .probes import Prober, ProbeResult, SearchRange, SearchResult, first_yes
 from .results import Certainty, MoreNodes
 
 PLANS = 16  # for all kinds together
-HOSTNAME = "kubernetes.io/hostname"
 TROUBLE = "node.kubernetes.io/"  # prefix of the taints of a node in trouble
 
 

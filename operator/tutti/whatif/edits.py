@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..model.cluster import Gang, Member, Node, Phase, Reservation, ScheduledCondition, Snapshot
+from ..model.inter_pod import HOSTNAME
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.resources import NOTHING
 
-HOSTNAME = "kubernetes.io/hostname"
 CONDITIONS = "node.kubernetes.io/"  # the taints that say how a node fares, not what it is for
 MOST_NODES = 100_000
 NAMED = 3  # nodes that the error about an unknown node names

@@ -37,9 +37,8 @@ class GangStanding:
     hindrance: str = ""  # why it does not start, though this plan places it
     # Which preferred levels of a topology it does without; not in data where it is empty.
     preference: str = field(default="", metadata={OPTIONAL: True})
-    cover: GangCover | None = field(
-        default=None, metadata={OPTIONAL: True}
-    )  # if it runs in a queue
+    # If it runs in a queue; not in data otherwise.
+    cover: GangCover | None = field(default=None, metadata={OPTIONAL: True})
 
 
 def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | None:

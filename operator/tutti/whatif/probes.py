@@ -46,9 +46,8 @@ class Prober:
         self._planner, self._gang, self._members = planner, gang, members
         self._plans_left = 0
         self.plans = 0
-        self.node = NodeName(
-            ""
-        )  # of a member, by the latest plan that starts the gang; may be empty
+        # Of a member, by the latest plan that starts the gang; empty if it only reserves slots.
+        self.node = NodeName("")
 
     def allow(self, plans: int) -> None:
         """Begin a question that may use ``plans`` plans."""

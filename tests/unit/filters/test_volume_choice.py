@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import pytest
 
-from tutti.filters import volume_choice, volume_rules
+from tutti.filters import volume_choice
 from tutti.filters.volume_choice import ChoiceStates, Stage
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Assignment, Placement
 from tutti.model.decisions import Claim as GangClaim
-from tutti.model.inter_pod import Requirement
+from tutti.model.inter_pod import HOSTNAME, Requirement
 from tutti.model.keys import NodeName
 from tutti.model.volumes import (
     NO_PROVISIONER,
@@ -29,7 +29,7 @@ from tutti.model.volumes import (
 
 from ...harness.builders import NAMESPACE, gang, node, reservation, snapshot_of
 
-HOST = volume_rules.HOSTNAME
+HOST = HOSTNAME
 N1, N2 = NodeName("n1"), NodeName("n2")
 CLASSES = (
     StorageClass("disk", waits=True, provisioner="one.csi"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tutti.filters import volume_rules
-from tutti.model.inter_pod import Requirement
+from tutti.model.inter_pod import HOSTNAME, Requirement
 from tutti.model.volumes import (
     NO_PROVISIONER,
     Capacity,
@@ -85,7 +85,7 @@ def test_a_request_implies_nothing_of_another_kind(other: VolumeRequest) -> None
 
 
 def host(*values: str) -> tuple[Requirement, ...]:
-    return (Requirement("a", "Exists"), Requirement(volume_rules.HOSTNAME, "In", values))
+    return (Requirement("a", "Exists"), Requirement(HOSTNAME, "In", values))
 
 
 HOSTS = {

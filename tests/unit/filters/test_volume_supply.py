@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from tutti.filters import volume_rules, volume_supply
+from tutti.filters import volume_supply
 from tutti.filters.volume_supply import Need, VolumeSupply
-from tutti.model.inter_pod import Requirement
+from tutti.model.inter_pod import HOSTNAME, Requirement
 from tutti.model.resources import NOTHING, Resources
 from tutti.model.volumes import (
     NO_PROVISIONER,
@@ -22,7 +22,7 @@ from tutti.model.volumes import (
     available,
 )
 
-HOST = volume_rules.HOSTNAME
+HOST = HOSTNAME
 LOCAL = StorageClass("local", waits=True, provisioner=NO_PROVISIONER)
 DISK = StorageClass("disk", waits=True, provisioner="one.csi")
 GI = 2**30

@@ -258,7 +258,7 @@ def test_what_kube_scheduler_refuses_is_told_while_the_gang_is_reserved() -> Non
     refused = handed(1).last(1, scheduled_condition=no_device)
     for held in (HELD, None):
         line = spoken(refused.made, held, None).conditions[1]
-        assert line.reason == "Binding"
+        assert line.reason == "NotBound"
         assert line.message == (
             "1 of 2 members are bound: a-1 is not bound to node n1 by kube-scheduler "
             "(Unschedulable: cannot allocate all claims)"

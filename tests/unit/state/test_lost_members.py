@@ -151,6 +151,16 @@ def test_members_that_succeeded_need_no_room() -> None:
     assert play.held() == []
 
 
+def test_no_room_is_held_once_the_driver_that_creates_the_members_has_succeeded() -> None:
+    play = Losses()
+    assert play.gang is not None
+    driver, *others = play.gang.members
+    play.gang = replace(play.gang, owner_pod=driver.key.name)
+    play.set(replace(driver, phase=Phase.SUCCEEDED, is_driver=True), *others)
+    play.delete(1)
+    assert play.held() == []
+
+
 def test_room_is_held_in_the_roles_that_lack_members() -> None:
     play = Losses()
     roles = gang("a").role("driver", 1, cpu=1).role("worker", 2, cpu=1).made

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tutti.model.decisions import Policy, Reason
+from tutti.model.inter_pod import HOSTNAME
 from tutti.model.keys import GangKey
 from tutti.model.shapes import Toleration
 from tutti.strategies import STRATEGIES
@@ -250,8 +251,8 @@ def test_labels_that_the_gang_asks_about_make_a_kind() -> None:
 
 
 def test_a_new_node_has_a_hostname_of_its_own() -> None:
-    made = gang("a").of(2, cpu=1).shaped(node_selector=((add_nodes.HOSTNAME, "n1"),))
-    hosts = {add_nodes.HOSTNAME: "n1"}
+    made = gang("a").of(2, cpu=1).shaped(node_selector=((HOSTNAME, "n1"),))
+    hosts = {HOSTNAME: "n1"}
     said = diagnosis(node("n1", cpu=1).labelled(**hosts), made).nodes
     assert said == MoreNodes(0, said.like, 1, PROVED)
 

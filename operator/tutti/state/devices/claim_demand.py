@@ -7,11 +7,10 @@ must be on the node of the pod with that label.
 from collections.abc import Collection
 from dataclasses import replace
 
-from ...filters.volume_rules import HOSTNAME
 from ...kube.codec.devices import NODE_NAME
 from ...kube.codec.shapes import node_term_order
 from ...model.devices.claims import ClaimName, sharing
-from ...model.inter_pod import AffinityTerm, Labels, PodSelector, Requirement
+from ...model.inter_pod import HOSTNAME, AffinityTerm, Labels, PodSelector, Requirement
 from ...model.keys import NodeName
 from ...model.resources import Resources
 from ...model.shapes import NodeTerm, Shape
