@@ -29,7 +29,7 @@ class Rest:
     @property
     def is_promised(self) -> bool:
         """Whether it is an end that an unbroken run can reach."""
-        charged = queued.CHARGED.items()
+        charged = (*queued.CHARGED.items(), *preempting.CHARGED.items())
         is_said = all(amount in self.said.get(name, amount) for name, amount in charged)
         is_gone = queued.GONE not in self.said
         is_started = self.started in (STARTED, _STARTED_IN_QUEUES, preempting.STARTED)
