@@ -13,7 +13,7 @@ from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey
 from tutti.model.shapes import Taint
 from tutti.operator import cycle
-from tutti.state.cluster_state import MOST_LATE
+from tutti.state.pod_index import MOST_LATE
 
 from ..harness import builders
 from ..harness.builders import NAMESPACE, gang, node, single

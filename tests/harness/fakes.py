@@ -65,6 +65,7 @@ from tutti.model.volumes import Claim, ClaimKey, ClaimRef, Volume
 from tutti.operator.cycle import Cycle
 from tutti.reporting.metrics import Metrics
 from tutti.state.cluster_state import ClusterState
+from tutti.state.store import Store
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 
@@ -97,6 +98,19 @@ STREAMS = (
     "storage.attachments",
     "storage.capacities",
 )
+# Where the cluster state has a store that is not an attribute of the stream's name.
+_STORES = {
+    "pending": "pods.pending",
+    "bound": "pods.bound",
+    "pinned": "pods.pinned",
+    "reservations": "reservations.store",
+}
+
+
+def store_of(state: ClusterState, stream: str) -> Store[Any]:
+    """The store that a stream feeds."""
+    store: Store[Any] = attrgetter(_STORES.get(stream, stream))(state)
+    return store
 
 
 class Crash(BaseException):
@@ -222,7 +236,7 @@ class FakeCluster:
         """Delete a pod at once."""
         gone = self.pods.pop(PodKey(NAMESPACE, name))
         stream = _stream_of(gone)
-        self._tell(stream, lambda state: getattr(state, stream).drop(gone.uid))
+        self._tell(stream, lambda state: store_of(state, stream).drop(gone.uid))
 
     def change_group(self, name: str, kind: ApiKind = POD_GROUP, **changes: object) -> None:
         """Change fields of a PodGroup."""
@@ -271,7 +285,7 @@ class FakeCluster:
         other = ForeignPod(uid, NodeName(node), requests, NAMESPACE, labels(**by_name))
         item: Item[Any] = Item(uid, self._next(), other)
         self.others[uid] = item
-        self._tell("bound", lambda state: state.bound.put(item))
+        self._tell("bound", lambda state: state.pods.bound.put(item))
 
     def add_class(self, name: str, value: int) -> None:
         """Create a PriorityClass."""
@@ -369,7 +383,7 @@ class FakeCluster:
     def drop_devices(self, stream: str, name: str) -> None:
         """Delete a slice, a class or a taint rule."""
         gone = self.devices.items[stream].pop(name)
-        self._tell(stream, lambda state: attrgetter(stream)(state).drop(gone.uid))
+        self._tell(stream, lambda state: store_of(state, stream).drop(gone.uid))
 
     def delete_claim(self, name: str) -> None:
         """Delete a claim; with finalizers, it terminates."""
@@ -378,9 +392,9 @@ class FakeCluster:
     def _show(self, shown: Shown) -> None:
         stream, item = shown
         if item.value is None:
-            self._tell(stream, lambda state: attrgetter(stream)(state).drop(item.uid))
+            self._tell(stream, lambda state: store_of(state, stream).drop(item.uid))
         else:
-            self._tell(stream, lambda state: attrgetter(stream)(state).put(item))
+            self._tell(stream, lambda state: store_of(state, stream).put(item))
 
     def run_pods(self, phase: Phase = Phase.RUNNING) -> None:
         """Let all bound pods of ours come to something."""
@@ -757,7 +771,7 @@ class FakeCluster:
         for name in STREAMS:
             if name in self.unanswered:
                 continue
-            store = attrgetter(name)(state)
+            store = store_of(state, name)
             store.replace(self._listed(name), self.version, store.began())
 
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
@@ -855,8 +869,8 @@ class FakeCluster:
         item: Item[Any] = Item(fresh.uid, int(fresh.version), fresh)
         stream = _stream_of(fresh)
         if before is not None and (left := _stream_of(before)) != stream:
-            self._tell(left, lambda state: getattr(state, left).drop(fresh.uid))
-        self._tell(stream, lambda state: getattr(state, stream).put(item))
+            self._tell(left, lambda state: store_of(state, left).drop(fresh.uid))
+        self._tell(stream, lambda state: store_of(state, stream).put(item))
 
     def _put_group(self, group: GangObject) -> None:
         fresh = replace(group, version=str(self._next()))
@@ -867,11 +881,11 @@ class FakeCluster:
     def _keep_reservation(self, key: tuple[str, Uid], reservation: Reservation) -> None:
         self.reservations[key] = reservation
         item = Item(Uid(str(reservation.self_uid)), int(reservation.version), reservation)
-        self._tell("reservations", lambda state: state.reservations.put(item))
+        self._tell("reservations", lambda state: state.reservations.store.put(item))
 
     def _drop_reservation(self, key: tuple[str, Uid]) -> None:
         gone = Uid(str(self.reservations.pop(key).self_uid))
-        self._tell("reservations", lambda state: state.reservations.drop(gone))
+        self._tell("reservations", lambda state: state.reservations.store.drop(gone))
 
     def _tell(self, stream: str, tell: Callable[[ClusterState], None]) -> None:
         self.log.append(_Told(stream, tell))
@@ -885,7 +899,7 @@ class FakeCluster:
 
 
 def _store(state: ClusterState, stream: str) -> Any:
-    return attrgetter(stream)(state)
+    return store_of(state, stream)
 
 
 def _stream_of(pod: Member) -> str:

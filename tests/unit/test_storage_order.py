@@ -149,7 +149,7 @@ def _told(events: Sequence[Event], *, listed_after: int) -> ClusterState:
                     Item(known, item.version, item.value) for known, item in store._items.items()
                 ]
                 store.replace(there, at + 2, store.began())
-        store = getattr(state.storage if kind in KINDS else state, kind)
+        store = getattr(state.storage if kind in KINDS else state.pods, kind)
         if one is None:
             store.leave(Uid(uid))
         else:

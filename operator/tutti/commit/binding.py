@@ -89,7 +89,7 @@ class Binder:
         node = self._state.node(assignment.node)
         if node is None or not plan_checks.takes(node, member):
             return  # the room was taken while this binding waited: the next cycle sees it as lost
-        self._state.assume(member, assignment.node)
+        self._state.pods.assume(member, assignment.node)
         try:
             await self._place(assignment, member)
         except (errors.Conflict, errors.Gone) as answer:
@@ -99,7 +99,7 @@ class Binder:
                 sentence = f"pod {assignment.pod}: binding refused: {answer}"
                 self._back_off(gang, assignment, sentence, CONFLICT_SECONDS)
         except errors.Refused as refusal:
-            self._state.retract(assignment.uid)
+            self._state.pods.retract(assignment.uid)
             sentence = f"pod {assignment.pod}: binding refused: {refusal}"
             self._back_off(gang, assignment, sentence, REFUSED_SECONDS)
         except errors.Unavailable as trouble:
@@ -117,7 +117,7 @@ class Binder:
             self._take_in(await self._api.hand_over(assignment, self._clock()))
         else:
             await self._api.bind(assignment)
-            self._state.confirm(assignment.uid, self._clock())
+            self._state.pods.confirm(assignment.uid, self._clock())
 
     def _back_off(
         self, gang: GangKey, assignment: Assignment, sentence: str, seconds: float
@@ -128,7 +128,7 @@ class Binder:
     @property
     def is_late(self) -> bool:
         """Whether the watch lags behind the answers of bindings."""
-        return self._state.late(self._clock()) >= LATE_SECONDS
+        return self._state.pods.late(self._clock()) >= LATE_SECONDS
 
     async def wait_for_watch(self) -> None:
         """Wait while the watch is late, but only for a limited time.
@@ -156,8 +156,8 @@ class Binder:
             pod = await self._api.say_of_pod(member, why)
         except (errors.Conflict, errors.Gone):
             return await self.reread(member.key, member.uid) is None
-        self._state.learn(pod)
-        self._state.retract(member.uid)
+        self._state.pods.learn(pod)
+        self._state.pods.retract(member.uid)
         return pod.version != member.version
 
     async def is_bound(self, member: Member) -> bool:
@@ -175,7 +175,7 @@ class Binder:
         except errors.Gone:
             pod = None
         if pod is None or pod.uid != uid:
-            self._state.forget(uid)
+            self._state.pods.forget(uid)
             return None
         self._take_in(pod)
         return pod
@@ -183,8 +183,8 @@ class Binder:
     def _take_in(self, pod: Member) -> None:
         """Take in a pod as the API server just showed it, after a call about it."""
         if pod.node is not None and not pod.is_handed_over:
-            self._state.assume(pod, pod.node)
-            self._state.confirm(pod.uid, self._clock())
+            self._state.pods.assume(pod, pod.node)
+            self._state.pods.confirm(pod.uid, self._clock())
         else:
-            self._state.learn(pod)
-            self._state.retract(pod.uid)
+            self._state.pods.learn(pod)
+            self._state.pods.retract(pod.uid)

@@ -137,7 +137,7 @@ class Commit:
         self, reservation: Reservation, placement: Placement, members: Mapping[Uid, Member]
     ) -> Reservation:
         """The standing Reservation with this placement, without entries that are bound or gone."""
-        unconfirmed = {member.uid for member in self._state.unconfirmed_bindings()}
+        unconfirmed = {member.uid for member in self._state.pods.unconfirmed_bindings()}
 
         def stays(entry: PodReservation) -> bool:
             if (member := members.get(entry.uid)) is None:
@@ -297,7 +297,7 @@ class Commit:
         """
         snapshot = self._state.snapshot(self._clock())
         steps = await self._next_steps(snapshot, term)
-        unconfirmed = {member.uid for member in self._state.unconfirmed_bindings()}
+        unconfirmed = {member.uid for member in self._state.pods.unconfirmed_bindings()}
         confirmed = tuple(
             (reservation, step)
             for reservation, step in steps

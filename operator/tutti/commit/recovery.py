@@ -93,7 +93,7 @@ class Recovery:
         now = self._clock()
         await self._limit.all(
             partial(self._confirm_binding, member)
-            for member in self._state.unconfirmed_bindings()
+            for member in self._state.pods.unconfirmed_bindings()
             if not self._refusals.holds_off(member.uid, now)
         )
 

@@ -64,7 +64,7 @@ class Releaser:
             (reservation.gang, entry)
             for reservation in self._state.reservations
             for entry in reservation.entries
-            if entry.pod.name and not self._state.is_known(entry.uid)
+            if entry.pod.name and not self._state.pods.is_known(entry.uid)
         ]
         self._gone &= {entry.uid for _, entry in absent}
         await self._limit.all(

@@ -81,7 +81,7 @@ class ReservationWriter:
         now = self._clock()
         return [
             reservation
-            for reservation in self._state.unneeded_records()
+            for reservation in self._state.reservations.unneeded_records()
             if not self._state.refusals.holds_off(reservation.uid, now)
         ]
 
@@ -90,7 +90,7 @@ class ReservationWriter:
 
         If a spent Reservation has the record of the gang's start, that object gets the room.
         """
-        spent = self._state.spent_reservation(reservation.uid)
+        spent = self._state.reservations.spent(reservation.uid)
         with self._backing_off(reservation, "Reservation"):
             try:
                 if spent is None:
@@ -112,10 +112,10 @@ class ReservationWriter:
             except errors.Gone:
                 logger.info("gang %s: its namespace or PodGroup is gone", reservation.gang)
                 if spent is not None:
-                    self._state.remove_reservation(spent)
+                    self._state.reservations.drop(spent)
             else:
                 self.created.append(created)
-                self._state.hold(created)
+                self._state.reservations.put(created)
                 if reservation.victims is not None and created.victims is None:
                     self._back_off_member(reservation, NO_CLAIMS)  # it has no room, and is released
                 elif _has_devices(reservation) and not _has_devices(created):
@@ -133,11 +133,11 @@ class ReservationWriter:
         """
         with self._backing_off(reservation, "Reservation"):
             try:
-                self._state.hold(await self._api.amend(self._charging(reservation)))
+                self._state.reservations.put(await self._api.amend(self._charging(reservation)))
             except errors.Conflict:
                 self._back_off(reservation, f"the Reservation {reservation.uid} has changed")
             except errors.Gone:
-                self._state.remove_reservation(reservation)
+                self._state.reservations.drop(reservation)
             else:
                 self._state.refusals.forget(reservation.uid)
                 if remark:
@@ -148,9 +148,9 @@ class ReservationWriter:
         """Sign a standing Reservation, so that no earlier leader can delete it."""
         with self._backing_off(reservation, "adoption of its Reservation"):
             try:
-                self._state.hold(await self._api.adopt(reservation, term))
+                self._state.reservations.put(await self._api.adopt(reservation, term))
             except errors.Gone:
-                self._state.remove_reservation(reservation)
+                self._state.reservations.drop(reservation)
             else:
                 self._state.refusals.forget(reservation.uid)
                 logger.info(
@@ -168,7 +168,7 @@ class ReservationWriter:
         with self._backing_off(reservation, "deletion of its Reservation"):
             try:
                 with suppress(errors.Gone):
-                    if self._state.needs_record(reservation):
+                    if self._state.reservations.needs_record(reservation):
                         victims = None if reservation.victims is None else ()
                         empty = replace(
                             reservation,
@@ -189,9 +189,9 @@ class ReservationWriter:
             else:
                 self.deleted.append(reservation)
                 if spent is None:
-                    self._state.remove_reservation(reservation)
+                    self._state.reservations.drop(reservation)
                 else:
-                    self._state.hold(spent)
+                    self._state.reservations.put(spent)
                 self._state.refusals.forget(reservation.uid)
 
     def _charging(self, reservation: Reservation) -> Reservation:
@@ -200,13 +200,13 @@ class ReservationWriter:
         They are charged while they hold room. If none is left, the names of pods that are gone
         stay: a record without any pod is one of an older version.
         """
-        before = self._state.standing(reservation)
+        before = self._state.reservations.current(reservation)
         if before is None or before.record is None:
             return reservation
         held = {entry.uid for entry in reservation.entries}
         leaving = {entry.uid for entry in before.entries} - held
-        charged = {uid for uid in before.charged if self._state.holds_room(uid)}
-        charged |= {uid for uid in leaving if self._state.may_hold_room(uid)}
+        charged = {uid for uid in before.charged if self._state.pods.holds_room(uid)}
+        charged |= {uid for uid in leaving if self._state.pods.may_hold_room(uid)}
         named = charged or {*before.charged, *leaving}
         return replace(reservation, charged=tuple(sorted(named)))
 

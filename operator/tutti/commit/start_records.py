@@ -60,8 +60,8 @@ class StartRecords:
 
     def _deleted(self, term: LeaderTerm) -> Iterator[Reservation]:
         """Records that other clients have deleted while pods of the start held room."""
-        for lost in self._state.lost_records():
-            charged = tuple(sorted(filter(self._state.holds_room, lost.pods)))
+        for lost in self._state.reservations.lost_records():
+            charged = tuple(sorted(filter(self._state.pods.holds_room, lost.pods)))
             yield replace(
                 lost,
                 term=term,
@@ -98,7 +98,7 @@ class StartRecords:
             reservation.uid, reservation.gang, what, self._clock
         ):
             try:
-                self._state.hold(await self._api.reserve(reservation))
+                self._state.reservations.put(await self._api.reserve(reservation))
             except (errors.Conflict, errors.Gone):
                 return  # the watch will show that it exists, or that its namespace does not
             record = reservation.record

@@ -28,10 +28,9 @@ def snapshot_of(objects: Objects) -> Snapshot:
     state = ClusterState(lambda: None, reads_devices=has_devices, binds_volumes=binds_volumes)
     bound: list[tuple[str, Member | ForeignPod]] = [(pod.uid, pod) for pod in objects.occupants]
     bound += [(member.uid, member) for member in objects.members if member.node is not None]
-    _fill(
-        state.pending, ((member.uid, member) for member in objects.members if member.node is None)
-    )
-    _fill(state.bound, bound)
+    pending = [(member.uid, member) for member in objects.members if member.node is None]
+    _fill(state.pods.pending, pending)
+    _fill(state.pods.bound, bound)
     for kind, items in objects.items.items():
         store = state.stores[kind]
         store.replace(items, 1, store.began())

@@ -92,7 +92,7 @@ def registry(
         # changes twice more and leaves the selection; the store has then dropped it for good, and
         # the events need no handler. While a binding has no answer yet, all events of the pod
         # count.
-        return not state.pending.has_dropped(Uid(uid))
+        return not state.pods.pending.has_dropped(Uid(uid))
 
     @kopf.on.event("", "v1", "pods", registry=handlers, when=may_wait)
     async def pod_changed(event: kopf.RawEvent, uid: str, **_: Any) -> None:

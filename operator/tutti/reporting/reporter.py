@@ -375,7 +375,7 @@ class Reporter:
 
     async def _tell_pod(self, note: PodCondition, now: float) -> None:
         why = encode.Why(note.reason, note.message, now)
-        self._state.learn(await self._api.say_of_pod(note.member, why))
+        self._state.pods.learn(await self._api.say_of_pod(note.member, why))
         if note.is_its_own:
             logger.info("pod %s: %s: %s", note.member.key, note.reason, note.message)
             about = encode.Regarding.pod(note.member.key, note.member.uid)

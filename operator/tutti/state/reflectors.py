@@ -101,9 +101,9 @@ def reflectors_into(
             for source in sources
             for kind in source.kinds
         ),
-        pending=list_watch.Reflector(kinds.pending(name), wire.Pod, waiting, state.pending),
-        bound=list_watch.Reflector(kinds.BOUND, wire.Pod, with_room, state.bound),
-        pinned=list_watch.Reflector(cluster_kinds, wire.Pod, with_room, state.pinned),
+        pending=list_watch.Reflector(kinds.pending(name), wire.Pod, waiting, state.pods.pending),
+        bound=list_watch.Reflector(kinds.BOUND, wire.Pod, with_room, state.pods.bound),
+        pinned=list_watch.Reflector(cluster_kinds, wire.Pod, with_room, state.pods.pinned),
         reservations=_reflector(state, kinds.RESERVATION, promised),
         cluster_kinds=tuple(
             _reflector(state, kind)

@@ -73,13 +73,13 @@ class Operator:
             )
             self.state.groups.put(Item(gang.uid, 1, group))
             for member in gang.members:
-                self.state.pending.put(Item(member.uid, 1, member))
+                self.state.pods.pending.put(Item(member.uid, 1, member))
 
     def take_in(self, pod: Member | ForeignPod) -> None:
         """A pod with a node, as the watch shows it."""
         self._version += 1
-        self.residents += not self.state.bound.has_seen(pod.uid)
-        self.state.bound.put(Item(pod.uid, self._version, pod))
+        self.residents += not self.state.pods.bound.has_seen(pod.uid)
+        self.state.pods.bound.put(Item(pod.uid, self._version, pod))
 
     def bind(self, plan: Plan) -> None:
         """Show all that a plan places as bound."""
@@ -90,7 +90,7 @@ class Operator:
 
     def change(self) -> None:
         """Somebody else's pod has another label."""
-        first = next(one for one in self.state.bound if isinstance(one, ForeignPod))
+        first = next(one for one in self.state.pods.bound if isinstance(one, ForeignPod))
         self.take_in(replace(first, labels=(*first.labels, ("version", str(self._version)))))
 
     async def decide(self) -> tuple[Plan, Taken]:

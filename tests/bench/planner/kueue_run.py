@@ -211,7 +211,7 @@ class Simulation:
         )
         self._waiting[group.uid] = _Workload(arrival, group, pod)
         self._state.groups.put(Item(group.uid, self._next_version(), group))
-        self._state.pending.put(Item(pod.uid, self._next_version(), pod))
+        self._state.pods.pending.put(Item(pod.uid, self._next_version(), pod))
 
     def _start(self, placement: Placement) -> None:
         """Show the pod as bound, and the record of the start as the commit leaves it."""
@@ -226,9 +226,9 @@ class Simulation:
             record=placement.record,
             charged=(workload.pod.uid,),
         )
-        self._state.hold(reservation)
+        self._state.reservations.put(reservation)
         bound = replace(workload.pod, node=assignment.node, bound_at=BEGAN + self._now)
-        self._state.bound.put(Item(bound.uid, self._next_version(), bound))
+        self._state.pods.bound.put(Item(bound.uid, self._next_version(), bound))
         self._running[placement.uid] = workload, reservation
         of = workload.arrival.of
         self._cores += of.cores
@@ -238,9 +238,9 @@ class Simulation:
     def _end(self, uid: Uid) -> None:
         """The pod and its PodGroup are deleted, and so is the record."""
         workload, reservation = self._running.pop(uid)
-        self._state.bound.drop(workload.pod.uid)
+        self._state.pods.bound.drop(workload.pod.uid)
         self._state.groups.drop(uid)
-        self._state.remove_reservation(reservation)
+        self._state.reservations.drop(reservation)
         self._cores -= workload.arrival.of.cores
         self._version += 1
         self.tally.ended = self._now

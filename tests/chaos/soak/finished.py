@@ -134,7 +134,7 @@ def _add_finished(state: ClusterState, number: int, node: str) -> None:
     state.groups.put(Item(group.uid, number + 1, group))
     if number % GONE_BY:
         for member in made.members:
-            state.bound.put(Item(member.uid, number + 1, replace(member, created=0.0)))
+            state.pods.bound.put(Item(member.uid, number + 1, replace(member, created=0.0)))
 
 
 def _said_of(gang: Gang) -> dict[str, object]:

@@ -44,18 +44,18 @@ def differences(known: ClusterState, listed: ClusterState) -> list[str]:
     seen, fresh = known.snapshot(0.0), listed.snapshot(0.0)
     found += _between("nodes and their use", _nodes(seen), _nodes(fresh))
     found += _between("gangs", _living(seen), _living(fresh))
-    found += [f"unsure: {member.key}" for member in known.unconfirmed_bindings()]
+    found += [f"unsure: {member.key}" for member in known.pods.unconfirmed_bindings()]
     return found
 
 
 def _stores(state: ClusterState) -> Mapping[str, Store[Any]]:
     return {
         "nodes": state.nodes,
-        "pending": state.pending,
-        "bound": state.bound,
-        "pinned": state.pinned,
+        "pending": state.pods.pending,
+        "bound": state.pods.bound,
+        "pinned": state.pods.pinned,
         "groups": state.groups,
-        "reservations": state.reservations,
+        "reservations": state.reservations.store,
         "classes": state.classes,
         "namespaces": state.namespaces,
     }

@@ -66,7 +66,7 @@ class Running:
     @property
     def known(self) -> dict[str, set[str]]:
         """The uids of all objects that the World knows."""
-        pods = {str(member.uid) for member in self.state.pending}
+        pods = {str(member.uid) for member in self.state.pods.pending}
         return {PODS: pods, GROUPS: {str(group.uid) for group in self.state.groups}}
 
     @property
@@ -404,14 +404,14 @@ def test_events_end_for_pods_alone_that_never_wait_again() -> None:
         api.put(PODS, uid)
         body = api.objects[PODS][uid]
         handlers.take_in(running.feeds.pending, {"type": "ADDED", "object": body}, uid)
-    members = {member.uid: member for member in running.state.pending}
+    members = {member.uid: member for member in running.state.pods.pending}
     for uid in ("sent", "confirmed"):
-        running.state.assume(members[Uid(uid)], NodeName("n1"))
-    running.state.confirm(Uid("confirmed"), 1.0)
-    running.state.bound.put(Item(Uid("shown"), 99, members[Uid("shown")]))
+        running.state.pods.assume(members[Uid(uid)], NodeName("n1"))
+    running.state.pods.confirm(Uid("confirmed"), 1.0)
+    running.state.pods.bound.put(Item(Uid("shown"), 99, members[Uid("shown")]))
     open_uids = {uid for uid in members if may_wait(uid=uid, event={"type": "MODIFIED"})}
     assert open_uids == {"sent", "waits"}
-    running.state.retract(Uid("sent"))
+    running.state.pods.retract(Uid("sent"))
     assert may_wait(uid="sent")
 
 

@@ -31,7 +31,7 @@ class Observed:
         spark = ApplicationPod(APP, role, annotations=marks)  # type: ignore[arg-type]
         made = replace(member(name, shape(cpu=1), role=role), application=spark)
         made = replace(made, version=str(self.version), **changes)  # type: ignore[arg-type]
-        store: Any = self.state.pending if made.node is None else self.state.bound
+        store: Any = self.state.pods.pending if made.node is None else self.state.pods.bound
         store.put(Item(made.uid, self.version, made))
         return made
 
@@ -143,7 +143,7 @@ def test_a_reason_is_kept_until_the_pod_goes() -> None:
     assert seen.state.snapshot(0.0) == explained != before
     seen.pod("drv", "driver", priority=1)
     assert seen.waiting() == {"drv": "no ConfigMap"}
-    seen.state.forget(driver.uid)
+    seen.state.pods.forget(driver.uid)
     seen.state.explain(driver.uid, "too late")
     assert seen.gangs() == {}
 
@@ -153,12 +153,12 @@ def test_executors_whose_room_is_held_do_not_start_alone_before_their_podgroup_i
     seen = Observed(is_declaring=False)
     seen.pod("exec-1", "executor")
     held = replace(reservation(gang(APP).of(0)), self_uid=Uid("r"), version="1")
-    seen.state.hold(held)
+    seen.state.reservations.put(held)
     assert seen.waiting() == {"exec-1": UNSEEN}
     seen.pod("exec-2", "executor")
     assert set(seen.waiting()) == {"exec-1", "exec-2"}
-    seen.state.remove_reservation(held)
+    seen.state.reservations.drop(held)
     assert seen.waiting() == {}
-    seen.state.hold(replace(held, self_uid=Uid("r-2"), version="2"))
+    seen.state.reservations.put(replace(held, self_uid=Uid("r-2"), version="2"))
     seen.group()
     assert seen.waiting() == {}

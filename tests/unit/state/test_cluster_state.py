@@ -39,7 +39,7 @@ from ...harness.builders import (
     space,
     term,
 )
-from ...harness.fakes import FakeCluster, Watch
+from ...harness.fakes import FakeCluster, Watch, store_of
 
 if TYPE_CHECKING:
     from tutti.state.store import Store
@@ -72,13 +72,13 @@ class Observed:
         """Show a pending pod."""
         made = replace(member(name, shape(cpu=1)), group="a", version=str(self.next()))
         made = replace(made, **changes)  # type: ignore[arg-type]
-        self.state.pending.put(Item(made.uid, int(made.version), made))
+        self.state.pods.pending.put(Item(made.uid, int(made.version), made))
         return made
 
     def bind(self, pod: Member, on: NodeName = N1, **changes: object) -> Member:
         """Show a pod as bound."""
         made = replace(pod, node=on, version=str(self.next()), **changes)  # type: ignore[arg-type]
-        self.state.bound.put(Item(made.uid, int(made.version), made))
+        self.state.pods.bound.put(Item(made.uid, int(made.version), made))
         return made
 
     def group(self, name: str = "a", uid: str = "g", **changes: object) -> GangObject:
@@ -91,7 +91,7 @@ class Observed:
     def relist_bound(self, *pods: Member) -> None:
         """List the bound pods."""
         items: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in pods]
-        self.state.bound.replace(items, self.version, self.state.bound.began())
+        self.state.pods.bound.replace(items, self.version, self.state.pods.bound.began())
 
     @property
     def seen(self) -> Snapshot:
@@ -117,7 +117,7 @@ def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
     stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
     for name in (*stores, "namespaces", "queues", "topologies"):
         assert not state.is_synced
-        store = getattr(state, name)
+        store = store_of(state, name)
         store.replace([], 1, store.began())
     assert state.is_synced
     assert state.snapshot(3.0) == Snapshot(taken_at=3.0)
@@ -160,7 +160,7 @@ def test_a_pod_whose_label_changes_moves_to_the_other_gang() -> None:
     pod = one.pend()
     one.pend(group="b")
     assert [len(gang.members) for gang in one.seen.gangs] == [0, 1]
-    one.state.pending.drop(pod.uid)
+    one.state.pods.pending.drop(pod.uid)
     assert one.members() == []
 
 
@@ -206,8 +206,8 @@ def test_after_a_restore_of_etcd_the_world_is_what_lists_show_then() -> None:
     one.bind(one.pend("a-1"))
     listed: list[tuple[Store[Any], tuple[GangObject | Member, ...]]] = [
         (one.state.groups, (group,)),
-        (one.state.pending, (pod,)),
-        (one.state.bound, ()),
+        (one.state.pods.pending, (pod,)),
+        (one.state.pods.bound, ()),
     ]
     for store, values in listed:
         items = [Item(value.uid, int(value.version), value) for value in values]
@@ -227,23 +227,23 @@ def test_a_bound_pod_uses_room_until_it_is_over_or_gone() -> None:
     assert one.members() == [("a-0", "n1")]
     terminating = one.bind(one.pend("a-1"), terminating=True)
     assert one.used() == ONE
-    one.state.bound.drop(terminating.uid)
+    one.state.pods.bound.drop(terminating.uid)
     assert one.used() == NOTHING
 
 
 def test_pods_of_others_and_pinned_ones_use_room_once() -> None:
     one = Observed()
     daemon = ForeignPod(Uid("d"), N1, ONE)
-    one.state.pinned.put(Item(daemon.uid, one.next(), daemon))
+    one.state.pods.pinned.put(Item(daemon.uid, one.next(), daemon))
     assert one.used() == ONE
-    one.state.bound.put(Item(daemon.uid, one.next(), daemon))
+    one.state.pods.bound.put(Item(daemon.uid, one.next(), daemon))
     assert one.used() == ONE
-    one.state.pinned.drop(daemon.uid)
+    one.state.pods.pinned.drop(daemon.uid)
     assert one.used() == ONE
     moved = replace(daemon, node=N2, requests=ONE + ONE)
-    one.state.bound.put(Item(daemon.uid, one.next(), moved))
+    one.state.pods.bound.put(Item(daemon.uid, one.next(), moved))
     assert (one.used(N1), one.used(N2)) == (NOTHING, ONE + ONE)
-    one.state.bound.drop(daemon.uid)
+    one.state.pods.bound.drop(daemon.uid)
     assert one.used(N2) == NOTHING
 
 
@@ -254,7 +254,7 @@ def test_a_pod_shown_as_pending_and_bound_is_bound() -> None:
     one.bind(pod)
     one.pend(role="late")
     assert one.members() == [("a-0", "n1")]
-    one.state.pending.drop(pod.uid)
+    one.state.pods.pending.drop(pod.uid)
     assert one.members() == [("a-0", "n1")]
 
 
@@ -262,7 +262,7 @@ def test_a_deleted_pod_is_gone_though_the_pending_stream_still_shows_it() -> Non
     one = Observed()
     one.group()
     pod = one.bind(one.pend())
-    one.state.bound.drop(pod.uid)
+    one.state.pods.bound.drop(pod.uid)
     assert one.members() == []
     one.pend()
     assert one.members() == []
@@ -272,13 +272,13 @@ def test_an_assumed_pod_uses_room_from_the_moment_its_binding_is_sent() -> None:
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N2)
+    one.state.pods.assume(pod, N2)
     assert one.members() == [("a-0", "n2")]
     assert one.used(N2) == ONE
-    assert one.state.unconfirmed_bindings() == (pod,)
-    one.state.confirm(pod.uid, 1.0)
-    assert one.state.unconfirmed_bindings() == ()
-    one.state.pending.drop(pod.uid)
+    assert one.state.pods.unconfirmed_bindings() == (pod,)
+    one.state.pods.confirm(pod.uid, 1.0)
+    assert one.state.pods.unconfirmed_bindings() == ()
+    one.state.pods.pending.drop(pod.uid)
     assert one.members() == [("a-0", "n2")]
     one.bind(pod, on=N2)
     assert one.used(N2) == ONE
@@ -289,16 +289,16 @@ def test_how_late_the_watch_is_shows_in_the_bindings_that_were_answered() -> Non
     one.group()
     pods = [one.pend(f"a-{i}") for i in range(2)]
     for pod in pods:
-        one.state.assume(pod, N1)
-    assert one.state.late(9.0) == 0.0  # nothing is answered
-    one.state.confirm(pods[0].uid, 1.0)
-    one.state.confirm(pods[1].uid, 1.5)
-    assert one.state.late(2.0) == 1.0
-    assert one.state.late(16.25) == 14.75  # the first will not be shown any more, it seems
+        one.state.pods.assume(pod, N1)
+    assert one.state.pods.late(9.0) == 0.0  # nothing is answered
+    one.state.pods.confirm(pods[0].uid, 1.0)
+    one.state.pods.confirm(pods[1].uid, 1.5)
+    assert one.state.pods.late(2.0) == 1.0
+    assert one.state.pods.late(16.25) == 14.75  # the first will not be shown any more, it seems
     one.bind(pods[1], on=N1)
-    assert one.state.late(2.0) == 1.0
+    assert one.state.pods.late(2.0) == 1.0
     one.bind(pods[0], on=N1)
-    assert one.state.late(2.0) == 0.0
+    assert one.state.pods.late(2.0) == 0.0
     assert one.shown == [1.5, 1.0]
 
 
@@ -306,9 +306,9 @@ def test_a_retracted_assumption_leaves_the_pod_pending() -> None:
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N2)
-    one.state.retract(pod.uid)
-    one.state.retract(pod.uid)
+    one.state.pods.assume(pod, N2)
+    one.state.pods.retract(pod.uid)
+    one.state.pods.retract(pod.uid)
     assert one.members() == [("a-0", None)]
     assert one.used(N2) == NOTHING
 
@@ -317,13 +317,13 @@ def test_the_watch_knows_better_than_an_assumption() -> None:
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N2)
+    one.state.pods.assume(pod, N2)
     bound = one.bind(pod, on=N1)
-    one.state.confirm(pod.uid, 1.0)
+    one.state.pods.confirm(pod.uid, 1.0)
     assert one.members() == [("a-0", "n1")]
-    one.state.assume(pod, N2)
-    one.state.bound.drop(bound.uid)
-    one.state.assume(pod, N2)
+    one.state.pods.assume(pod, N2)
+    one.state.pods.bound.drop(bound.uid)
+    one.state.pods.assume(pod, N2)
     assert one.members() == []
     assert one.used(N2) == NOTHING
 
@@ -332,8 +332,8 @@ def test_a_list_asked_for_after_a_binding_that_does_not_show_it_voids_it() -> No
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N1)
-    one.state.confirm(pod.uid, 1.0)
+    one.state.pods.assume(pod, N1)
+    one.state.pods.confirm(pod.uid, 1.0)
     one.relist_bound()
     assert one.members() == []
     assert one.used() == NOTHING
@@ -343,10 +343,10 @@ def test_a_list_asked_for_before_a_binding_was_answered_does_not_void_it() -> No
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N1)
-    began = one.state.bound.began()
-    one.state.confirm(pod.uid, 1.0)
-    one.state.bound.replace([], one.version, began)
+    one.state.pods.assume(pod, N1)
+    began = one.state.pods.bound.began()
+    one.state.pods.confirm(pod.uid, 1.0)
+    one.state.pods.bound.replace([], one.version, began)
     assert one.used() == ONE
     one.relist_bound()
     assert one.used() == NOTHING
@@ -356,44 +356,44 @@ def test_a_binding_answered_after_a_list_came_in_is_asked_about_again() -> None:
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N1)
+    one.state.pods.assume(pod, N1)
     one.relist_bound()
-    one.state.confirm(pod.uid, 1.0)
-    assert one.state.unconfirmed_bindings() == (pod,)
+    one.state.pods.confirm(pod.uid, 1.0)
+    assert one.state.pods.unconfirmed_bindings() == (pod,)
     assert one.used() == ONE
-    one.state.assume(pod, N1)
-    one.state.confirm(pod.uid, 1.0)
-    assert one.state.unconfirmed_bindings() == ()
+    one.state.pods.assume(pod, N1)
+    one.state.pods.confirm(pod.uid, 1.0)
+    assert one.state.pods.unconfirmed_bindings() == ()
 
 
 def test_an_unanswered_binding_survives_lists() -> None:
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N1)
+    one.state.pods.assume(pod, N1)
     one.relist_bound()
     one.relist_bound()
     assert one.used() == ONE
-    assert one.state.unconfirmed_bindings() == (pod,)
+    assert one.state.pods.unconfirmed_bindings() == (pod,)
 
 
 def test_a_pod_that_turned_out_to_be_gone_is_forgotten() -> None:
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.assume(pod, N1)
-    one.state.forget(pod.uid)
+    one.state.pods.assume(pod, N1)
+    one.state.pods.forget(pod.uid)
     assert one.members() == []
-    assert one.state.unconfirmed_bindings() == ()
+    assert one.state.pods.unconfirmed_bindings() == ()
 
 
 def test_what_a_write_answers_is_known_at_once_unless_it_is_older() -> None:
     one = Observed()
     one.group()
     pod = one.pend()
-    one.state.learn(replace(pod, version=str(one.next()), role="new"))
-    one.state.learn(replace(pod, version="1", role="old"))
-    one.state.learn(replace(pod, version=str(one.next()), node=N1))
+    one.state.pods.learn(replace(pod, version=str(one.next()), role="new"))
+    one.state.pods.learn(replace(pod, version="1", role="old"))
+    one.state.pods.learn(replace(pod, version=str(one.next()), node=N1))
     (found,) = one.seen.gangs[0].members
     assert (found.role, found.node) == ("new", None)
     group = one.group()
@@ -406,13 +406,13 @@ def test_what_a_write_answers_is_known_at_once_unless_it_is_older() -> None:
 def test_a_reservation_is_known_from_its_creation_to_its_deletion() -> None:
     one = Observed()
     made = reservation(gang("a").of(1, cpu=1), ("a-0", "n1"))
-    one.state.hold(made)
+    one.state.reservations.put(made)
     assert one.held() == []
     made = replace(made, self_uid=Uid("r"), version=str(one.next()))
-    one.state.hold(made)
+    one.state.reservations.put(made)
     assert one.held() == [made]
-    one.state.remove_reservation(made)
-    one.state.hold(made)
+    one.state.reservations.drop(made)
+    one.state.reservations.put(made)
     assert one.held() == []
 
 
@@ -471,17 +471,17 @@ class Truth:
         item = Item(uid, self.version, value)
         self.objects[stream][uid] = item
         if stream not in self.deaf:
-            getattr(self.state, stream).put(item)
+            store_of(self.state, stream).put(item)
 
     def drop(self, stream: str, uid: Uid) -> None:
         """Delete."""
         self.version += 1
         if self.objects[stream].pop(uid, None) and stream not in self.deaf:
-            getattr(self.state, stream).drop(uid)
+            store_of(self.state, stream).drop(uid)
 
     def list(self, state: ClusterState, stream: str) -> None:
         """Let a World list one stream."""
-        store = getattr(state, stream)
+        store = store_of(state, stream)
         store.replace(list(self.objects[stream].values()), self.version, store.began())
 
     def happen(self) -> None:
@@ -531,7 +531,7 @@ class Truth:
 
     def retire(self, stream: str, uid: Uid) -> None:
         """A uid never comes back: pretend that its name is a new one from now on."""
-        store = getattr(self.state, stream)
+        store = store_of(self.state, stream)
         store._gone.pop(uid, None)
 
 
@@ -722,7 +722,7 @@ def test_a_gang_at_rest_comes_back_with_a_pod() -> None:
 def test_a_gang_at_rest_comes_back_with_a_reservation() -> None:
     one = _at_rest()
     held = replace(reservation(gang("a").of(1, cpu=1), ("a-0", "n1")), self_uid=Uid("r"))
-    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), held))
     assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
 
 
@@ -731,7 +731,7 @@ def test_a_gang_for_which_a_reservation_stands_does_not_rest() -> None:
     one.group()
     one.bind(one.pend(), phase=Phase.SUCCEEDED)
     held = replace(reservation(gang("a").of(1, cpu=1), ("a-0", "n1")), self_uid=Uid("r"))
-    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), held))
     (gang_now,) = one.seen.gangs
     one.state.rest(gang_now)
     one.group("b", uid="h")
@@ -822,9 +822,9 @@ def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
     group = one.group()
     made = reservation(gang("a").of(1), slots=[SlotReservation(NodeName("n1"), "worker", 1)])
     held = replace(made, uid=group.uid, self_uid=Uid("r"))
-    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), held))
     assert not one.seen.lost_reservations
-    one.state.reservations.drop(Uid("r"))
+    one.state.reservations.store.drop(Uid("r"))
     assert one.seen.lost_reservations == {group.uid}
 
 
@@ -836,44 +836,45 @@ def test_a_spent_reservation_is_a_record_and_for_all_else_as_one_deleted() -> No
     slots = (SlotReservation(NodeName("n1"), "worker", 1),)
     made = reservation(gang("a").of(1), slots=slots)
     held = replace(made, uid=group.uid, self_uid=Uid("r"), record=record)
-    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), held))
     assert (one.held(), one.seen.start_records) == ([held], ())
-    assert one.state.spent_reservation(group.uid) is None
+    assert one.state.reservations.spent(group.uid) is None
     spent = replace(held, slots=())
-    one.state.reservations.put(Item(Uid("r"), one.next(), spent))
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), spent))
     assert (one.held(), one.seen.start_records) == ([], (spent,))
     assert one.seen.lost_reservations == {group.uid}
     assert one.seen.records == {group.uid: record}
-    assert one.state.spent_reservation(group.uid) == spent
-    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    assert one.state.reservations.spent(group.uid) == spent
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), held))
     assert (one.held(), one.seen.start_records) == ([held], ())
-    assert one.state.spent_reservation(group.uid) is None
+    assert one.state.reservations.spent(group.uid) is None
     assert not one.seen.lost_reservations
 
 
 def test_a_record_is_needed_while_queues_exist_and_a_pod_that_it_names_holds_room() -> None:
     one = Observed()
+    reservations = one.state.reservations
     group = one.group()
     record = QueueRecord("vision", Uid("q"), 0.0)
     bare = replace(reservation(gang("a").of(1)), uid=group.uid, self_uid=Uid("r"))
     bound = one.bind(one.pend("a-0"))
     spent = replace(bare, record=record, charged=(bound.uid,))
-    one.state.reservations.put(Item(Uid("r"), one.next(), spent))
-    assert not one.state.needs_record(spent)
+    reservations.store.put(Item(Uid("r"), one.next(), spent))
+    assert not reservations.needs_record(spent)
     one.state.queues.put(Item(Uid("q"), one.next(), QueueObject(Queue("vision", Uid("q")))))
-    assert one.state.needs_record(spent)
-    assert not one.state.needs_record(bare)
-    assert not one.state.needs_record(replace(spent, charged=())), "it names no pod"
+    assert reservations.needs_record(spent)
+    assert not reservations.needs_record(bare)
+    assert not reservations.needs_record(replace(spent, charged=())), "it names no pod"
     one.state.groups.drop(group.uid)
-    assert one.state.needs_record(spent), "a pod of a PodGroup that is gone holds room still"
-    assert one.state.unneeded_records() == []
-    one.state.reservations.drop(Uid("r"))
-    assert one.state.lost_records() == (spent,), "somebody else has deleted it"
-    one.state.reservations.put(Item(Uid("r2"), one.next(), replace(spent, self_uid=Uid("r2"))))
-    assert one.state.lost_records() == ()
-    one.state.reservations.drop(Uid("r2"))
-    one.state.bound.drop(bound.uid)
-    assert one.state.lost_records() == (), "nobody holds room any more"
+    assert reservations.needs_record(spent), "a pod of a PodGroup that is gone holds room still"
+    assert reservations.unneeded_records() == []
+    reservations.store.drop(Uid("r"))
+    assert reservations.lost_records() == (spent,), "somebody else has deleted it"
+    reservations.store.put(Item(Uid("r2"), one.next(), replace(spent, self_uid=Uid("r2"))))
+    assert reservations.lost_records() == ()
+    reservations.store.drop(Uid("r2"))
+    one.state.pods.bound.drop(bound.uid)
+    assert reservations.lost_records() == (), "nobody holds room any more"
     last = replace(spent, self_uid=Uid("r3"))
-    one.state.reservations.put(Item(Uid("r3"), one.next(), last))
-    assert one.state.unneeded_records() == [last]
+    reservations.store.put(Item(Uid("r3"), one.next(), last))
+    assert reservations.unneeded_records() == [last]

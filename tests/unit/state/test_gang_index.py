@@ -37,7 +37,7 @@ class Observed:
         self.version += 1
         made = replace(member(name, shape(cpu=1)), group="g", group_kind=KUBERNETES)
         made = replace(made, version=str(self.version), **changes)
-        store: Any = self.state.pending if made.node is None else self.state.bound
+        store: Any = self.state.pods.pending if made.node is None else self.state.pods.bound
         store.put(Item(made.uid, self.version, made))
         return made
 
@@ -81,7 +81,7 @@ def test_they_wait_again_where_the_group_goes_or_becomes_a_gang() -> None:
     assert (world.gangs(), world.strays()) == ({KEY: ["a"]}, [])
     world.group(uid="v")
     assert world.gangs() == alone("a")
-    world.state.pending.drop(pod.uid)
+    world.state.pods.pending.drop(pod.uid)
     world.group(uid="v", basic=False)
     assert world.gangs() == {KEY: []}
 

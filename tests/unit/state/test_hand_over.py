@@ -28,7 +28,7 @@ def state_of(*pods: Member, bound_by: BoundBy = BoundBy.KUBE_SCHEDULER) -> Clust
     state.nodes.put(Item(Uid("n"), 1, node("n1", cpu=4).made))
     state.groups.put(Item(Uid("g"), 1, replace(GROUP, bound_by=bound_by)))
     for pod in pods:
-        store = state.pinned if pod.node is None or pod.is_handed_over else state.bound
+        store = state.pods.pinned if pod.node is None or pod.is_handed_over else state.pods.bound
         store.put(Item(pod.uid, int(pod.version), pod))
     return state
 
@@ -50,19 +50,19 @@ def test_a_gated_pod_is_a_member_without_room_and_a_pinned_one_uses_its_node() -
 
 def test_while_the_patch_is_on_its_way_the_pod_counts_as_handed_over() -> None:
     state = state_of(GATED)
-    state.assume(GATED, N1)
+    state.pods.assume(GATED, N1)
     (sent,) = members(state.snapshot(0.0))
     assert (sent.node, sent.is_handed_over) == (N1, True)
-    state.learn(HANDED)
-    state.retract(GATED.uid)
+    state.pods.learn(HANDED)
+    state.pods.retract(GATED.uid)
     assert members(state.snapshot(0.0)) == [HANDED]
 
 
 def test_a_pod_that_was_read_with_its_node_is_bound_whatever_the_watch_shows() -> None:
     state = state_of(HANDED)
-    state.assume(BOUND, N1)
-    state.confirm(BOUND.uid, 5.0)
-    state.pinned.put(Item(HANDED.uid, int(HANDED.version), HANDED))
+    state.pods.assume(BOUND, N1)
+    state.pods.confirm(BOUND.uid, 5.0)
+    state.pods.pinned.put(Item(HANDED.uid, int(HANDED.version), HANDED))
     (read,) = members(state.snapshot(0.0))
     assert (read.node, read.is_handed_over, read.bound_at) == (N1, False, 5.0)
     assert used(state) == GATED.shape.requests["cpu"]
@@ -70,15 +70,15 @@ def test_a_pod_that_was_read_with_its_node_is_bound_whatever_the_watch_shows() -
 
 def test_a_bound_pod_is_learned_by_the_watch_of_bound_pods_alone() -> None:
     state = state_of(HANDED)
-    state.learn(BOUND)
+    state.pods.learn(BOUND)
     assert members(state.snapshot(0.0)) == [HANDED]
-    state.learn(replace(BOUND, bound_by=BoundBy.TUTTI))
+    state.pods.learn(replace(BOUND, bound_by=BoundBy.TUTTI))
     assert members(state.snapshot(0.0)) == [HANDED]
 
 
 def test_a_pod_that_is_gone_is_forgotten_with_its_room() -> None:
     state = state_of(HANDED)
-    state.forget(HANDED.uid)
+    state.pods.forget(HANDED.uid)
     assert members(state.snapshot(0.0)) == []
     assert used(state) == 0
 

@@ -13,7 +13,7 @@ from tutti.model.shapes import NodeTerm, Preferences, Shape
 from tutti.state.cluster_state import ClusterState
 
 from ...harness.builders import gang, labels, member, node, peers, resources, shape, space, term
-from ...harness.fakes import FakeCluster
+from ...harness.fakes import FakeCluster, store_of
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 ONE = resources(pods=1, cpu=1)
@@ -48,7 +48,7 @@ class Observed:
         """Show an object."""
         self.version += 1
         known = Uid(uid) if uid else value.uid
-        getattr(self.state, stream).put(Item(known, self.version, value))
+        store_of(self.state, stream).put(Item(known, self.version, value))
 
     def waits(self, name: str = "a", rules: InterPodRules = APART, **changes: Any) -> Member:
         """Show a pod of ours that waits."""
@@ -79,7 +79,7 @@ def test_everyone_is_shown_while_a_pod_that_waits_has_a_rule(rules: InterPodRule
     pod = one.waits(rules=rules)
     assert one.seen.placed_pods == (PlacedPod(Uid("db"), N1, "data", Y),)
     assert one.seen.namespaces == (Namespace("ml", (("team", "a"),)),)
-    one.state.pending.drop(pod.uid)
+    one.state.pods.pending.drop(pod.uid)
     assert one.seen == replace(one.seen, placed_pods=(), namespaces=())
 
 
@@ -123,7 +123,7 @@ def test_whom_somebody_elses_pod_likes_is_in_force_until_it_is_gone() -> None:
     one = Observed()
     one.put("bound", replace(DB, scored_terms=LIKES.pod_affinity))
     assert [pod.scored_terms for pod in one.seen.placed_pods] == [LIKES.pod_affinity]
-    one.state.bound.drop(DB.uid)
+    one.state.pods.bound.drop(DB.uid)
     assert one.seen.placed_pods == ()
 
 
@@ -132,7 +132,7 @@ def test_anti_affinity_of_somebody_elses_pod_is_in_force_until_it_is_gone() -> N
     strict = replace(DB, anti_affinity=APART.anti_affinity)
     one.put("bound", strict)
     assert [pod.anti_affinity for pod in one.seen.placed_pods] == [APART.anti_affinity]
-    one.state.bound.drop(DB.uid)
+    one.state.pods.bound.drop(DB.uid)
     assert one.seen.placed_pods == ()
 
 
@@ -146,7 +146,7 @@ def test_while_nobody_but_somebody_elses_pod_asks_it_alone_is_shown() -> None:
     assert one.seen.placed_pods is before
     pod = one.waits()
     assert one.residents == [("db", "n1"), ("guard", "n1")]
-    one.state.pending.drop(pod.uid)
+    one.state.pods.pending.drop(pod.uid)
     one.put("bound", ForeignPod(Uid("shy"), N2, ONE, "data", X, scored_terms=LIKES.pod_affinity))
     assert one.residents == [("guard", "n1"), ("shy", "n2")]
     one.put("bound", ForeignPod(Uid("guard"), N1, ONE, "data", X))
@@ -176,9 +176,9 @@ def test_assumed_and_bound_pods_are_there_and_those_that_are_over_or_only_pinned
     one.waits("asks")
     pod = one.waits("a", NO_RULES)
     assert one.residents == [("db", "n1")]
-    one.state.assume(pod, N2)
+    one.state.pods.assume(pod, N2)
     assert one.residents == [("db", "n1"), ("ml/a-uid", "n2")]
-    one.state.retract(pod.uid)
+    one.state.pods.retract(pod.uid)
     assert one.residents == [("db", "n1")]
     one.put("bound", replace(pod, node=N1))
     one.put("pinned", ForeignPod(Uid("daemon"), N2, ONE, "kube-system"))

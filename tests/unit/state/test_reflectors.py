@@ -141,9 +141,9 @@ def test_a_pod_that_names_another_scheduler_does_not_wait_here() -> None:
     pending = _feeds(state)["pending"]
     theirs = objects.merged(objects.POD, {"spec": {"schedulerName": "other"}})
     handlers.take_in(pending, {"type": "ADDED", "object": theirs}, "u")
-    assert not list(state.pending)
+    assert not list(state.pods.pending)
     handlers.take_in(pending, {"type": "ADDED", "object": objects.POD}, "u")
-    assert len(state.pending) == 1
+    assert len(state.pods.pending) == 1
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Observed:
         self.version += 1
         made = replace(member(name, shape(cpu=1)), group="train", group_kind=KIND.api)
         made = replace(made, version=str(self.version), **changes)
-        store: Any = self.state.pending if made.node is None else self.state.bound
+        store: Any = self.state.pods.pending if made.node is None else self.state.pods.bound
         store.put(Item(made.uid, self.version, made))
         return made.uid
 
@@ -78,7 +78,7 @@ def test_a_pod_of_the_old_run_that_has_a_node_is_still_shown() -> None:
     seen.state.gang_objects[KIND.api].drop(group.uid)
     assert seen.strays() == ["new", "old-bound", "old-over", "old-waiting"]
     seen.group("u2")
-    seen.state.bound.drop(uid)
+    seen.state.pods.bound.drop(uid)
     assert seen.strays() == []
 
 
@@ -91,7 +91,7 @@ def test_a_finished_gang_is_shown_while_pods_of_an_older_run_have_a_node() -> No
     (gang,) = seen.state.snapshot(0.0).gangs
     seen.state.rest(gang)
     assert seen.members() == ["new"]
-    seen.state.bound.drop(uid)
+    seen.state.pods.bound.drop(uid)
     (gang,) = seen.state.snapshot(0.0).gangs
     seen.state.rest(gang)
     assert seen.members() == []
@@ -123,7 +123,7 @@ def test_a_gang_waits_for_room_until_it_is_told_or_has_a_pod() -> None:
     assert seen.waiting() == ["u"]
     uid = seen.pod("a")
     assert not seen.waiting()
-    seen.state.forget(uid)
+    seen.state.pods.forget(uid)
     assert seen.waiting() == ["u"]
     seen.group()
     assert not seen.waiting()

@@ -1,14 +1,13 @@
 """What claims for devices require of pods and nodes, and which pods wait for what."""
 
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import pytest
 
 from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device, device_class, gpus, request
-from tests.harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life, Watch
+from tests.harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life, Watch, store_of
 from tutti.filters.devices import rows
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import MOST_CONSUMERS, PodClaim, is_stand_in
@@ -105,7 +104,7 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
     state = ClusterState(lambda: None, reads_devices=True)
     for name in STREAMS:
         if not name.startswith("devices."):
-            store = attrgetter(name)(state)
+            store = store_of(state, name)
             store.replace(cluster._listed(name), cluster.version, store.began())
     assert state.devices.unevaluated() == ((), ())
     assert state.snapshot(0.0).gangs[0].members[0].device_problems == (UNLISTED,)

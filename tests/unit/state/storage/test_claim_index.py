@@ -123,7 +123,7 @@ class Observed:
             member(name, shape(cpu=1)), claims=tuple(sorted(claims or ("data",))), **changes
         )
         self.version += 1
-        self.state.pending.put(Item(made.uid, self.version, made))
+        self.state.pods.pending.put(Item(made.uid, self.version, made))
         return made
 
     def pins(self, name: str, *claims: str) -> None:
@@ -136,7 +136,7 @@ class Observed:
             is_handed_over=True,
         )
         self.version += 1
-        self.state.pinned.put(Item(made.uid, self.version, made))
+        self.state.pods.pinned.put(Item(made.uid, self.version, made))
 
     @property
     def seen(self) -> Snapshot:
@@ -161,7 +161,7 @@ class Observed:
 def test_a_pod_without_claims_is_what_it_was() -> None:
     one = Observed(is_listed=False)
     made = member("a", shape(cpu=1))
-    one.state.pending.put(Item(made.uid, 2, made))
+    one.state.pods.pending.put(Item(made.uid, 2, made))
     assert one.member is made
     assert not one.storage.are_wanted
     assert one.seen.storage is NO_STORAGE
@@ -299,9 +299,9 @@ def test_a_pod_that_is_over_or_gone_names_nothing_any_more() -> None:
     made, other = one.waits(), one.waits("b", "data", "more")
     assert [each.key.name for each in one.seen.storage.claims] == ["data"]
     over = replace(made, node=NodeName("n1"), phase=Phase.SUCCEEDED)
-    one.state.bound.put(Item(made.uid, 90, over))
+    one.state.pods.bound.put(Item(made.uid, 90, over))
     assert one.seen.storage.claims == (claim(),)
-    one.state.pending.drop(other.uid)
+    one.state.pods.pending.drop(other.uid)
     assert one.seen.storage == NO_STORAGE
     assert one.storage.are_wanted  # for good: the streams go on
 
@@ -311,8 +311,8 @@ def test_what_was_bound_by_us_keeps_its_claims_until_the_watch_shows_it() -> Non
     one.put("claims", claim())
     one.put("volumes", HERE)
     one.waits()
-    one.state.assume(one.member, NodeName("n1"))
-    one.state.confirm(one.member.uid, 1.0)
+    one.state.pods.assume(one.member, NodeName("n1"))
+    one.state.pods.confirm(one.member.uid, 1.0)
     assert (one.member.node, one.member.shape.volume_reach) == ("n1", (IN_Z1,))
     one.put("claims", claim(terminating=True))
     assert one.lacks() == ("claim data is being deleted",)
@@ -378,7 +378,7 @@ class Attaching(Observed):
         known = Uid(uid or name)
         self.version += 1
         foreign_pod = ForeignPod(known, on, resources(pods=1), NAMESPACE, claims=claims)
-        self.state.bound.put(Item(known, self.version, foreign_pod))
+        self.state.pods.bound.put(Item(known, self.version, foreign_pod))
 
     def asks(self, name: str = "a") -> int:
         """How many volumes one of our pods counts as."""
@@ -464,8 +464,8 @@ def test_a_volume_counts_once_by_node_whoever_uses_it() -> None:
     assert attaching.room() == (2, 1)  # one handle, one volume
     attaching.put("volumes", replace(OURS, name="pv-more", handle="more"), "volume-more")
     assert attaching.room() == (2, 2)
-    attaching.state.bound.drop(Uid("y"))
-    attaching.state.bound.drop(Uid("x"))
+    attaching.state.pods.bound.drop(Uid("y"))
+    attaching.state.pods.bound.drop(Uid("x"))
     assert attaching.room() == (2, 0)
 
 
@@ -494,12 +494,12 @@ def test_our_own_pods_count_where_we_bind_them() -> None:
     attaching = Attaching()
     made = attaching.waits("a", "data")
     attaching.put("nodes", drivers("n1", one=2))
-    attaching.state.assume(attaching.member, N1)
+    attaching.state.pods.assume(attaching.member, N1)
     assert (attaching.room(), attaching.asks()) == ((2, 1), 1)
     assert next(node for node in attaching.seen.nodes if node.name == "n1").used == resources(
         pods=1, cpu=1
     ) + Resources.of({ATTACH: 1})
-    attaching.state.retract(made.uid)
+    attaching.state.pods.retract(made.uid)
     assert attaching.room() == (2, 0)
 
 
@@ -510,7 +510,7 @@ def test_a_volume_that_several_wait_for_is_not_counted_by_node() -> None:
     assert attaching.open() == ()
     other = attaching.waits("b", "data")
     assert (attaching.open("a"), attaching.open("b")) == (SHARED, SHARED)
-    attaching.state.pending.drop(other.uid)
+    attaching.state.pods.pending.drop(other.uid)
     assert attaching.open() == ()
 
 
@@ -538,8 +538,8 @@ def test_a_volume_that_many_share_is_not_looked_at_one_by_one() -> None:
     assert attaching.open() == SHARED
     attaching.runs("x9", N2, "data")
     assert attaching.open() == SHARED
-    attaching.state.bound.drop(Uid("x9"))
-    attaching.state.bound.drop(Uid("x8"))
+    attaching.state.pods.bound.drop(Uid("x9"))
+    attaching.state.pods.bound.drop(Uid("x8"))
     assert attaching.open() == ()
 
 
@@ -550,15 +550,15 @@ def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
     first = one.waits()
     assert (one.lacks(), one.member.unsupported_fields) == ((), ())
     running = ForeignPod(Uid("x"), N1, resources(pods=1), NAMESPACE, claims=("data",))
-    one.state.bound.put(Item(Uid("x"), 50, running))
+    one.state.pods.bound.put(Item(Uid("x"), 50, running))
     assert one.lacks() == ("claim data is for one pod, and another uses it",)
-    one.state.bound.drop(Uid("x"))
+    one.state.pods.bound.drop(Uid("x"))
     assert one.lacks() == ()
     one.waits("b")
     ours = [member for gang in one.seen.gangs for member in gang.members]
     want = (f"{FIELD} (ReadWriteOncePod, named by several pods that wait)",)
     assert [(each.volume_problems, each.unsupported_fields) for each in ours] == [((), want)] * 2
-    one.state.pending.drop(first.uid)
+    one.state.pods.pending.drop(first.uid)
     assert one.member.unsupported_fields == ()
 
 
@@ -618,7 +618,7 @@ def test_a_dump_holds_what_others_leave_of_a_limit() -> None:
     attaching.waits("a", "data")
     attaching.waits("c", "more", "gone", node=NodeName("n1"))
     over = attaching.waits("d", "more")
-    attaching.state.bound.put(
+    attaching.state.pods.bound.put(
         Item(over.uid, 70, replace(over, node=NodeName("n1"), phase=Phase.SUCCEEDED))
     )
     attaching.put("claims", claim("other", volume="pv-other"), "claim-other")
@@ -919,9 +919,9 @@ def test_what_a_reservation_has_chosen_is_for_no_other_claim() -> None:
     one.waits("b", "other")
     here = NodeName("n1")
     choice = VolumeChoice("data", "uid-data", "7", here, "pv1")
-    one.state.reservations.put(Item(Uid("r"), 9, held(choice)))
-    one.state.reservations.put(Item(Uid("r"), 10, replace(held(choice), term="2")))
-    one.state.reservations.put(Item(Uid("s"), 10, replace(held(), uid=Uid("s"))))
+    one.state.reservations.store.put(Item(Uid("r"), 9, held(choice)))
+    one.state.reservations.store.put(Item(Uid("r"), 10, replace(held(choice), term="2")))
+    one.state.reservations.store.put(Item(Uid("s"), 10, replace(held(), uid=Uid("s"))))
     assert one.storage.claim(ClaimKey(NAMESPACE, "data")) is not None
     first, second = (m for gang in one.seen.gangs for m in gang.members)
     assert first.shape.volume_reach == (local("pv1").affinity,)
@@ -953,7 +953,7 @@ def test_a_claim_whose_volume_no_watch_has_shown_yet_is_arriving() -> None:
     one.waits()
     here = NodeName("n1")
     choice = VolumeChoice("data", "uid-data", "7", here)
-    one.state.reservations.put(Item(Uid("r"), 9, held(choice)))
+    one.state.reservations.store.put(Item(Uid("r"), 9, held(choice)))
     one.put("claims", replace(open_claim(), selected_node=here), "uid-data")
     assert one.member.unbound_claims == ("data",)
     one.put("claims", claim(uid="uid-data"), "uid-data")
@@ -971,8 +971,8 @@ def test_claims_of_a_reservation_that_is_gone_are_abandoned_while_a_node_is_sele
     selected = replace(open_claim(), selected_node=here)
     one.put("claims", selected, "uid-data")
     assert one.storage.abandoned() == []
-    one.state.reservations.put(Item(Uid("r"), 9, held(choice)))
-    one.state.reservations.drop(Uid("r"))
+    one.state.reservations.store.put(Item(Uid("r"), 9, held(choice)))
+    one.state.reservations.store.drop(Uid("r"))
     key = ClaimKey(NAMESPACE, "data")
     assert one.storage.abandoned() == [(key, choice)]
     one.put("claims", open_claim(), "uid-data")
