@@ -200,11 +200,11 @@ def _bound(
     if reservation is not None and reservation.evict:
         return GangCondition(ConditionType.BOUND, holds=False, reason="Released", message=sentence)
     if reservation is not None or counts.bound or is_whole(gang):
-        refused = health.refused(gang, nodes)
-        # A reason of its own, because a message that changes alone may wait for a minute.
-        reason = health.Cause.NOT_BOUND.value if refused else "Binding"
-        sentence += refused
-        return GangCondition(ConditionType.BOUND, holds=False, reason=reason, message=sentence)
+        if refused := health.refused(gang, nodes):
+            # A reason of its own, because a message that changes alone may wait for a minute.
+            reason, sentence = health.Cause.NOT_BOUND, f"{sentence}{refused}"
+            return GangCondition(ConditionType.BOUND, holds=False, reason=reason, message=sentence)
+        return GangCondition(ConditionType.BOUND, holds=False, reason="Binding", message=sentence)
     return None
 
 
