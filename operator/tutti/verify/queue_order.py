@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from ..gang.findings import QueueAtLimit
 from ..gang.room_findings import RoomHeldForIt, RoomHeldForOther
@@ -40,19 +41,22 @@ def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     judge = _Judge.of(snapshot, plan)
     borrowers = [start for start in judge.starts if judge.exceeds_guarantees(start)]
     groups = [*judge.exceeding({start.gang for start in borrowers})]
-    for gang in judge.waiting(plan) if borrowers or groups else ():
-        # A starved gang of its own queue may come before it, and other gangs before that one.
-        behind = [group for group in groups if judge.comes_before(gang, group)]
-        if behind and not judge.is_behind_its_queue(gang):
-            why = f"its queue guarantees it, and gang {behind[0][0].gang} starts in its place"
-            yield f"gang {gang.key} waits although {why} beyond the guarantee of its own"
-        if judge.is_covered(gang):
+    for waiting in judge.waiting(plan) if borrowers or groups else ():
+        gang = waiting.gang
+        if judge.is_covered(waiting):
+            # A starved gang of its own queue may come before it, and other gangs before that one.
+            behind = [
+                group for group in groups if all(judge.fits(waiting, start) for start in group)
+            ]
+            if behind and not judge.is_behind_its_queue(gang):
+                why = f"its queue guarantees it, and gang {behind[0][0].gang} starts in its place"
+                yield f"gang {gang.key} waits although {why} beyond the guarantee of its own"
             for start in borrowers:
-                if judge.chain(start) != judge.chain(gang) and judge.fits(gang, start):
+                if judge.chain(start) != judge.chain(gang) and judge.fits(waiting, start):
                     why = f"its queue guarantees it, and gang {start.gang} borrows in its place"
                     yield f"gang {gang.key} waits although {why}"
         heavier_borrowers = [start for start in borrowers if judge.has_borrowed_less(gang, start)]
-        replaceable = [start for start in heavier_borrowers if judge.fits(gang, start)]
+        replaceable = [start for start in heavier_borrowers if judge.fits(waiting, start)]
         # The starved gang may borrow before its turn, and there is only one.
         if len(replaceable) > 1:
             why = f"its queue has borrowed less than that of gang {replaceable[0].gang}"
@@ -67,6 +71,14 @@ def _is_held(plan: Plan) -> bool:
         for rejection in plan.rejections
         for finding in rejection.findings
     )
+
+
+class _WaitingGang(NamedTuple):
+    """A gang that waits, the oldest members with which it can start, and their charge."""
+
+    gang: Gang
+    members: Sequence[Member]
+    needs: Amounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +141,7 @@ class _Judge:
         """The queues of a gang, its own first; empty for the root."""
         return self.chains[start.key if isinstance(start, Gang) else start.gang]
 
-    def waiting(self, plan: Plan) -> Iterator[Gang]:
+    def waiting(self, plan: Plan) -> Iterator[_WaitingGang]:
         """The gangs that have not started and wait only for room or a limit; each kind once."""
         kinds = set[tuple[object, ...]]()
         for rejection in plan.rejections:
@@ -141,11 +153,7 @@ class _Judge:
             kind = self.chain(gang), frozenset(Counter(m.shape for m in members).items())
             if kind not in kinds:
                 kinds.add(kind)
-                yield gang
-
-    def needs(self, gang: Gang) -> Amounts:
-        """What a gang is charged if it starts with its oldest members."""
-        return cap_checks.needs_of(_oldest(gang))
+                yield _WaitingGang(gang, members, cap_checks.needs_of(members))
 
     def guarantee(self, name: str, line: str) -> int:
         """The guarantee of a queue: its own declaration, or else the sum over its children."""
@@ -198,17 +206,13 @@ class _Judge:
             for line in self.lines
         )
 
-    def comes_before(self, gang: Gang, group: Sequence[Placement]) -> bool:
-        """Whether its leaf certainly covers the gang, which has room in the place of each start."""
-        return self.is_covered(gang) and all(self.fits(gang, start) for start in group)
-
-    def is_covered(self, gang: Gang) -> bool:
+    def is_covered(self, waiting: _WaitingGang) -> bool:
         """Whether its leaf guarantees the gang beside all that the leaf is charged.
 
         Then no gang of the leaf depends on what a parent covers, and none loses its cover.
         """
-        chain = self.chain(gang)
-        return bool(chain) and self._has_cover_left(chain[0], self.needs(gang))
+        chain = self.chain(waiting.gang)
+        return bool(chain) and self._has_cover_left(chain[0], waiting.needs)
 
     def is_behind_its_queue(self, gang: Gang) -> bool:
         """Whether a gang of its queue starts that has no lower priority."""
@@ -275,11 +279,11 @@ class _Judge:
         ]
         return int(max([*parts, Fraction(0)]) * STEPS / weight)
 
-    def fits(self, gang: Gang, start: Placement) -> bool:
+    def fits(self, waiting: _WaitingGang, start: Placement) -> bool:
         """Whether the gang has room, and keeps limits, in the place of a gang that starts."""
-        needs, start_charge = self.needs(gang), self.starting[start.gang]
+        needs, start_charge = waiting.needs, self.starting[start.gang]
         freed_queues = {*self.chain(start)}
-        for name in self.chain(gang):
+        for name in self.chain(waiting.gang):
             queue = self.queues.queues[name]
             for resource, limit in queue.limits if queue.mode is QueueMode.ACTIVE else ():
                 used = self.after[name][resource] - (
@@ -287,7 +291,7 @@ class _Judge:
                 )
                 if needs[resource] and used + needs[resource] > limit:
                     return False
-        return self.room.fits(_oldest(gang), start)
+        return self.room.fits(waiting.members, start)
 
 
 def _oldest(gang: Gang) -> Sequence[Member]:

@@ -545,7 +545,7 @@ def test_a_gang_that_a_reservation_holds_room_for_is_as_its_record_says() -> Non
         for is_protected in (False, True):
             kept = replace(held, record=replace(record, is_protected=is_protected))
             snapshot = scene(A, B, of, kept)
-            assert (key("b") in preemption_checks._protected(snapshot)) is is_protected
+            assert (key("b") in preemption_checks._protected(snapshot, ())) is is_protected
 
 
 def test_no_gang_ends_before_it_has_run_for_as_long_as_its_queue_says() -> None:

@@ -48,10 +48,12 @@ def _is_slow(queues: QueueChains, gang: Gang) -> bool:
 
 
 def _is_kept(snapshot: Snapshot, gang: Gang) -> bool:
+    if not snapshot.budgets:
+        return False
     waiting = [pod for pod in gang.members if pod.is_waiting]
-    if any(len(_budgets_of(snapshot, pod)) > 1 for pod in waiting if snapshot.budgets):
+    if any(len(_budgets_of(snapshot, pod)) > 1 for pod in waiting):
         return True
-    by_budget = _by_budget(snapshot, waiting) if snapshot.budgets else {}
+    by_budget = _by_budget(snapshot, waiting)
     return any(len(uids) > budget.most for budget, uids in by_budget.items())
 
 

@@ -32,7 +32,7 @@ def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ..
         if victim.uid in refused
     ]
     placed, after = {p.gang for p in plan.placements}, _once_placed(snapshot, plan.placements)
-    protected = _protected(after)
+    protected = _protected(after, budgets.unendable(after) if after.queues else ())
     found = violations(after, plan.claims, modes, protected)
     if found and placed:
         # Borrowers start after the claims by guarantee, but a walk may take them earlier.
@@ -57,8 +57,8 @@ def borrowers(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[Ga
     gangs = {gang.key: gang for gang in snapshot.gangs if gang.key in starts}
     new = {key for key, gang in gangs.items() if not any(map(_runs, gang.members))}
     after = _once_placed(snapshot, [starts[key] for key in new])
-    protected = _protected(after)
     unendable = budgets.unendable(snapshot)
+    protected = _protected(after, unendable)
     sentences = {
         key: f"gang {key}: its record does not say whether it can be ended"
         for key in sorted(new)
@@ -82,13 +82,12 @@ def _runs(member: Member) -> bool:
     return member.counts_as_bound and not member.is_over
 
 
-def _protected(snapshot: Snapshot) -> AbstractSet[GangKey]:
+def _protected(snapshot: Snapshot, unendable: Collection[GangKey]) -> AbstractSet[GangKey]:
     """The gangs that cannot be ended: by their PodGroup, or by the record of their start.
 
     While there are Queues, a gang that holds room is as it was when it started, and budgets and
     graces count of a gang that waits.
     """
-    unendable = budgets.unendable(snapshot) if snapshot.queues else ()
     records = snapshot.records if snapshot.queues else {}
     has_room = {r.uid for r in snapshot.reservations if r.entries or r.slots}
     return {
