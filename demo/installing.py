@@ -217,7 +217,8 @@ def _token(cluster: Cluster) -> str:
 
 
 def _is_established(crd: Manifest) -> bool:
-    conditions = crd.get("status", {}).get("conditions", [])
+    # A new definition says `conditions: null` until the API server has looked at it.
+    conditions = crd.get("status", {}).get("conditions") or []
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 

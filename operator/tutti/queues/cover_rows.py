@@ -163,6 +163,7 @@ class _Scan:
         for start in starts:
             for queue in tree.path(start.queue):
                 inside[queue].append(start)
+        kinds = {start.key: _StartKind.of(tree, start) for start in starts}
         feasible: dict[GangKey, list[str]] = {start.key: [] for start in starts}
         stays: dict[str, set[GangKey]] = {}
         for queue in (q for q in tree.from_the_leaves[:-1] if tree.tiers[q] <= self.tier):
@@ -177,11 +178,10 @@ class _Scan:
             for start in inside[queue]:
                 if start.is_protected and start.queue != queue:
                     continue  # only its own queue may cover it
-                requests = on_lines(tree, start.minimum)
-                kind = _StartKind(start.priority, requests, start.started, start.is_protected)
+                kind = kinds[start.key]
                 if kind not in known:
                     before = self._before(queue, kind)
-                    known[kind] = self._may_cover(queue, requests, used, before)
+                    known[kind] = self._may_cover(queue, kind.requests, used, before)
                 if known[kind]:
                     feasible[start.key].append(queue)
         return feasible, stays
@@ -242,3 +242,9 @@ class _StartKind(NamedTuple):
     requests: Resources  # of lines
     started: float  # infinite if it comes after all gangs of its priority that run
     is_protected: bool
+
+    @classmethod
+    def of(cls, tree: QueueTree, start: QueuedGang) -> "_StartKind":
+        """The kind of a start."""
+        requests = on_lines(tree, start.minimum)
+        return cls(start.priority, requests, start.started, start.is_protected)

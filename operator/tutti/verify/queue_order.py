@@ -41,7 +41,7 @@ def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     judge = _Judge.of(snapshot, plan)
     borrowers = [start for start in judge.starts if judge.exceeds_guarantees(start)]
     groups = [*judge.exceeding({start.gang for start in borrowers})]
-    for waiting in judge.waiting(plan) if borrowers or groups else ():
+    for waiting in judge.waiting(plan, borrowers) if borrowers or groups else ():
         gang = waiting.gang
         if judge.is_covered(waiting):
             # A starved gang of its own queue may come before it, and other gangs before that one.
@@ -141,19 +141,30 @@ class _Judge:
         """The queues of a gang, its own first; empty for the root."""
         return self.chains[start.key if isinstance(start, Gang) else start.gang]
 
-    def waiting(self, plan: Plan) -> Iterator[_WaitingGang]:
-        """The gangs that have not started and wait only for room or a limit; each kind once."""
+    def waiting(self, plan: Plan, borrowers: Sequence[Placement]) -> Iterator[_WaitingGang]:
+        """The gangs that have not started and wait only for room or a limit; each kind once.
+
+        Left out are gangs that their leaf cannot cover and that come before none of the borrowers.
+        """
         kinds = set[tuple[object, ...]]()
         for rejection in plan.rejections:
             gang = self.gangs[rejection.gang]
             has_begun = any(member.node is not None for member in gang.members)
             may_start = rejection.reason in WAITS_FOR_ROOM and not rejection.only_extra_members
-            if not may_start or has_begun or not (members := _oldest(gang)):
+            if not may_start or has_begun or not self._may_come_first(gang, borrowers):
+                continue
+            if not (members := _oldest(gang)):
                 continue
             kind = self.chain(gang), frozenset(Counter(m.shape for m in members).items())
             if kind not in kinds:
                 kinds.add(kind)
                 yield _WaitingGang(gang, members, cap_checks.needs_of(members))
+
+    def _may_come_first(self, gang: Gang, borrowers: Sequence[Placement]) -> bool:
+        leaf = self.chain(gang)[:1]
+        return any(self._has_cover_left(name, Amounts()) for name in leaf) or any(
+            self.has_borrowed_less(gang, start) for start in borrowers
+        )
 
     def guarantee(self, name: str, line: str) -> int:
         """The guarantee of a queue: its own declaration, or else the sum over its children."""

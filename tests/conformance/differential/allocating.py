@@ -46,6 +46,7 @@ async def allocated(stage: Stage, scene: Scene, tally: Tally, plans: Plans) -> l
         cases = await asked(stage, [_after(probe) for probe in rest], tally)
         for writer in written:
             await writer.take_back()
+            await stage.hear_claims()
             pod, answer = await stage.ask(writer.pod("-clone"))
             plans.asked += 1
             if answer is None or writer.node not in answer.nodes:
@@ -83,6 +84,7 @@ async def _planned(stage: Stage, probes: Iterable[Probe]) -> list[_Writer]:
     ]
     for writer in written:
         await writer.write()
+    await stage.hear_claims()
     return written
 
 

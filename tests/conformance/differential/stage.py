@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -192,6 +193,17 @@ class Stage:
             await self._send("DELETE", f"/apis/{devices.GROUP}/{kind}", now)
         self.oracle.forget()
 
+    async def hear_claims(self) -> None:
+        """Wait until the oracle knows all that was written to claims for devices.
+
+        A pod waits until its own claim is known, and the watch of claims is in order.
+        """
+        self._heard += 1
+        mark = f"{SENTINEL}-{self._heard}"
+        await self.create([devices.named_claim(mark, pools.SENTINELS)])
+        wanted = [{"name": "claim", "resourceClaimName": mark}]
+        await self._until_placed(mark, {"resourceClaims": wanted})
+
     async def create(
         self, objects: Iterable[Manifest], *, may_refuse: bool = False
     ) -> list[Manifest]:
@@ -241,17 +253,19 @@ class Stage:
         resident["metadata"]["labels"] = {SENTINEL: mark}
         resident["spec"]["nodeName"] = SENTINEL
         await self.create([resident])
+        term = {"topologyKey": SENTINEL, "labelSelector": {"matchLabels": {SENTINEL: mark}}}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        affinity = {"podAffinity": required}
+        await self._until_placed(mark, {"nodeSelector": {SENTINEL: mark}, "affinity": affinity})
+
+    async def _until_placed(self, mark: str, spec: Manifest) -> None:
+        """Ask about sentinels with this specification until the oracle lets them onto their node."""
         async with asyncio.timeout(HEARD_SECONDS):
-            attempt = 0
-            while True:
-                attempt += 1
+            for attempt in itertools.count(1):
                 asking = _sentinel(f"{mark}-{attempt}")
-                asking["spec"]["nodeSelector"] = {SENTINEL: mark}
-                term = {"topologyKey": SENTINEL, "labelSelector": {"matchLabels": {SENTINEL: mark}}}
-                required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-                asking["spec"]["affinity"] = {"podAffinity": required}
+                asking["spec"] |= spec
                 _, answer = await self.ask(asking)
-                if answer is not None and answer.nodes == {SENTINEL}:
+                if answer is not None and SENTINEL in answer.nodes:
                     return
                 await asyncio.sleep(0.02)
 

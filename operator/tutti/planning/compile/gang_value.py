@@ -7,7 +7,6 @@ sums of values are exact.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
 from math import gcd, lcm
 
 from ...gang.demand import PlacementRequest
@@ -43,7 +42,7 @@ def worths(
     exact: list[Fraction] = []
     shapes = list(base.shapes)
     for want in wants:
-        counts = Counter(base.shapes[member.shape] for member in _oldest_needed(want))
+        counts = _needed_counts(base, want)
         key = frozenset(counts.items())
         if key not in shares:
             shares[key] = _share(totals, [(shapes[row], n) for row, n in counts.items()])
@@ -87,10 +86,15 @@ def _share(totals: Mapping[str, int], shapes: Sequence[tuple[Shape, int]]) -> Fr
     return max(shares, default=Fraction(0))
 
 
-def _oldest_needed(want: PlacementRequest) -> Iterable[Member]:
-    """The oldest members that satisfy the roles; other members may start if members differ."""
+def _needed_counts(base: Grid, want: PlacementRequest) -> Mapping[int, int]:
+    """How many members of each shape are needed, by the row of the shape in the Grid."""
     if len(want.alike) == 1:
-        return islice(want.members, want.need)
+        return {base.shapes[want.members[0].shape]: min(want.need, len(want.members))}
+    return Counter(base.shapes[member.shape] for member in _oldest_needed(want))
+
+
+def _oldest_needed(want: PlacementRequest) -> Sequence[Member]:
+    """The oldest members that satisfy the roles; other members may start if members differ."""
     minimums, places = dict(want.minimums), dict(want.maximums)
     chosen: list[Member] = []
     rest: list[Member] = []

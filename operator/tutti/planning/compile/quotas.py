@@ -58,13 +58,13 @@ class Quotas:
             return self
         added, credit_of = [0] * len(self.limits), {**self.credit_of}
         for start in started:
-            requests = charged(start.shape.requests).scaled(start.members)
+            requests, members = charged(start.shape.requests), start.members
             if start.is_repair and start.gang in credit_of:
-                credit = credit_of[start.gang]
+                credit, requests = credit_of[start.gang], requests.scaled(members)
                 credit_of[start.gang] = (credit - requests).at_least(NOTHING)
-                requests = (requests - credit).at_least(NOTHING)
+                requests, members = (requests - credit).at_least(NOTHING), 1
             for index in self.of_gang.get(start.gang, ()):
-                added[index] += requests[self.limits[index].resource]
+                added[index] += requests[self.limits[index].resource] * members
         limits = (
             replace(limit, in_use=limit.in_use + amount) if amount else limit
             for limit, amount in zip(self.limits, added, strict=True)

@@ -254,9 +254,12 @@ class _Prices:
 
     @classmethod
     def of(cls, rows: Mapping[int, Row], gangs: Sequence[int], values: Values) -> "_Prices":
-        """Good prices, found by subgradients; all prices are 0 if values are large integers."""
+        """Good prices, found by subgradients.
+
+        All prices are 0 if values are large integers, or if all choices are listed at once.
+        """
         rooms = {row: own.room for row, own in rows.items()}
-        if values.dtype == object:
+        if values.dtype == object or len(gangs) <= MOST_LISTED:
             return cls(values, np.zeros(len(gangs)), dict.fromkeys(rows, 0.0), rooms, np.inf)
         place = {gang: n for n, gang in enumerate(gangs)}
         amounts = np.zeros((len(rows), len(gangs)))
@@ -267,7 +270,7 @@ class _Prices:
         known = _filled(amounts, room, worth, worth / amounts.max(axis=0))
         prices: Floats = np.zeros(len(rows))
         least, best = np.inf, prices
-        for step in range(STEPS):
+        for step in range(min(STEPS, 2 * len(gangs))):
             gains = worth - prices @ amounts
             bound = prices @ room + gains.clip(0).sum()
             if bound < least:

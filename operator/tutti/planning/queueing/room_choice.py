@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...gang.demand import PlacementRequest
-from ...strategies.capacity import fits_per_node
 from ...strategies.problem import (
     Cap,
     Demand,
@@ -41,6 +40,7 @@ class RoomChoice:
 
     plan: PartialPlan  # its limits include all rows
     wants: Wants
+    counts: NDArray[np.int64]  # [want, shape]: how many members would start
     values: Sequence[int]  # by want
     limits: SearchLimits
     bound: RoomBound  # beside all that has started
@@ -54,17 +54,16 @@ class RoomChoice:
         if plan.base.rules or not _are_definite(wants):
             return None
         values = gang_value.worths(plan.base, wants, limits.policy, limits.taken_at)
-        rows = [
-            Row(_amounts(plan.base, wants, limit.cap), limit.cap.room)
-            for limit in plan.quotas.caps(plan.base, wants)
-        ]
+        counts = _counts(plan.base, wants)
+        caps = (limit.cap for limit in plan.quotas.caps(plan.base, wants))
+        rows = [Row(_amounts(counts, cap), cap.room) for cap in caps]
         bound = RoomBound.of_plan(plan.above, plan.held_room)
-        return cls(plan, wants, values, limits, bound, rows)
+        return cls(plan, wants, counts, values, limits, bound, rows)
 
     def best(self, levels: Sequence[tuple[int, int]]) -> Wants | None:
         """The best choice by these levels, one for each want; None if it takes too much work."""
         worths = [Worth(*worth) for worth in zip(levels, self.values, strict=True)]
-        rows, weights = [*self.rows], self._counts() @ self.bound.weights
+        rows, weights = [*self.rows], self.counts @ self.bound.weights
         room = np.maximum(self.bound.room - self.bound.used, 0)
         while (chosen := best_choice(worths, rows)) is not None:
             missing = weights[chosen].sum(axis=0) - room
@@ -92,15 +91,6 @@ class RoomChoice:
         answer = round_answer.with_joint(plan, wants, solution)
         return replace(answer, tally={level: (value, value) for level, value in tally.items()})
 
-    def _counts(self) -> NDArray[np.int64]:
-        """[want, shape]: how many members would start."""
-        base = self.plan.base
-        counts = np.zeros((len(self.wants), len(base.shapes)), dtype=np.int64)
-        for number, want in enumerate(self.wants):
-            for shape, count in _shape_counts(base, want).items():
-                counts[number, shape] += count
-        return counts
-
 
 def _are_definite(wants: Wants) -> bool:
     """Whether each gang can start with one choice of members only, and no domain matters.
@@ -122,15 +112,20 @@ def _shape_counts(base: Grid, want: PlacementRequest) -> Counter[int]:
     return counts
 
 
-def _amounts(base: Grid, wants: Wants, cap: Cap) -> Mapping[int, int]:
-    """What each gang would use of a limit, by its place in ``wants``."""
-    return {
-        number: sum(
-            int(cap.amount[shape]) * count
-            for shape, count in _shape_counts(base, wants[number]).items()
-        )
-        for number in cap.demands
-    }
+def _counts(base: Grid, wants: Wants) -> NDArray[np.int64]:
+    """[want, shape]: how many members of each gang would start."""
+    counts = np.zeros((len(wants), len(base.shapes)), dtype=np.int64)
+    for number, want in enumerate(wants):
+        for shape, count in _shape_counts(base, want).items():
+            counts[number, shape] = count
+    return counts
+
+
+def _amounts(counts: NDArray[np.int64], cap: Cap) -> Mapping[int, int]:
+    """What each gang would use of a limit, by its place in ``counts``."""
+    numbers = sorted(cap.demands)
+    amounts: list[int] = (counts[numbers] @ cap.amount).tolist()
+    return dict(zip(numbers, amounts, strict=True))
 
 
 def _placed_together(plan: PartialPlan, wants: Wants, limits: SearchLimits) -> Solution | None:
@@ -138,19 +133,17 @@ def _placed_together(plan: PartialPlan, wants: Wants, limits: SearchLimits) -> S
 
     Shapes for which nodes have the fewest places come first, whichever gang they are of.
     """
-    base, free = plan.above.base, np.maximum(plan.above.free - plan.held_room, 0)
+    fit = plan.above.fit_beside(plan.held_room)
+    base, shapes = fit.base, [*fit.base.shapes]
     counts = Counter[int]()
     for want in wants:
         counts.update(_shape_counts(base, want))
-    places = {
-        row: int(fits_per_node(free, base.requests[row], base.allowed[row]).sum()) for row in counts
-    }
-    order = sorted(counts, key=lambda row: (places[row], row))
+    order = sorted(counts, key=lambda row: (fit[shapes[row]].members, row))
     level = DemandLevel(0)
     demands = tuple(
         Demand(counts[row], (Part(row, 0, counts[row]),), (0,), level, 1) for row in order
     )
-    problem = Problem(free, base.requests, base.allowed, demands)
+    problem = Problem(np.maximum(fit.free, 0), base.requests, base.allowed, demands)
     solution = limits.fallback.solve(problem, limits.budget)
     if not all(solution.shares):
         return None

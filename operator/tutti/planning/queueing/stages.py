@@ -306,8 +306,7 @@ class _Stage:
         plan = self.plan
         totals = fixed_round.room_in_total(plan)
         has_borders = plan.proved and self.limits.strategy is not self.limits.fallback
-        above = FitByShape(plan.above.base, plan.above.free)
-        rooms = above if has_borders else FitByShape(plan.base, plan.room)
+        rooms = plan.above.fit if has_borders else FitByShape(plan.base, plan.room)
         return [
             want
             for want in wants

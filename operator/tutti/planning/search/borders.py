@@ -33,16 +33,23 @@ class Above:
     inter_pod: InterPodCompiler
     base: Grid
     free: NDArray[np.int64]
+    fit: FitByShape  # of ``base`` and ``free``
     wants: tuple[PlacementRequest, ...] = ()  # whole gangs, whether or not they start
     # Members placed one by one: replacements, and members beyond those needed.
     joined: tuple[PlacementRequest, ...] = ()
     quotas: Quotas = NO_QUOTAS  # with what ran before the plan
 
+    def fit_beside(self, held_room: NDArray[np.int64] | int) -> FitByShape:
+        """The room for each shape that is not held, before the first round."""
+        if isinstance(held_room, int):
+            return self.fit
+        return FitByShape(self.base, np.maximum(self.free - held_room, 0))
+
     def could_start(
         self, wants: Sequence[PlacementRequest], held_room: NDArray[np.int64] | int
     ) -> Sequence[PlacementRequest]:
         """The requests that may start, by counts and limits, in the room that is not held."""
-        rooms = FitByShape(self.base, np.maximum(self.free - held_room, 0))
+        rooms = self.fit_beside(held_room)
         return [
             want
             for want in wants

@@ -11,6 +11,7 @@ from ...model.decisions import Assignment
 from ...model.keys import Uid
 from ..compile import answers
 from ..compile.answers import PlacedCount
+from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 from ..compile.inter_pod import InterPodCompiler
 from ..compile.quotas import NO_QUOTAS, Quotas
@@ -40,7 +41,7 @@ class PartialPlan:
     ) -> "PartialPlan":
         """The plan in which no member has a node."""
         base = inter_pod.grid()
-        above = Above(inter_pod, base, free, quotas=quotas)
+        above = Above(inter_pod, base, free, FitByShape(base, free), quotas=quotas)
         return cls(inter_pod, base, free, above, quotas=quotas)
 
     @property

@@ -43,8 +43,9 @@ def unendable(snapshot: Snapshot) -> AbstractSet[GangKey]:
 
 def _is_slow(queues: QueueChains, gang: Gang) -> bool:
     queue = queues.queues.get(queues.of_gang(gang) or "")
-    longest = max((pod.grace_seconds for pod in gang.members if pod.is_waiting), default=0)
-    return queue is not None and longest > queue.max_grace_seconds
+    return queue is not None and any(
+        pod.grace_seconds > queue.max_grace_seconds and pod.is_waiting for pod in gang.members
+    )
 
 
 def _is_kept(snapshot: Snapshot, gang: Gang) -> bool:
