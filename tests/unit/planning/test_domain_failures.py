@@ -6,8 +6,12 @@ need no fields of an API.
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
 from tutti import dump
@@ -16,6 +20,7 @@ from tutti.gang import finding_text
 from tutti.kube import wire
 from tutti.kube.gang_sources.kubernetes import PodGroup, decode_group
 from tutti.model.decisions import Plan, Reason
+from tutti.model.inter_pod import DomainRule
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
@@ -23,10 +28,14 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness import builders
+from ...harness.fake_devices import claiming, claims_of, device_class, gpus
+from ...harness.fakes import Clock, FakeCluster, Life
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tutti.model.cluster import Snapshot
-    from tutti.model.inter_pod import DomainRule
+    from tutti.strategies.problem import Problem, Solution
 
 Raw = dict[str, Any]
 BLOCK, RACK = "example.com/block", "example.com/rack"
@@ -124,6 +133,102 @@ def test_kueue_10406_single_pods_leave_the_rack_whole_that_a_gang_needs() -> Non
     made = planned(TOPOLOGY, *nodes, gang, *singles, pod("p0"), pod("p1"))
     assert len(made.placements) == 5
     assert not made.rejections
+
+
+def test_grove_648_all_parts_of_a_job_share_the_block_that_holds_them_all() -> None:
+    """Grove makes several PodGangs of one job, and each may choose a block of its own."""
+    nodes = [node(f"b1-r{rack}-0", 3) for rack in (1, 2)]
+    nodes += [node(f"b2-r{rack}-0", 4) for rack in (1, 2, 3)]
+    roles = ["prefill", "decode", "router"]
+    within: Raw = {"required": RACK}
+    gang = pod_group(
+        roles=[{"name": role, "minMember": 3, "topology": within} for role in roles],
+        topology={"required": BLOCK},
+    )
+    pods = [pod(f"{role}-{i}", role=role) for role in roles for i in range(3)]
+    made = planned(TOPOLOGY, *nodes, gang, *pods)
+    assert racks(made) == {"b2-r1", "b2-r2", "b2-r3"}
+    assert not planned(TOPOLOGY, *nodes[:-1], gang, *pods).placements
+
+
+@pytest.mark.parametrize(("devices_in_r2", "expected"), [(3, {"r2"}), (2, set())])
+def test_kai_577_a_gang_starts_in_the_rack_that_has_devices_for_all_its_claims(
+    devices_in_r2: int, expected: set[str]
+) -> None:
+    """KAI finds nodes for 17 members, and devices for the claims of 5 of them."""
+    cluster = FakeCluster()
+    cluster.put_devices(device_class())
+    for rack, devices in (("r1", 2), ("r2", devices_in_r2)):
+        for i in range(3):
+            name = f"{rack}-{i}"
+            cluster.add(builders.node(name, cpu=1).labelled(**{RACK: rack}))
+            if i < devices:
+                cluster.put_devices(gpus(name, 1))
+    gang = claiming(builders.gang("a").of(3, cpu=1))
+    cluster.add(gang)
+    for claim in claims_of(gang):
+        cluster.put_devices(claim)
+    free = Life(cluster, Clock()).state.snapshot(0.0)
+    (made,) = free.gangs
+    ruled = replace(made, same_domain=(DomainRule(RACK),))
+    snapshot = replace(free, gangs=(ruled,), topologies=(builders.topology(RACK),))
+    placements = judged(snapshot).placements
+    assert {a.node[:2] for p in placements for a in p.assignments} == expected
+
+
+class Counting:
+    """The strategy, and how many problems it has been given."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.solved = 0
+        self._inner = STRATEGIES["ilp"]()
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """Count a problem, and solve it."""
+        self.solved += 1
+        return self._inner.solve(problem, budget)
+
+
+MANY_DOMAINS = 3000  # racks of two nodes, in blocks of ten racks
+SECONDS = 10.0  # many times what it takes; with Volcano one PodGroup took 330
+
+
+def network(has_room: Callable[[int], bool]) -> list[builders.Part]:
+    """So many racks; those that have room have it for two members, the others for one."""
+    parts: list[builders.Part] = [builders.topology(BLOCK, RACK)]
+    for rack in range(MANY_DOMAINS):
+        where = {BLOCK: f"b{rack // 10}", RACK: f"r{rack}"}
+        first, second = (builders.node(f"r{rack}-{i}", cpu=1).labelled(**where) for i in range(2))
+        parts += [first, second if has_room(rack) else second.using(cpu=1)]
+    return parts
+
+
+def timed(*parts: builders.Part) -> Plan:
+    """The plan, made in time, by solving few problems: not one for each domain."""
+    strategy = Counting()
+    snapshot = builders.snapshot_of(*parts)
+    began = time.monotonic()
+    made = plan(snapshot, strategy, BestFit(), Budget())
+    assert time.monotonic() - began < SECONDS
+    assert strategy.solved < 10
+    assert plan_checks.violations(snapshot, made) == ()
+    return made
+
+
+def test_volcano_5811_a_gang_finds_the_one_rack_of_3000_that_has_room() -> None:
+    gang = builders.gang("a").of(2, cpu=1).together(RACK)
+    made = timed(*network(lambda rack: rack == 1234), gang)
+    assert {a.node for p in made.placements for a in p.assignments} == {"r1234-0", "r1234-1"}
+
+
+def test_volcano_4899_a_thousand_segments_find_their_racks() -> None:
+    """Volcano tries each HyperNode from the lowest tier for each of 1,000 groups."""
+    gang = builders.gang("a").of(2000, cpu=1).in_segments(2, RACK)
+    made = timed(*network(lambda rack: rack % 3 == 0), gang)
+    by_rack = Counter(a.node.partition("-")[0] for p in made.placements for a in p.assignments)
+    assert by_rack == {f"r{rack}": 2 for rack in range(0, MANY_DOMAINS, 3)}
 
 
 def native() -> tuple[DomainRule, ...]:
