@@ -13,6 +13,7 @@ class Promise(StrEnum):
     RESERVED_FIRST = "reserved before bound"
     LIMITS = "limits of queues"
     STOPS = "stops of queues"
+    DOMAINS = "domains of the network"
     ENDS = "no pod ends for a gang that does not start"
 
 
@@ -64,6 +65,7 @@ class Verdict:
     writes: int = 0
     charges: int = 0  # that Tutti has raised while there were queues
     ends: int = 0  # evictions for claims
+    domains: int = 0  # Reservations and bindings of gangs with rules on domains
 
     def of(self, promise: Promise) -> tuple[Finding, ...]:
         """Give the violations of one promise."""

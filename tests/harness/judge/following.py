@@ -18,6 +18,7 @@ from .history import FOREIGN, Body, Change, Event, Gap, Kind
 RETRY_SECONDS = 0.1
 APPEAR_SECONDS = 0.5  # between two looks for a kind that most clusters never have
 SETTLED_SECONDS = 0.05  # a refused watch says so at once
+OPTIONAL = (Kind.QUEUES, Kind.TOPOLOGIES)
 WATCH_SECONDS = 300
 CLOSING_SECONDS = 1  # what a watch still owes comes first, at once
 QUIET_SECONDS = 0.1
@@ -64,7 +65,7 @@ class Follower:
     @property
     def is_absent(self) -> bool:
         """Whether the cluster does not have the kind, and need not have it."""
-        return self._revision is None and self.kind in (*FOREIGN.values(), Kind.QUEUES)
+        return self._revision is None and self.kind in (*FOREIGN.values(), *OPTIONAL)
 
     async def begin(self, revision: int | None) -> int | None:
         """Take the state at this revision, or now, as initial; gives the revision."""

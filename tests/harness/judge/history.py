@@ -22,6 +22,7 @@ class Kind(StrEnum):
     POD_GROUPS = "/apis/tutti.dev/v1alpha1/podgroups"
     RESERVATIONS = "/apis/tutti.dev/v1alpha1/reservations"
     QUEUES = "/apis/tutti.dev/v1alpha1/queues"
+    TOPOLOGIES = "/apis/tutti.dev/v1alpha1/topologies"
     # What declares gangs besides, and exists in some clusters only.
     KUBERNETES_GROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
     PLUGINS_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"

@@ -10,6 +10,7 @@ from pathlib import Path
 from . import audit as audits
 from .audit import AuditEntry
 from .capacity import judge_capacity
+from .domains import judge_domains
 from .ending import judge_ends
 from .findings import Verdict
 from .hands_off import judge_hands
@@ -60,7 +61,8 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     limits = judge_limits(steps, heard, standpoint)
     hands = judge_hands(steps, heard, standpoint)
     ends = judge_ends(steps, heard, standpoint)
-    all_findings = (whole, room, reserved, limits, hands, ends)
+    domains = judge_domains(steps, standpoint)
+    all_findings = (whole, room, reserved, limits, hands, ends, domains)
     return Verdict(
         violations=tuple(
             sorted(
@@ -71,10 +73,11 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
         collisions=room.collisions,
         broken=whole.broken,
         unfinished=whole.unfinished,
-        unproved=(*room.unproved, *reserved.unproved, *limits.unproved),
+        unproved=(*room.unproved, *reserved.unproved, *limits.unproved, *domains.unproved),
         bindings=room.judged,
         gangs=whole.judged,
         writes=hands.judged,
         charges=limits.judged,
         ends=ends.judged,
+        domains=domains.judged,
     )

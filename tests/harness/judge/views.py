@@ -4,11 +4,12 @@ Separate from the replay so that the names of API fields stand in one place.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
 from .history import Body, Kind
+from .network import Rule, Topology, read_rules, read_topology
 from .quantities import Amounts, amounts, effective_requests
 from .queues import Namespace, Queue, read_namespace, read_queue
 
@@ -63,6 +64,7 @@ class Pod:
     gates: frozenset[str] = frozenset()
     # Of kube-scheduler, to be handed over or handed over: ``node`` is then where it is pinned to.
     is_handed: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def gang(self) -> Key | None:
@@ -95,6 +97,7 @@ class Node:
     uid: str
     allocatable: Amounts
     state: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class PodGroup:
     owner_pod: str  # the pod that owns it, if one does
     queue: str = ""
     created: str = ""
+    rules: tuple[Rule, ...] = ()  # on domains of the network
 
 
 def foreign(kind: Kind, name: str) -> str:
@@ -141,7 +145,7 @@ class Reservation:
         return frozenset(nodes_of_pods | {node for node, _ in self.slots})
 
 
-View = Pod | Node | PodGroup | Reservation | Queue | Namespace
+View = Pod | Node | PodGroup | Reservation | Queue | Namespace | Topology
 
 
 def view(kind: Kind, body: Body, revision: int) -> View:
@@ -201,6 +205,7 @@ def _pod(body: Body) -> Pod:
         of_plugins="" if is_tuttis else foreign(Kind.PLUGINS_GROUPS, labels.get(PLUGINS_LABEL, "")),
         gates=gates,
         is_handed=is_handed,
+        labels=labels,
     )
 
 
@@ -234,7 +239,13 @@ def _node(body: Body) -> Node:
     if taints:
         state += f", tainted {' '.join(taints)}"
     allocatable = amounts(status.get("allocatable"))
-    return Node(key=_key(body), uid=body["metadata"]["uid"], allocatable=allocatable, state=state)
+    return Node(
+        key=_key(body),
+        uid=body["metadata"]["uid"],
+        allocatable=allocatable,
+        state=state,
+        labels=body["metadata"].get("labels") or {},
+    )
 
 
 def _pod_group(body: Body) -> PodGroup:
@@ -261,6 +272,7 @@ def _pod_group(body: Body) -> PodGroup:
         ),
         queue=spec.get("queue") or "",
         created=body["metadata"].get("creationTimestamp") or "",
+        rules=read_rules(spec),
     )
 
 
@@ -363,5 +375,6 @@ _READERS: Mapping[Kind, Callable[[Body], View]] = {
     Kind.NODES: _node,
     Kind.POD_GROUPS: _pod_group,
     Kind.QUEUES: lambda body: read_queue(_key(body), body),
+    Kind.TOPOLOGIES: lambda body: read_topology(_key(body), body),
     Kind.NAMESPACES: lambda body: read_namespace(_key(body), body),
 }

@@ -55,14 +55,21 @@ class Story:
         self.events.append(Event(kind, Change.DELETED, self.revision, body))
         return self.revision
 
-    def node(self, name: str, *, cordoned: bool = False, **offered: str) -> int:
+    def node(
+        self,
+        name: str,
+        *,
+        cordoned: bool = False,
+        labels: Mapping[str, str] | None = None,
+        **offered: str,
+    ) -> int:
         """Put a node; ``gpu`` stands for nvidia.com/gpu."""
         allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"} | _resources(offered)
         ready = {"type": "Ready", "status": "True"}
         return self.put(
             Kind.NODES,
             {
-                "metadata": {"name": name},
+                "metadata": {"name": name, "labels": labels or {}},
                 "spec": {"unschedulable": cordoned},
                 "status": {"allocatable": allocatable, "conditions": [ready]},
             },
@@ -104,6 +111,17 @@ class Story:
         """Put a PodGroup that names its queue, created at a second."""
         return self._group(name, {"minMember": least, "queue": queue}, at=at)
 
+    def topology(self, *labels: str) -> int:
+        """Put the Topology with these levels."""
+        levels = [{"nodeLabel": label} for label in labels]
+        return self.put(
+            Kind.TOPOLOGIES, {"metadata": {"name": "network"}, "spec": {"levels": levels}}
+        )
+
+    def ruled(self, name: str, topology: Mapping[str, Any], **spec: Any) -> int:
+        """Put a PodGroup that names levels."""
+        return self._group(name, {**spec, "topology": topology})
+
     def group(self, name: str, least: int | None = None, **roles: int) -> int:
         """Put a PodGroup."""
         listed = [{"name": role, "minMember": count} for role, count in roles.items()]
@@ -140,10 +158,11 @@ class Story:
         uid: str = "",
         created: str = "",
         deleted: str = "",
+        index: str = "",
         **requests: str,
     ) -> int:
         """Put a pod, waiting or bound; ``deleted`` is since when it terminates."""
-        labels = {"tutti.dev/pod-group": group, "tutti.dev/role": role}
+        labels = {"tutti.dev/pod-group": group, "tutti.dev/role": role, "index": index}
         return self.put(
             Kind.PODS,
             {
