@@ -108,6 +108,13 @@ def preempting_arena() -> Iterator[Arena]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def racks_arena() -> Iterator[Arena]:
+    """The scene with gangs in one rack, and in segments."""
+    with Arena(has_domains=True) as made:
+        yield made
+
+
 def struck(arena: Arena, trial: Trial) -> Outcome:
     """Run a trial, which must end as an unbroken run does and break no promise."""
     outcome = arena.run(trial)
@@ -141,6 +148,15 @@ def test_it_does_so_with_gangs_that_kube_scheduler_binds(handed_arena: Arena, k:
     before, after, *_ = trials.kills(k)
     assert struck(handed_arena, before).happened
     assert struck(handed_arena, after).happened
+
+
+@pytest.mark.parametrize("k", KILLED_AT[1::3])
+def test_it_does_so_with_gangs_in_racks_of_which_one_loses_a_node(
+    racks_arena: Arena, k: int
+) -> None:
+    before, after, *_ = trials.kills(k)
+    assert struck(racks_arena, before).happened
+    assert struck(racks_arena, after).happened
 
 
 @pytest.mark.parametrize("name", sorted(deeds.KILLS))

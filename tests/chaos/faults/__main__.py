@@ -69,6 +69,7 @@ def _each(parts: Iterator[Iterator[Trial]]) -> Iterator[Trial]:
 @click.option("--queues", is_flag=True, help="Gangs in a tree of queues.")
 @click.option("--hand-over", is_flag=True, help="Gangs that kube-scheduler binds.")
 @click.option("--preemption", is_flag=True, help="Gangs that end so that others start.")
+@click.option("--domains", is_flag=True, help="Gangs in one rack, and in segments.")
 @click.option("--only", default="", help="Only runs whose name contains this.")
 @click.option("--seed", default=1, show_default=True, help="Of the random runs.")
 @click.option("--runs", default=1000, show_default=True, help="How many random runs.")
@@ -80,6 +81,7 @@ def main(
     queues: bool,
     hand_over: bool,
     preemption: bool,
+    domains: bool,
     only: str,
     seed: int,
     runs: int,
@@ -96,7 +98,11 @@ def main(
     outcomes: list[Outcome] = []
     console.print(f"seed {seed}, random runs {first} to {first + runs - 1}")
     arena = Arena(
-        is_foreign=foreign, is_queued=queues, is_handed=hand_over, is_preempting=preemption
+        is_foreign=foreign,
+        is_queued=queues,
+        is_handed=hand_over,
+        is_preempting=preemption,
+        has_domains=domains,
     )
     with arena:
         outcomes.append(arena.run(trials.UNBROKEN))

@@ -10,7 +10,7 @@ from ...harness.controlplane import ControlPlane
 from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
-from . import foreign, handed, preempting, queued, scenario
+from . import domains, foreign, handed, preempting, queued, scenario
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
@@ -48,17 +48,20 @@ class Arena:
         is_queued: bool = False,
         is_handed: bool = False,
         is_preempting: bool = False,
+        has_domains: bool = False,
     ) -> None:
         """``source`` is where the operator's package is: a mutant may be struck, too.
 
         ``is_foreign`` lets PodGroups of other projects declare the gangs,
         ``is_queued`` puts them into a tree of queues, ``is_handed`` lets kube-scheduler bind most,
-        ``is_preempting`` plays the scene in which gangs end so that others start.
+        ``is_preempting`` plays the scene in which gangs end so that others start,
+        ``has_domains`` the scene with racks.
         """
         self._is_foreign = is_foreign
         self._is_queued = is_queued
         self._is_handed = is_handed
         self._is_preempting = is_preempting
+        self._has_domains = has_domains
         more = (*("workload-with-job",) * is_foreign, *("scheduler",) * is_handed)
         self._environment = {"TUTTI_GANG_SOURCES": ",".join(foreign.SOURCES)} if is_foreign else {}
         self._environment |= handed.ENVIRONMENT if is_handed else {}
@@ -74,6 +77,7 @@ class Arena:
             operator_process.install(self._plane, *values)
             more_nodes = queued.nodes() if is_queued else []
             more_nodes += preempting.nodes() if is_preempting else []
+            more_nodes += [*domains.nodes(), domains.topology()] if has_domains else []
             self._plane.create([*scenario.nodes(), *more_nodes, scenario.priority_class()])
             self._proxy = Proxy(self._plane.server, self._plane.authority)
             self._proxy.__enter__()
@@ -126,6 +130,7 @@ class Arena:
             is_queued=self._is_queued,
             is_handed=self._is_handed,
             is_preempting=self._is_preempting,
+            has_domains=self._has_domains,
         )
         with witness, running as run:
             seen = run.play(trial, self._unbroken)
@@ -146,6 +151,7 @@ class Arena:
         wrong += [f"a gap of the judge's: {finding}" for finding in verdict.unproved]
         wrong += ["the judge saw nobody charged"] * (self._is_queued and not verdict.charges)
         wrong += ["the judge saw nobody end"] * (self._is_preempting and not verdict.ends)
+        wrong += ["the judge saw no domain"] * (self._has_domains and not verdict.domains)
         wrong += [f"the log says {words!r}" for words in BAD_WORDS if words in log]
         writes = sum(n for kind, n in run.course.written.items() if kind != "lease")
         if trial is UNBROKEN and rest.is_promised:
@@ -183,6 +189,8 @@ class Arena:
         self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self._connection.request("POST", account, {"metadata": {"name": "default"}})
+        if self._has_domains:
+            domains.restore(self._connection.request)
         for item in self._objects(namespace):
             addresses = {
                 "Pod": PODS.format(namespace),
@@ -200,6 +208,8 @@ class Arena:
         """All that waits when the operator starts."""
         if self._is_preempting:
             return preempting.objects(namespace)
+        if self._has_domains:
+            return domains.objects(namespace)
         return scenario.objects(
             namespace,
             is_foreign=self._is_foreign,

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import foreign, preempting, queued
+from . import domains, foreign, preempting, queued
 from .scenario import STARTED
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _STARTED_IN_QUEUES = {**STARTED, "brief": 1}
 class Rest:
     """What has started, what is said about it, and what is still promised."""
 
-    bound: frozenset[str]  # pods with a node, by name
+    bound: frozenset[str]  # pods with a node, by name, where an unbroken run tells which
     started: Mapping[str, int]  # members that are bound or have succeeded, by gang
     value: Mapping[int, Mapping[str, int]]  # cores and GPUs of those, by priority
     said: Mapping[str, str]  # of each PodGroup and each waiting pod
@@ -32,7 +32,8 @@ class Rest:
         charged = (*queued.CHARGED.items(), *preempting.CHARGED.items())
         is_said = all(amount in self.said.get(name, amount) for name, amount in charged)
         is_gone = queued.GONE not in self.said
-        is_started = self.started in (STARTED, _STARTED_IN_QUEUES, preempting.STARTED)
+        ends = (STARTED, _STARTED_IN_QUEUES, preempting.STARTED, domains.STARTED)
+        is_started = self.started in ends
         return is_started and not self.reservations and is_said and is_gone
 
     def difference(self, other: Rest) -> str:
@@ -54,10 +55,12 @@ def look(
     is_foreign: bool = False,
     is_queued: bool = False,
     is_preempting: bool = False,
+    has_domains: bool = False,
 ) -> Rest:
     """Read it from the API server."""
     gangs = _STARTED_IN_QUEUES if is_queued else STARTED
     gangs = preempting.STARTED if is_preempting else gangs
+    gangs = domains.STARTED if has_domains else gangs
     pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
     groups = request("GET", f"{ours}/podgroups")["items"]
@@ -74,8 +77,11 @@ def look(
     said |= {_name(pod): _why(pod) for pod in pods if "nodeName" not in pod["spec"]}
     said |= queued.said(request, namespace) if is_queued or is_preempting else {}
     held = request("GET", f"{ours}/reservations")["items"]
+    bound = [pod for pod in pods if "nodeName" in pod["spec"]]
+    if has_domains:
+        bound = [pod for pod in bound if _gang(pod) != domains.VARYING]
     return Rest(
-        bound=frozenset(_name(pod) for pod in pods if "nodeName" in pod["spec"]),
+        bound=frozenset(map(_name, bound)),
         started={gang: counts[gang] for gang in gangs},
         value=_value(started),
         said=said,

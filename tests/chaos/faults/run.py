@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ...harness.proxy import anything
-from . import preempting, rest, scenario
+from . import domains, preempting, rest, scenario
 from .course import Course
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Run:
         is_queued: bool = False,
         is_handed: bool = False,
         is_preempting: bool = False,
+        has_domains: bool = False,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
@@ -61,17 +62,20 @@ class Run:
         self._is_foreign = is_foreign
         self._is_queued = is_queued
         self._is_preempting = is_preempting
-        self._story: scenario.Story | preempting.Story = (
-            preempting.Story(request, namespace)
-            if is_preempting
-            else scenario.Story(
+        self._has_domains = has_domains
+        self._story: scenario.Story | preempting.Story | domains.Story
+        if is_preempting:
+            self._story = preempting.Story(request, namespace)
+        elif has_domains:
+            self._story = domains.Story(request, namespace)
+        else:
+            self._story = scenario.Story(
                 request,
                 namespace,
                 is_foreign=is_foreign,
                 is_queued=is_queued,
                 is_handed=is_handed,
             )
-        )
         self._rules = ExitStack()
         self._due: list[tuple[float, Callable[[], None]]] = []
         self._start_at: float | None = time.monotonic()
@@ -113,6 +117,7 @@ class Run:
                 is_foreign=self._is_foreign,
                 is_queued=self._is_queued,
                 is_preempting=self._is_preempting,
+                has_domains=self._has_domains,
             )
             self._story.retry(seen)
             is_wanted = seen.is_promised if wanted is None else seen == wanted
