@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from . import instances, plans, rules
+from . import events, instances, plans, rules
 from .rules import RULES, TOP, Rules
 
 if TYPE_CHECKING:
@@ -38,12 +38,22 @@ def history(seed: int, rule: Rules = RULES) -> Report:
         is_edited = state.world.teams != teams
         state = _come_to_rest(report, state, chance, rule, delays=delays, is_edited=is_edited)
         if event < EVENTS - 1:
-            state = _outside(state, chance, event)
+            before, state = state, events.outside(state, chance, event)
+            _count(report, before, state)
     report.tally["histories"] += 1
     report.tally["of three levels"] += any(
         len(state.world.above(team)) == 3 for team in state.world.teams
     )
     return report
+
+
+def _count(report: Report, before: State, after: State) -> None:
+    """Count the nodes that are lost, and the jumps in time after which other rules apply."""
+    young = [j for j in before.running if rules.is_young(before.world, j, before.now)]
+    grown = any(not rules.is_young(after.world, j, after.now) for j in young)
+    report.tally["nodes lost"] += len(before.world.nodes) > len(after.world.nodes)
+    report.tally["jumps past a minimum run time"] += after.now > before.now and grown
+    report.tally["jumps past starvation"] += len(after.starved) > len(before.starved)
 
 
 def _come_to_rest(
@@ -60,6 +70,7 @@ def _come_to_rest(
         for ended in made.ended:
             kind = "by guarantee" if ended.claim.by_guarantee else "by priority"
             report.tally[f"claims {kind}"] += bool(ended.victims)
+            report.tally["claims of starved gangs"] += ended.claimant == made.first
             report.tally["claims on room of leaving members"] += not ended.victims
             report.tally[f"evictions {kind}"] += len(ended.victims)
             report.tally["extras ended"] += sum(n > 0 for _, n in ended.victims)
@@ -90,37 +101,6 @@ def _later(state: State) -> State:
     now = state.now + 1
     leaving = tuple(member for member in state.leaving if member.until > now)
     return replace(state, now=now, leaving=leaving)
-
-
-def _outside(state: State, chance: Random, event: int) -> State:
-    """An event from outside: a gang ends or comes, or a guarantee is edited."""
-    what = chance.random()
-    if what < 0.25 and state.running:
-        over = chance.choice(state.running).name
-        return replace(state, jobs=tuple(job for job in state.jobs if job.name != over))
-    if what < 0.85 or not state.world.teams:
-        new = [
-            instances.job(chance, state.world, f"e{event}{i}", state.now)
-            for i in range(chance.randint(1, 2))
-        ]
-        return replace(state, jobs=(*state.jobs, *new)[-instances.MOST_JOBS :])
-    if state.world.budgets and chance.random() < 0.5:
-        return _with_budget(state, chance.choice(sorted(state.world.budgets)), chance.randint(0, 6))
-    name = chance.choice(sorted(state.world.teams))
-    team = state.world.teams[name]
-    guarantee = tuple(chance.choice((None, 0, 2, 4, 6)) for _ in team.guarantee)
-    teams = {**state.world.teams, name: replace(team, guarantee=guarantee)}
-    return replace(state, world=replace(state.world, teams=teams))
-
-
-def _with_budget(state: State, name: str, most: int) -> State:
-    """Another budget: it protects gangs that start from now on, and no gang that runs."""
-    world = replace(state.world, budgets={**state.world.budgets, name: most})
-    jobs = tuple(
-        job if job.start is not None else replace(job, protected=rules.is_protected(world, job))
-        for job in state.jobs
-    )
-    return replace(state, world=world, jobs=jobs)
 
 
 def _breaches(before: State, plan: Plan) -> Iterator[str]:
@@ -182,6 +162,8 @@ def _unlawful(ended: Ended) -> Iterator[str]:
         victim = jobs[name]
         if victim.protected and number == 0:
             yield f"{name} must not be ended"
+        if rules.is_young(world, victim, state.now):
+            yield f"{name} has not run for as long as its queue says"
         is_extra = ended.claim.by_guarantee and number > 0
         has_rank = victim.team == claimant.team and victim.priority >= claimant.priority
         if has_rank and not is_extra:
@@ -239,12 +221,15 @@ def _spared(ended: Ended) -> Iterator[str]:
 def _breaches_at_rest(state: State, *, is_edited: bool) -> Iterator[str]:
     """On one node with nothing beside guarantees: who would be covered does not wait.
 
+    It may wait while room is held for a starved gang, or gangs run within their minimum run time.
     Gangs of its own queue with no lower priority may hold the room. Once guarantees were edited, so
     may gangs that cannot be ended and were covered before, and so may victims that budgets keep.
     """
     world = state.world
     tops = [name for name, team in world.teams.items() if team.parent == TOP]
     if len(world.nodes) > 1 or world.lines != list(world.resources):
+        return
+    if state.starved or any(rules.is_young(world, job, state.now) for job in state.running):
         return
     if any(limit is not None for team in world.teams.values() for limit in team.limit):
         return

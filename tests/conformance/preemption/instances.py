@@ -8,9 +8,10 @@ from random import Random
 from .plans import State
 from .rules import FULL, OFF, RECLAIM, TOP, Job, Team, World, is_protected
 
-MOST_JOBS = 10
+MOST_JOBS, MOST_NODES = 10, 3
 BUDGETS = ("x", "y")
 MOST_GRACE = 30
+LEAST_RUN = 20
 
 
 def state(seed: int) -> State:
@@ -18,7 +19,8 @@ def state(seed: int) -> State:
     chance = Random(seed)
     resources = chance.choice((1, 1, 2, 2, 3))
     nodes = tuple(
-        tuple(chance.randint(2, 9) for _ in range(resources)) for _ in range(chance.randint(1, 3))
+        tuple(chance.randint(2, 9) for _ in range(resources))
+        for _ in range(chance.randint(1, MOST_NODES))
     )
     has_queues = chance.random() < 0.85
     teams = _teams(chance, resources) if has_queues else {}
@@ -66,5 +68,6 @@ def _teams(chance: Random, resources: int) -> dict[str, Team]:
             chance.randint(2, 9) if chance.random() < 0.15 else None for _ in range(resources)
         )
         mode = chance.choice((FULL, FULL, RECLAIM, OFF))
-        teams[name] = Team(parent, guarantee, limit, mode, chance.choice((None, MOST_GRACE)))
+        grace, least_run = chance.choice((None, MOST_GRACE)), chance.choice((0, 0, 0, LEAST_RUN))
+        teams[name] = Team(parent, guarantee, limit, mode, grace, least_run)
     return teams

@@ -223,7 +223,8 @@ def _declared(state: State) -> PreemptionRules:
     spent: dict[GangKey, Fraction] = {_key(job): job.lost for job in state.jobs if job.lost}
     protected = frozenset(_key(job) for job in state.jobs if job.never)
     modes = {team: Preemption(state.world.mode(team)) for team in teams}
-    return PreemptionRules(modes, protected, spent)
+    young = (j for j in state.running if rules.is_young(state.world, j, state.now))
+    return PreemptionRules(modes, protected, spent, frozenset(map(_key, young)))
 
 
 def _key(job: Job) -> GangKey:
@@ -300,7 +301,15 @@ def _queue(state: State, name: str) -> Queue:
         for declared in (team.guarantee, team.limit)
     )
     most = inf if team.most_grace is None else float(team.most_grace)
-    return Queue(name, Uid(name), parent, guaranteed, limits, max_grace_seconds=most)
+    return Queue(
+        name,
+        Uid(name),
+        parent,
+        guaranteed,
+        limits,
+        max_grace_seconds=most,
+        min_run_seconds=float(team.least_run),
+    )
 
 
 def _requests(amounts: Amounts) -> Resources:

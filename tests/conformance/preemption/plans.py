@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from random import Random
 
 
+STARVATION = 100  # after so long, a gang that waits has starved
+
+
 class Leaving(NamedTuple):
     """A member that terminates: what it requests, where, until when, and of which gang."""
 
@@ -43,6 +46,11 @@ class State:
         gone = {member.job for member in self.leaving}
         waiting = [j for j in self.jobs if j.start is None and j.name not in gone]
         return sorted(waiting, key=lambda j: (-j.priority, j.since, j.name))
+
+    @property
+    def starved(self) -> list[Job]:
+        """The gangs that have waited for so long that one of them goes first."""
+        return [job for job in self.waiting if self.now - job.since >= STARVATION]
 
     def with_budgets(self) -> State:
         """The same with what budgets allow now; members that wait or leave miss already."""
@@ -119,17 +127,39 @@ class Plan:
     rules: Rules = RULES
     delays: bool = False
     is_least: bool = True  # otherwise any victims that suffice
+    first: str = ""  # the starved gang that goes first
+    held: frozenset[int] = frozenset()  # the nodes that are held for it
     ended: list[Ended] = field(default_factory=list)
+
+    def in_order(self) -> list[Job]:
+        """The gangs that wait: the starved gang, then by priority and age."""
+        return sorted(self.state.waiting, key=lambda job: job.name != self.first)
+
+    def room(self) -> list[list[int]]:
+        """What nodes have left for starts, beside what is held."""
+        room = self.state.room(once_gone=False)
+        return [[-1 for _ in left] if n in self.held else left for n, left in enumerate(room)]
 
 
 def plan(state: State, chance: Random, rule: Rules = RULES, *, delays: bool = False) -> Plan:
-    """Go through all stages; ``chance`` decides what the page leaves open."""
+    """Go through all stages; ``chance`` decides what the page leaves open.
+
+    It also decides which starved gang goes first, and which nodes are held for it: Φ must rise
+    whatever these are.
+    """
     plan = Plan(state, chance, rule, delays)
-    for job in state.waiting:
-        if rules.is_covered_start(state.world, plan.state.running, job, state.now, rule):
+    if state.starved:
+        plan.first = chance.choice(state.starved).name
+    for job in plan.in_order():
+        is_covered = rules.is_covered_start(state.world, plan.state.running, job, state.now, rule)
+        borrows_first = job.name == plan.first and rules.may_borrow(state.world, job, rule)
+        if is_covered or borrows_first:
             _start(plan, job)
+        if job.name == plan.first and job in plan.state.waiting:
+            nodes = range(len(state.world.nodes))
+            plan.held = frozenset(chance.sample(nodes, chance.randint(0, len(nodes))))
     _grow(plan, only_covered=True)
-    for job in plan.state.waiting:
+    for job in plan.in_order():
         _claim(plan, job, by_guarantee=True)
     order = plan.state.waiting
     chance.shuffle(order)
@@ -137,7 +167,7 @@ def plan(state: State, chance: Random, rule: Rules = RULES, *, delays: bool = Fa
         if rules.may_borrow(state.world, job, rule):
             _start(plan, job)
     _grow(plan, only_covered=False)
-    for job in plan.state.waiting:
+    for job in plan.in_order():
         _claim(plan, job, by_guarantee=False)
     return plan
 
@@ -156,7 +186,7 @@ def places(job: Job, room: list[list[int]], members: int) -> tuple[int, ...] | N
 
 def _start(plan: Plan, job: Job) -> None:
     state = plan.state
-    nodes = places(job, state.room(once_gone=False), job.members)
+    nodes = places(job, plan.room(), job.members)
     # Room that a claimant waits for is counted twice here: as its own, and as of those who leave.
     if nodes is not None and state.keeps_limits(job, job.size, once_gone=False):
         plan.state = state.with_job(replace(job, start=state.now, nodes=nodes))
@@ -168,7 +198,7 @@ def _grow(plan: Plan, *, only_covered: bool) -> None:
         while len(grown.extras) < job.wishes:
             state = plan.state
             number = 1 + max((e.number for e in grown.extras), default=0)
-            nodes = places(job, state.room(once_gone=False), 1)
+            nodes = places(job, plan.room(), 1)
             if nodes is None or not state.keeps_limits(job, job.each, once_gone=False):
                 break
             extra = Extra(number, nodes[0], state.now)

@@ -21,13 +21,14 @@ OFF, RECLAIM, FULL = "Off", "Reclaim", "Full"
 
 @dataclass(frozen=True)
 class Team:
-    """A queue: its parent, what it guarantees (None: not said), its limits, its mode, its grace."""
+    """A queue: its parent, what it guarantees (None: not said), its limits, its mode, its times."""
 
     parent: str
     guarantee: tuple[int | None, ...]
     limit: tuple[int | None, ...]
     mode: str = FULL
     most_grace: int | None = None  # above it, gangs that start do not borrow
+    least_run: int = 0  # for so long after its start, a gang of the queue is no victim
 
 
 class Extra(NamedTuple):
@@ -124,6 +125,7 @@ class Rules:
     protected_covered: bool = True  # who cannot be ended may not borrow
     rises: bool = True  # a claim by guarantee raises the measure
     extras_first: bool = True  # a claim by guarantee ends extras of its queue at any priority
+    spares_young: bool = True  # gangs within the minimum run time of their queue
 
 
 RULES = Rules()
@@ -223,6 +225,12 @@ def may_borrow(world: World, job: Job, rules: Rules = RULES) -> bool:
     return not (world.teams and job.protected and rules.protected_covered)
 
 
+def is_young(world: World, job: Job, now: int) -> bool:
+    """Whether the gang runs within the minimum run time of its own queue."""
+    least = 0 if job.team == TOP else world.teams[job.team].least_run
+    return job.start is not None and now < job.start + least
+
+
 def claim(
     world: World, running: list[Job], job: Job, now: int, rules: Rules = RULES
 ) -> Claim | None:
@@ -236,6 +244,7 @@ def claim(
         (other, item)
         for other in running
         if now not in (other.start, *(extra.start for extra in other.extras))
+        and not (rules.spares_young and is_young(world, other, now))
         for item in [(other.name, 0), *((other.name, e.number) for e in other.extras)]
         if item not in after and not (other.protected and item[1] == 0)
     ]

@@ -15,7 +15,7 @@ import pytest
 
 from tutti.planning.queueing import victims
 
-from . import attacks, planner, plans, rules
+from . import attacks, events, planner, plans, rules
 from .plans import State
 from .rules import RULES, Extra, Job, Team, World
 
@@ -59,10 +59,11 @@ def test_whole_plans_with_claims_are_lawful_and_leave_claims_their_room() -> Non
 @pytest.mark.parametrize(
     ("rule", "seed"),
     [
-        ("counted", 25),
+        ("counted", 2),
         ("spares_own", 71),
-        ("strips_nobody", 28),
-        ("own_queue_only", 3),
+        ("strips_nobody", 13),
+        ("own_queue_only", 5),
+        ("spares_young", 3),
     ],
 )
 def test_the_attack_finds_a_rule_that_is_off(rule: str, seed: int) -> None:
@@ -185,6 +186,37 @@ def test_of_victims_that_share_a_budget_those_that_cost_least_end(
     claimed = planner.claim(before)
     assert [*planner.differences(before, claimed)] == []
     assert [planner.victims(before, claim) for claim in claimed.claims] == [victims]
+
+
+def test_a_gang_of_a_lost_node_waits_and_others_keep_their_nodes() -> None:
+    lost = replace(running("lost", "root", 2), nodes=(0, 1), extras=(Extra(1, 2, 2),))
+    kept = replace(running("kept", "root", 2), nodes=(0, 2), extras=(Extra(1, 1, 2),))
+    world = World({}, ((4,), (5,), (6,)))
+    after = events.without_node(State(world, (lost, kept), now=5), 1)
+    assert after.world.nodes == ((4,), (6,))
+    assert after.waiting == [replace(lost, start=None, nodes=(), extras=())]
+    assert after.running == [replace(kept, nodes=(0, 1), extras=())]
+
+
+@pytest.mark.parametrize(("now", "victims"), [(20, set()), (21, {("old", 0)})])
+def test_a_gang_is_no_victim_within_the_minimum_run_time_of_its_queue(
+    now: int, victims: set[rules.Item]
+) -> None:
+    teams = {"a": Team("root", (4,), FREE), "b": Team("root", (0,), FREE, least_run=20)}
+    world = World(teams, ((4,),))
+    before = State(world, (running("old", "b", 4), waiting("new", "a", 4)), now=now)
+    assert ended(before) == victims
+    assert [planner.victims(before, claim) for claim in planner.claim(before).claims] == (
+        [victims] if victims else []
+    )
+
+
+@pytest.mark.parametrize(("now", "first"), [(101, "high"), (102, "low")])
+def test_a_starved_gang_claims_before_gangs_of_a_higher_priority(now: int, first: str) -> None:
+    teams = {"a": Team("root", (4,), FREE), "b": Team("root", (0,), FREE)}
+    low, high = waiting("low", "a", 4), replace(waiting("high", "a", 4, 9), since=3)
+    before = State(World(teams, ((4,),)), (running("old", "b", 4), low, high), now=now)
+    assert [end.claimant for end in plans.plan(before, Random(1)).ended] == [first]
 
 
 def test_a_protected_pod_takes_no_cover_of_a_protected_gang_that_this_plan_starts() -> None:
