@@ -94,6 +94,7 @@ def _bounds(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
+_Number = tuple[Resources, int]  # what a gang requests of lines, and how many such gangs there are
 _Kind = tuple[int, Resources]  # a priority, and what a minimum requests of lines
 
 
@@ -202,7 +203,11 @@ class _Scan:
         return [gang for gang in covered if (gang.priority, -gang.started) > before]
 
     def _may_cover(
-        self, queue: str, wanted: Resources, stays: Resources, before: Sequence[Resources]
+        self,
+        queue: str,
+        wanted: Resources,
+        stays: Resources,
+        before: Sequence[_Number],
     ) -> bool:
         """Whether the queue could cover a start that requests ``wanted``.
 
@@ -210,11 +215,14 @@ class _Scan:
         the gangs request that come ``before`` the start and request no more of any line.
         """
         guarantee = self.tree.guarantees[queue]
-        used = Resources.total(before).at_least(stays)
-        return all(used[line] + n <= guarantee[line] for line, n in wanted.amounts)
+        return all(
+            max(sum(requests[line] * number for requests, number in before), stays[line]) + n
+            <= guarantee[line]
+            for line, n in wanted.amounts
+        )
 
-    def _before(self, queue: str, kind: "_StartKind") -> Sequence[Resources]:
-        """What gangs request that come before such a start and request no more of any line."""
+    def _before(self, queue: str, kind: "_StartKind") -> Sequence[_Number]:
+        """The gangs that come before such a start and request no more of any line, by requests."""
         if kind.is_protected:
             sizes = [
                 (self.lines[gang.key], 1)
@@ -229,7 +237,7 @@ class _Scan:
                 if other > kind.priority or (is_last and other == kind.priority and not is_tied)
             ]
         return [
-            requests.scaled(number)
+            (requests, number)
             for requests, number in sizes
             if all(n <= kind.requests[line] for line, n in requests.amounts)
         ]

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 from ..gang.findings import QueueAtLimit
@@ -85,6 +86,9 @@ class _WaitingGang(NamedTuple):
 class _Judge:
     """The queues with their charges before and after a plan, and the room that the plan leaves."""
 
+    snapshot: Snapshot
+    plan: Plan
+    index: lookup.SnapshotLookup
     gangs: Mapping[GangKey, Gang]
     starts: Sequence[Placement]  # of gangs that had not started, without slots
     queues: QueueChains
@@ -93,7 +97,6 @@ class _Judge:
     after: Mapping[str, Amounts]
     starting: Mapping[GangKey, Amounts]
     totals: Amounts
-    room: FreeRoom
     lines: Sequence[str]  # the resources that some queue guarantees
     children: Mapping[str, Sequence[str]]
     height: int
@@ -121,6 +124,9 @@ class _Judge:
             for name, n in node.allocatable.amounts:
                 totals[name] += n
         return cls(
+            snapshot=snapshot,
+            plan=plan,
+            index=index,
             gangs=index.gangs,
             starts=starts,
             queues=queues,
@@ -129,13 +135,17 @@ class _Judge:
             after=_by_queue(chains, after),
             starting={start.gang: after[start.gang] for start in starts},
             totals=totals,
-            room=FreeRoom.after(snapshot, index, plan),
             lines=sorted({line for q in snapshot.queues for line, n in q.guaranteed if n}),
             children=children,
             height=max(len(chain) for chain in by_queue.values()),
             taken_at=snapshot.taken_at,
             steps={},
         )
+
+    @cached_property
+    def room(self) -> FreeRoom:
+        """The room that the plan leaves."""
+        return FreeRoom.after(self.snapshot, self.index, self.plan)
 
     def chain(self, start: Gang | Placement) -> tuple[str, ...]:
         """The queues of a gang, its own first; empty for the root."""

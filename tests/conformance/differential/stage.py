@@ -259,7 +259,7 @@ class Stage:
         await self._until_placed(mark, {"nodeSelector": {SENTINEL: mark}, "affinity": affinity})
 
     async def _until_placed(self, mark: str, spec: Manifest) -> None:
-        """Ask about sentinels with this specification until the oracle lets them onto their node."""
+        """Ask about sentinels of this specification until the oracle lets one onto its node."""
         async with asyncio.timeout(HEARD_SECONDS):
             for attempt in itertools.count(1):
                 asking = _sentinel(f"{mark}-{attempt}")

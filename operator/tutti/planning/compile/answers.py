@@ -48,6 +48,8 @@ def assignments(
 
 def _index_rule(want: PlacementRequest, role: str) -> SegmentRule | None:
     """The rule by which members of the role are in segments by an index."""
+    if not want.gang.segments:
+        return None
     rules = (rule for rule in want.gang.segments if rule.index)
     return next((rule for rule in rules if domain_rules.covers(rule.of, role)), None)
 
@@ -81,8 +83,10 @@ def _ranks(
     return ranks
 
 
-def _with_uids(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
+def _with_uids(group: Sequence[Member]) -> Sequence[tuple[Member, Uid]]:
     """The members of one part, each with a distinct uid: absent members may share a uid."""
+    if len({member.uid for member in group}) == len(group):
+        return [(member, member.uid) for member in group]
     times = Counter[Uid]()
     assigned = []
     for member in group:
@@ -111,10 +115,11 @@ def placed_counts(wants: Sequence[PlacementRequest], solution: Solution) -> Iter
 def started(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[Started]:
     """The members that a solution starts, by gang and shape."""
     for want, shares in zip(wants, solution.shares, strict=True):
-        groups = parts(want) if shares else ()
+        groups, members = parts(want) if shares else (), Counter[int]()
         for share in shares:
-            shape = groups[share.part][0].shape
-            yield Started(want.gang.key, shape, share.count, is_repair=want.is_repair)
+            members[share.part] += share.count
+        for part, count in members.items():
+            yield Started(want.gang.key, groups[part][0].shape, count, is_repair=want.is_repair)
 
 
 def room_left(

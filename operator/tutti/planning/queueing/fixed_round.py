@@ -17,7 +17,11 @@ from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from ..search.round_order import Round
 from ..search.round_proof import LaterRounds
-from .room_choice import RoomChoice
+from .room_choice import RoomChoice, with_nodes
+
+
+class NotCountedError(Exception):
+    """A round cannot be decided by counting alone."""
 
 
 def decide(
@@ -27,12 +31,20 @@ def decide(
     rows: Sequence[QueueLimit] = (),
     later: LaterRounds | None = None,
 ) -> PartialPlan:
-    """The plan with the best set of these gangs, within further rows; its tally is theirs alone."""
+    """The plan with the best set of these gangs, within further rows; its tally is theirs alone.
+
+    Raises:
+        NotCountedError: nodes are to be decided later, and counting does not decide this round.
+    """
     if not wants:
         return replace(plan, tally={})
     before = with_rows(plan, rows)
-    if (chosen := _chosen(before, wants, limits)) is not None:
-        return fixed(plan, chosen, wants)
+    if (counted := _counted(before, wants, limits)) is not None:
+        answer = counted_round(plan, counted, wants, limits)
+        if answer is not None:
+            return answer
+    if plan.unplaced is not None:
+        raise NotCountedError
     answer = round_answer.answer_round(before, wants, limits, later)
     totals = room_in_total(before)
     left_out = (want for want in wants if not answer.has_placed(want))
@@ -41,13 +53,27 @@ def decide(
     return fixed(plan, answer, wants)
 
 
-def _chosen(
+def _counted(
     plan: PartialPlan, wants: Sequence[PlacementRequest], limits: SearchLimits
 ) -> PartialPlan | None:
-    """The plan with the best set of these gangs; None if counting does not prove it."""
+    """The plan in which the best set of these gangs starts; None if counting does not prove it."""
     choice = RoomChoice.of(plan, wants, limits)
     best = None if choice is None else choice.best(problems.levels(wants))
-    return None if choice is None or best is None else choice.placed(best)
+    return None if choice is None or best is None else choice.started(best)
+
+
+def counted_round(
+    plan: PartialPlan,
+    counted: PartialPlan,
+    wants: Sequence[PlacementRequest],
+    limits: SearchLimits,
+) -> PartialPlan | None:
+    """The answer to a round that counting decides; None if best fit does not place all gangs.
+
+    Nodes are left open if they are to be decided later.
+    """
+    answer = fixed(plan, counted, wants)
+    return answer if plan.unplaced is not None else with_nodes(answer, limits)
 
 
 def fixed(plan: PartialPlan, answer: PartialPlan, wants: Sequence[PlacementRequest]) -> PartialPlan:
@@ -67,9 +93,9 @@ def fixed(plan: PartialPlan, answer: PartialPlan, wants: Sequence[PlacementReque
 
 
 def room_in_total(plan: PartialPlan) -> NDArray[np.int64]:
-    """[resource]: the sum of the room of all nodes that is not held."""
+    """[resource]: the sum of the room of all nodes beyond what is held or promised."""
     total: NDArray[np.int64] = np.maximum(plan.room, 0).sum(axis=0)
-    return total
+    return total if plan.unplaced is None else total - plan.unplaced
 
 
 def fits_by_totals(plan: PartialPlan, want: PlacementRequest, totals: NDArray[np.int64]) -> bool:

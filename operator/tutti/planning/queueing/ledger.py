@@ -38,7 +38,7 @@ class QueueLedger:
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
-    minimums: dict[GangKey, Resources]  # of gangs that wait; filled on demand
+    waiting: dict[GangKey, QueuedGang]  # gangs that wait, as if started; filled on demand
     growing: dict[GangKey, bool]  # whether gangs that have not started may grow; filled on demand
     # The charge of a gang with these members on these nodes; filled on demand.
     starts: dict[tuple[GangKey, tuple[tuple[Uid, NodeName], ...]], GangCharge]
@@ -106,7 +106,10 @@ class QueueLedger:
 
     def started(self, want: PlacementRequest) -> QueuedGang:
         """A gang that waits, as if it started with its oldest members."""
-        return self._new(want.gang, self._minimum(want))
+        gang = want.gang
+        if gang.key not in self.waiting:
+            self.waiting[gang.key] = self._new(gang, self._minimum(want))
+        return self.waiting[gang.key]
 
     def least_start(self, want: PlacementRequest) -> QueuedGang:
         """A gang that waits, as if each member requested the least of any member, by resource."""
@@ -126,7 +129,7 @@ class QueueLedger:
         queue = self.queued.queue_of(gang)
         if gang.key not in self.begun:
             since = order.waiting_since(gang, want.members)
-            return Borrower(gang.key, queue, gang.priority, since, self._minimum(want))
+            return Borrower(gang.key, queue, gang.priority, since, self.started(want).minimum)
         (member,) = want.members
         name = f"{gang.key.name}/{member.key.name}"
         requests = charge.requests_of(member)
@@ -135,14 +138,9 @@ class QueueLedger:
     def _minimum(self, want: PlacementRequest) -> Resources:
         """What the gang is charged if it starts with its oldest members."""
         gang = want.gang
-        if (known := self.minimums.get(gang.key)) is None:
-            if len(want.alike) == 1 and len(want.members) == len(gang.members):
-                known = charge.requests_of(want.members[0]).scaled(want.need)
-            else:
-                starts = charge.start_charge(gang, want.members)
-                known = Resources.total(start.requests for start in starts)
-            self.minimums[gang.key] = known
-        return known
+        if len(want.alike) == 1 and len(want.members) == len(gang.members):
+            return charge.requests_of(want.members[0]).scaled(want.need)
+        return Resources.total(start.requests for start in charge.start_charge(gang, want.members))
 
     def _charge(
         self, members: MemberCounts, placed: Sequence[Member], assigned: Assigned

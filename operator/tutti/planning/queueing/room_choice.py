@@ -1,7 +1,8 @@
 """The gangs that are worth most together in the room and limits of a plan, without a search.
 
 They are chosen by counting: within limits, and within the room for each size that is scarce. If
-best fit places all of them beside all that has started, no other choice is worth more.
+best fit places all of them beside all that has started, no other choice is worth more. So several
+choices may be made one after the other before nodes are looked for.
 """
 
 from collections import Counter
@@ -23,7 +24,7 @@ from ...strategies.problem import (
     Share,
     Solution,
 )
-from ..compile import gang_value, problems
+from ..compile import answers, gang_value, problems
 from ..compile.grids import Grid
 from ..search import borders, round_answer
 from ..search.limits import SearchLimits
@@ -36,13 +37,12 @@ Wants = Sequence[PlacementRequest]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomChoice:
-    """What gangs are worth and use; ``best`` chooses among them, and ``placed`` places them."""
+    """What gangs are worth and use; ``best`` chooses among them, and ``started`` starts them."""
 
     plan: PartialPlan  # its limits include all rows
     wants: Wants
     counts: NDArray[np.int64]  # [want, shape]: how many members would start
     values: Sequence[int]  # by want
-    limits: SearchLimits
     bound: RoomBound  # beside all that has started
     rows: Sequence[Row]  # of the limits
 
@@ -58,7 +58,7 @@ class RoomChoice:
         caps = (limit.cap for limit in plan.quotas.caps(plan.base, wants))
         rows = [Row(_amounts(counts, cap), cap.room) for cap in caps]
         bound = RoomBound.of_plan(plan.above, plan.held_room)
-        return cls(plan, wants, counts, values, limits, bound, rows)
+        return cls(plan, wants, counts, values, bound, rows)
 
     def best(self, levels: Sequence[tuple[int, int]]) -> Wants | None:
         """The best choice by these levels, one for each want; None if it takes too much work."""
@@ -73,23 +73,46 @@ class RoomChoice:
             rows.append(Row(dict(enumerate(weights[:, size].tolist())), int(room[size])))
         return None
 
-    def placed(self, chosen: Wants) -> PartialPlan | None:
-        """The proved plan in which these gangs start; None if best fit cannot place all of them.
+    def started(self, chosen: Wants) -> PartialPlan:
+        """The proved plan in which these gangs start; ``with_nodes`` decides on their nodes.
 
-        Gangs that have started may get other nodes. The tally is of all wants.
+        Until then they are on the first node. The tally is of all wants.
         """
         plan = self.plan
-        wants = [*borders.staying(plan.above, plan.assigned), *chosen]
-        solution = _placed_together(plan, wants, self.limits) if _are_definite(wants) else None
-        if solution is None:
-            return None
         levels = problems.levels(self.wants)
         starting = {want.gang.uid for want in chosen}
         tally = dict.fromkeys(levels, 0)
         for want, level, value in zip(self.wants, levels, self.values, strict=True):
             tally[level] += value if want.gang.uid in starting else 0
-        answer = round_answer.with_joint(plan, wants, solution)
-        return replace(answer, tally={level: (value, value) for level, value in tally.items()})
+        shares = (
+            tuple(
+                Share(part, 0, min(len(group), want.need))
+                for part, group in enumerate(problems.parts(want))
+            )
+            for want in chosen
+        )
+        solution = Solution(Outcome.PROVED, tuple(shares))
+        assignments = answers.assignments(plan.base, chosen, solution)
+        return replace(
+            plan,
+            assigned={**plan.assigned, **{pod.uid: pod for gang in assignments for pod in gang}},
+            quotas=plan.quotas.with_started(answers.started(chosen, solution)),
+            unplaced=_counts(plan.base, chosen).sum(axis=0) @ plan.base.requests
+            + (0 if plan.unplaced is None else plan.unplaced),
+            tally={level: (value, value) for level, value in tally.items()},
+        )
+
+
+def with_nodes(plan: PartialPlan, limits: SearchLimits) -> PartialPlan | None:
+    """The plan with nodes for all gangs that start; None if best fit does not place all of them.
+
+    Gangs that had nodes may get others.
+    """
+    wants = borders.staying(plan.above, plan.assigned)
+    solution = _placed_together(plan, wants, limits) if _are_definite(wants) else None
+    if solution is None:
+        return None
+    return replace(round_answer.with_joint(plan, wants, solution), unplaced=None)
 
 
 def _are_definite(wants: Wants) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeVar
 
+import numpy as np
+
 from ...gang import demand
 from ...gang.demand import MemberCounts, PlacementRequest
 from ...model.cluster import Gang
@@ -26,8 +28,9 @@ from ..search.partial_plan import PartialPlan
 from ..search.round_order import Round
 from ..search.round_proof import LaterRounds
 from ..search.starvation import StarvedGang
-from . import covered_round, fixed_round, turns_round
+from . import covered_round, fixed_round, room_choice, turns_round
 from .covered_round import HeldCover, RoundContext
+from .fixed_round import NotCountedError
 from .ledger import Entitlements, QueueLedger, extra_of
 
 Wants = Sequence[PlacementRequest]
@@ -72,7 +75,23 @@ class QueueStages:
         return searches * (1.5 if rules.affinity or rules.spread else 1.0)
 
     def run(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan:
-        """Start gangs, and let gangs grow, stage by stage."""
+        """Start gangs, and let gangs grow, stage by stage.
+
+        If counting decides all stages, nodes are decided once, after the last stage.
+        """
+        counted = self._counted(plan, limits) if self.starved is None and plan.proved else None
+        return self._run(plan, limits) if counted is None else counted
+
+    def _counted(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan | None:
+        """The plan if counting decides each stage and best fit places all gangs; else None."""
+        unplaced = np.zeros(plan.base.requests.shape[1], dtype=np.int64)
+        try:
+            counted = self._run(replace(plan, unplaced=unplaced), limits)
+        except NotCountedError:
+            return None
+        return room_choice.with_nodes(counted, limits)
+
+    def _run(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan:
         ledger = self.ledger.with_assigned(self.ledger.counts, plan.assigned)
         stage = _Stage(self, replace(plan, hold=None), ledger, limits)
         first = self.starved

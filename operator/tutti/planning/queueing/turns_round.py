@@ -73,8 +73,8 @@ class _Borrowing:
             placed = {member.uid for want in best for member in want.members[: want.need]}
             in_fact = self._in_fact(placed)
             if _is_as_good(order, in_fact.open, self._started(placed)):
-                answer = choice.placed(best)
-                return None if answer is None else fixed_round.fixed(self.plan, answer, best)
+                counted = choice.started(best)
+                return fixed_round.counted_round(self.plan, counted, best, limits)
             order = in_fact.all
         return None
 

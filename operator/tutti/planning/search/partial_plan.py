@@ -34,6 +34,8 @@ class PartialPlan:
     hold: HeldCapacity | None = None
     tally: Tally = field(default_factory=dict)  # of the whole gangs
     quotas: Quotas = NO_QUOTAS  # with what the plan has started
+    # [resource]: requests of gangs that start and get their nodes later; None if all have nodes.
+    unplaced: NDArray[np.int64] | None = None
 
     @classmethod
     def blank(

@@ -56,15 +56,18 @@ def borrowers(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[Ga
     starts = {placement.gang: placement for placement in placements}
     gangs = {gang.key: gang for gang in snapshot.gangs if gang.key in starts}
     new = {key for key, gang in gangs.items() if not any(map(_runs, gang.members))}
-    after = _once_placed(snapshot, [starts[key] for key in new])
     unendable = budgets.unendable(snapshot)
-    protected = _protected(after, unendable)
     sentences = {
         key: f"gang {key}: its record does not say whether it can be ended"
         for key in sorted(new)
         if (record := starts[key].record) is not None
         and record.is_protected is not (gangs[key].is_protected or key in unendable)
     }
+    records = (*snapshot.records.values(), *(start.record for start in placements))
+    if not any(record is not None and record.is_protected for record in records):
+        return sentences
+    after = _once_placed(snapshot, [starts[key] for key in new])
+    protected = _protected(after, unendable)
     if not new & protected:
         return sentences
     judge = ClaimJudge.of(after, {}, protected)
