@@ -147,7 +147,7 @@ def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Re
             extras += [(gang, pod, requests) for pod, requests in gang.extras]
         else:
             over.gangs.append(gang)
-    for gang, pod, requests in sorted(extras, key=lambda extra: _order_in(queue, extra[0])):
+    for gang, pod, requests in sorted(extras, key=lambda extra: _order(extra[0])):
         if _take(left, requests):
             found.extras[gang.key, pod] = queue
         else:
@@ -172,7 +172,7 @@ def _order(gang: QueuedGang) -> tuple[int, float, GangKey]:
 
 
 def _order_in(queue: str, gang: QueuedGang) -> tuple[bool, tuple[int, float, GangKey]]:
-    """The order in which a queue takes gangs: its own protected gangs first, by start alone."""
+    """The order in which a queue takes minimums: its own protected gangs first, by start alone."""
     if gang.is_protected and gang.queue == queue:
         return False, (0, gang.started, gang.key)
     return True, _order(gang)

@@ -158,7 +158,8 @@ def cover(world: World, jobs: list[Job], now: int, rules: Rules = RULES) -> dict
         for job in inside:
             if (job.name, 0) not in covered and _fits(world, team, covered, sizes, (job.name, 0)):
                 covered[job.name, 0] = team
-        for job in inside:
+        by_priority = replace(rules, protected_first=False)
+        for job in sorted(inside, key=lambda job: order(job, team, by_priority, now)):
             for number in sorted(extra.number for extra in job.extras):
                 item = job.name, number
                 if item in covered or (job.name, 0) not in covered:

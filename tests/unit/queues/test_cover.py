@@ -41,6 +41,13 @@ def test_the_parent_covers_with_what_its_children_leave() -> None:
     assert cover.used["r"]["gpu"] == 4
 
 
+def test_extras_of_a_protected_gang_come_by_priority_like_others() -> None:
+    tree = QueueTree.of([queue("q", gpu=3)])
+    protected = replace(queued("a", "q", 1, gpu=1, extras=(1,)), is_protected=True)
+    other = queued("b", "q", 2, gpu=1, extras=(1,))
+    assert [*walk(tree, [protected, other]).extras] == [(key("b"), "x0")]
+
+
 def test_extras_come_after_all_minimums_of_their_queue_and_one_by_one() -> None:
     tree = QueueTree.of([queue("q", gpu=4)])
     gangs = queued("a", "q", 9, gpu=1, extras=(1, 3, 1)), queued("b", "q", gpu=1)

@@ -45,8 +45,10 @@ def covered(queues: QueueChains, gangs: Sequence[ItemGang]) -> Mapping[Item, str
             if name in _names(queues, queue):
                 left.subtract({line: sizes[item][line] for line in lines})
         inside = [gang for gang in gangs if name in _names(queues, gang.queue)]
-        inside.sort(key=lambda gang: _order(gang, name))
-        minimums = [(gang.key, "") for gang in inside]
+        inside.sort(key=lambda gang: (-gang.priority, gang.started, gang.key))
+        first = [gang for gang in inside if gang.is_protected and gang.queue == name]
+        first.sort(key=lambda gang: (gang.started, gang.key))
+        minimums = dict.fromkeys((gang.key, "") for gang in (*first, *inside))
         for item in (*minimums, *((gang.key, pod) for gang in inside for pod in gang.extras)):
             wanted = {line: sizes[item][line] for line in lines if sizes[item][line]}
             is_open = item not in covers and (not item[1] or (item[0], "") in covers)
@@ -92,11 +94,6 @@ def _kind(gang: ItemGang, item: Item, queue: str) -> tuple[int, int]:
     if item[1]:
         return 2, gang.priority
     return (0, 0) if gang.is_protected and gang.queue == queue else (1, gang.priority)
-
-
-def _order(gang: ItemGang, queue: str) -> tuple[bool, int, float, GangKey]:
-    is_first = gang.is_protected and gang.queue == queue
-    return not is_first, 0 if is_first else -gang.priority, gang.started, gang.key
 
 
 def _names(queues: QueueChains, queue: str) -> Sequence[str]:
