@@ -23,10 +23,10 @@ def state(seed: int) -> State:
         for _ in range(chance.randint(1, MOST_NODES))
     )
     has_queues = chance.random() < 0.85
-    teams = _teams(chance, resources) if has_queues else {}
+    tree = teams(chance, resources) if has_queues else {}
     mode = chance.choice((FULL, FULL, RECLAIM, OFF))
     budgets = {name: chance.choice((0, 1, 2, 4, 6)) for name in BUDGETS[: chance.randint(0, 2)]}
-    world = World(teams, nodes, mode, budgets)
+    world = World(tree, nodes, mode, budgets)
     jobs = tuple(job(chance, world, f"j{i}", 0) for i in range(chance.randint(3, 6)))
     return State(world, jobs)
 
@@ -53,8 +53,9 @@ def job(chance: Random, world: World, name: str, since: int) -> Job:
     return replace(job, protected=is_protected(world, job))
 
 
-def _teams(chance: Random, resources: int) -> dict[str, Team]:
-    teams: dict[str, Team] = {}
+def teams(chance: Random, resources: int) -> dict[str, Team]:
+    """A random tree of queues."""
+    made: dict[str, Team] = {}
     depth = {TOP: 0}
     for i in range(chance.randint(1, 6)):
         parent = chance.choice([name for name, d in depth.items() if d < 3])
@@ -69,5 +70,5 @@ def _teams(chance: Random, resources: int) -> dict[str, Team]:
         )
         mode = chance.choice((FULL, FULL, RECLAIM, OFF))
         grace, least_run = chance.choice((None, MOST_GRACE)), chance.choice((0, 0, 0, LEAST_RUN))
-        teams[name] = Team(parent, guarantee, limit, mode, grace, least_run)
-    return teams
+        made[name] = Team(parent, guarantee, limit, mode, grace, least_run)
+    return made

@@ -38,11 +38,13 @@ from ...harness.builders import NAMESPACE
 from . import plans, rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from fractions import Fraction
 
-    from .plans import State
+    from .plans import LeastCost, State
     from .rules import Amounts, Item, Job
+
+    Oracle = Callable[[State, Job, rules.Claim], LeastCost | None]
 
 
 class Claimed(NamedTuple):
@@ -96,8 +98,10 @@ def faults_of_plans(state: State) -> Iterator[str]:
         seen = claim_rounds.with_claims(seen, made.claims)
 
 
-def differences(state: State, claimed: Claimed) -> Iterator[str]:
-    """Where the claims are not those of the enumeration, each asked after those before it."""
+def differences(
+    state: State, claimed: Claimed, least_cost: Oracle = plans.least_cost
+) -> Iterator[str]:
+    """Where the claims are not those of the oracle, each asked after those before it."""
     protected = {_key(job) for job in state.jobs if job.protected}
     yield from preemption_checks.violations(
         claimed.seen, claimed.claims, claimed.rules.modes, protected
@@ -113,29 +117,40 @@ def differences(state: State, claimed: Claimed) -> Iterator[str]:
             yield f"{job.name} has no such claim"
             return
         ended = victims(state, made)
-        nodes = tuple(int(assignment.node[1:]) for assignment in made.assignments)
-        yield from _wrong_victims(state, job, right, made)
-        yield from _wrong_nodes(state, job, ended, nodes)
-        state = plans.after_claim(state, job, ended, nodes)
+        yield from _wrong_victims(state, job, right, made, least_cost(state, job, right))
+        yield from _wrong_nodes(state, job, ended, _nodes(made))
+        state = plans.after_claim(state, job, ended, _nodes(made))
     if not claimed.claims:  # a claim may let others claim in the next plan
-        yield from _unmet(state)
+        yield from _unmet(state, least_cost)
 
 
-def _wrong_victims(state: State, job: Job, right: rules.Claim, claim: Claim) -> Iterator[str]:
+def carried_out(state: State, claimed: Claimed) -> State:
+    """The state of the next moment, in which the victims have gone and the claimants run."""
+    for made in claimed.claims:
+        job = next(job for job in state.jobs if job.name == made.gang.name)
+        state = plans.after_claim(state, job, victims(state, made), _nodes(made))
+    return replace(state, now=state.now + 1).with_budgets()
+
+
+def _nodes(claim: Claim) -> tuple[int, ...]:
+    return tuple(int(assignment.node[1:]) for assignment in claim.assignments)
+
+
+def _wrong_victims(
+    state: State, job: Job, right: rules.Claim, claim: Claim, least: LeastCost | None
+) -> Iterator[str]:
     """Victims that may not end, or that cost more than others."""
     ended = victims(state, claim)
     single = {(name, n) for name, n in ended if n == 0 or (name, 0) not in ended}
     if not single <= right.items:
         yield f"{job.name} ends {sorted(single - right.items)}, which it may not"
-    best = plans.cheapest(state, job, right)
-    if best is None:
+    if least is None:
         yield f"{job.name} has no room by any victims"
         return
     cost = rules.cost(state.world, state.running, ended, state.now)
-    least = rules.cost(state.world, state.running, best[0], state.now)
     if cost[0] != claim.cost:
         yield f"{job.name} says {claim.cost}, and its victims cost {cost[0]}"
-    if claim.is_proved and cost[:3] != least[:3]:
+    if claim.is_proved and cost[:3] != least:
         yield f"{job.name} ends {sorted(ended)} for {cost[:3]}, and {least} suffices"
     if claim.bound > least[0]:
         yield f"{job.name} has the bound {claim.bound}, and {least} suffices"
@@ -156,11 +171,11 @@ def _wrong_nodes(
         yield f"{job.name} exceeds a limit"
 
 
-def _unmet(state: State) -> Iterator[str]:
+def _unmet(state: State, least_cost: Oracle) -> Iterator[str]:
     """Gangs that claim nothing, although some victims suffice."""
     for job in state.waiting:
         right = rules.claim(state.world, state.running, job, state.now)
-        if right is not None and plans.cheapest(state, job, right) is not None:
+        if right is not None and least_cost(state, job, right) is not None:
             yield f"{job.name} claims nothing, and could"
 
 

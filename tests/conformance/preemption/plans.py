@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from random import Random
 
 
+LeastCost = tuple[Fraction, int, int]  # work lost, members, whole gangs
 STARVATION = 100  # after so long, a gang that waits has starved
 
 
@@ -239,6 +241,12 @@ def cheapest(
         if nodes is not None:
             best = cost, victims, nodes
     return None if best is None else best[1:]
+
+
+def least_cost(state: State, job: Job, claim: rules.Claim) -> LeastCost | None:
+    """The least cost of victims with which the gang has room, by trying all sets."""
+    best = cheapest(state, job, claim)
+    return None if best is None else rules.cost(state.world, state.running, best[0], state.now)[:3]
 
 
 def room_with(state: State, job: Job, victims: frozenset[Item]) -> tuple[int, ...] | None:

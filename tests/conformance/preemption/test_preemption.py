@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ import pytest
 
 from tutti.planning.queueing import victims
 
-from . import attacks, events, planner, plans, rules
+from . import attacks, crowded, events, planner, plans, program, rules
 from .plans import State
 from .rules import RULES, Extra, Job, Team, World
 
@@ -228,6 +229,37 @@ def test_a_protected_pod_takes_no_cover_of_a_protected_gang_that_this_plan_start
     assert ended(before) == set()
     assert planner.claim(before).claims == ()
     assert ended(before.with_job(replace(pod, never=False, protected=False))) == {("other", 0)}
+
+
+def test_a_program_costs_victims_as_the_enumeration_does() -> None:
+    asked = 0
+    for seed in range(1, 13):
+        for before in attacks.history(seed).states:
+            for job in before.waiting:
+                right = rules.claim(before.world, before.running, job, before.now)
+                if right is not None:
+                    asked += 1
+                    least = plans.least_cost(before, job, right)
+                    assert program.least_cost(before, job, right) == least, (seed, job.name)
+    assert asked > 50
+
+
+def test_claims_in_crowded_clusters_cost_what_a_program_says() -> None:
+    claims = 0
+    for seed in range(1, 41):
+        before = crowded.state(seed)
+        claimed = planner.claim(before)
+        claims += sum(bool(claim.victims) for claim in claimed.claims)
+        assert [*planner.differences(before, claimed, program.least_cost)] == [], seed
+    assert claims > 10
+
+
+def test_a_claim_that_costs_too_much_is_noticed() -> None:
+    before = crowded.state(4)
+    claimed = planner.claim(before)
+    assert claimed.claims[0].victims
+    told = [*planner.differences(before, claimed, lambda *_: (Fraction(0), 0, 0))]
+    assert any("suffices" in line for line in told)
 
 
 def test_it_shares_no_code_with_what_it_attacks() -> None:
