@@ -266,6 +266,13 @@ def test_reservations_and_slots_take_room() -> None:
     slot = replace(starting(awaits), slots=(SlotReservation(NodeName("n1"), "s", 1),))
     plan = replace(made(W), placements=(slot,))
     assert faults(plan, *SCENE, W, awaits) == ()
+    small = gang_in("x", "b", 2)
+    both = made(W, small)
+    awaits = gang("y").role("r", 1, cpu=1).role("s", 2, 0, cpu=1).declaring(cpu=1).but(queue="b")
+    slot = replace(starting(awaits), slots=(SlotReservation(NodeName("n1"), "s", 2),))
+    plan = replace(both, placements=(*both.placements, slot))
+    assert faults(plan, *SCENE, W, small, awaits) == ()
+    assert faults(both, *SCENE, W, small, awaits) == (GUARANTEE,)
 
 
 FAMILY = (
