@@ -37,6 +37,11 @@ class _Gang:
     pods: dict[str, Pod] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
 
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """What its PodGroup says of domains."""
+        return self.group.rules if self.group else ()
+
     def places(self) -> Places:
         """Members that have a node or are promised one, and slots."""
         places = {}
@@ -112,7 +117,7 @@ class _Cluster:
 
     def faults(self, gang: _Gang, old: Places, new: Places) -> Iterator[str]:
         """What is wrong with places that the gang did not have before."""
-        for rule in gang.group.rules if gang.group else ():
+        for rule in gang.rules:
             labels = labels_of(rule.level, self.topologies.values())
             covered = {name: place for name, place in new.items() if rule.covers(place.role)}
             if not labels:
@@ -179,13 +184,16 @@ def judge_domains(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     judged = 0
     for step in steps:
         key = cluster.gang_of(step)
-        old = cluster.gang(key).places() if key else {}
-        cluster.take(step)
-        if key is None or not _is_judged(step, key, standpoint):
+        gang = cluster.gang(key) if key else None
+        if key is None or gang is None or not gang.rules:
+            cluster.take(step)  # most gangs have no rules, and many members
             continue
-        gang = cluster.gang(key)
+        old = gang.places()
+        cluster.take(step)
+        if not _is_judged(step, key, standpoint):
+            continue
         new = _more(old, gang.places())
-        judged += bool(new and gang.group and gang.group.rules)
+        judged += bool(new)
         for fault in cluster.faults(gang, old, new):
             sentence = f"gang {key}: {fault}"
             finding = Finding(Promise.DOMAINS, str(key), sentence, step.revision)
