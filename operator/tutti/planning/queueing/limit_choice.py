@@ -6,8 +6,8 @@ a row is dropped if another choice uses no more of the other rows and is worth n
 Bertelè and Brioschi, Nonserial Dynamic Programming (1972).
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import gcd
@@ -46,7 +46,10 @@ class Row(NamedTuple):
 
 
 def best_choice(worths: Sequence[Worth], rows: Sequence[Row]) -> Sequence[int] | None:
-    """The gangs of the best choice, sorted; None if finding it takes too much work."""
+    """The gangs of the best choice, sorted; None if finding it takes too much work.
+
+    Of gangs that are worth the same and use the same of all rows, the first are chosen.
+    """
     too_large = {gang for row in rows for gang, n in row.amounts.items() if n > row.room}
     counted = [
         {gang: n for gang, n in row.amounts.items() if n and gang not in too_large} for row in rows
@@ -70,7 +73,23 @@ def best_choice(worths: Sequence[Worth], rows: Sequence[Row]) -> Sequence[int] |
             chosen += elimination.best(gangs, rows_of, values)
         except _TooMuchWorkError:
             return None
-    return sorted(chosen)
+    return _earliest(chosen, worths, rows)
+
+
+def _earliest(chosen: Iterable[int], worths: Sequence[Worth], rows: Sequence[Row]) -> Sequence[int]:
+    """The same choice, with the first of the gangs that are worth and use the same."""
+    use: list[list[tuple[int, int]]] = [[] for _ in worths]
+    for number, row in enumerate(rows):
+        for gang, amount in row.amounts.items():
+            use[gang].append((number, amount))
+    kinds = [(worth, *own) for worth, own in zip(worths, use, strict=True)]
+    left = Counter(kinds[gang] for gang in chosen)
+    earliest = []
+    for gang, kind in enumerate(kinds):
+        if left[kind]:
+            left[kind] -= 1
+            earliest.append(gang)
+    return earliest
 
 
 def _components(rows_of: Mapping[int, Sequence[int]], rows: int) -> Iterator[Sequence[int]]:

@@ -201,6 +201,13 @@ def contended() -> tuple[Part, ...]:
     return (*nodes, queue("c"), queue("d"), *gangs)
 
 
+def test_of_equal_gangs_those_that_come_first_start() -> None:
+    teams = [queue(name, guaranteed=((GPU, 3),)) for name in ("c", "d")]
+    gangs = [waits(f"{name}{i:02}", name, 2) for name in ("c", "d") for i in range(12)]
+    plan = planned(node("n1", gpu=8), *teams, *gangs)
+    assert started(plan) == {"c00", "c01", "d00", "d01"}
+
+
 COUNTING = ("room_choice.best_choice", "room_choice._placed_together")
 
 
