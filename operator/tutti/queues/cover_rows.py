@@ -94,7 +94,7 @@ def _bounds(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
-_Number = tuple[Resources, int]  # what a gang requests of lines, and how many such gangs there are
+_Count = tuple[Resources, int]  # what a gang requests of lines, and how many such gangs there are
 _Kind = tuple[int, Resources]  # a priority, and what a minimum requests of lines
 
 
@@ -203,11 +203,7 @@ class _Scan:
         return [gang for gang in covered if (gang.priority, -gang.started) > before]
 
     def _may_cover(
-        self,
-        queue: str,
-        wanted: Resources,
-        stays: Resources,
-        before: Sequence[_Number],
+        self, queue: str, wanted: Resources, stays: Resources, before: Sequence[_Count]
     ) -> bool:
         """Whether the queue could cover a start that requests ``wanted``.
 
@@ -221,7 +217,7 @@ class _Scan:
             for line, n in wanted.amounts
         )
 
-    def _before(self, queue: str, kind: "_StartKind") -> Sequence[_Number]:
+    def _before(self, queue: str, kind: "_StartKind") -> Sequence[_Count]:
         """The gangs that come before such a start and request no more of any line, by requests."""
         if kind.is_protected:
             sizes = [

@@ -42,7 +42,7 @@ def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     judge = _Judge.of(snapshot, plan)
     borrowers = [start for start in judge.starts if judge.exceeds_guarantees(start)]
     groups = [*judge.exceeding({start.gang for start in borrowers})]
-    for waiting in judge.waiting(plan, borrowers) if borrowers or groups else ():
+    for waiting in judge.waiting(borrowers) if borrowers or groups else ():
         gang = waiting.gang
         if judge.is_covered(waiting):
             # A starved gang of its own queue may come before it, and other gangs before that one.
@@ -151,13 +151,13 @@ class _Judge:
         """The queues of a gang, its own first; empty for the root."""
         return self.chains[start.key if isinstance(start, Gang) else start.gang]
 
-    def waiting(self, plan: Plan, borrowers: Sequence[Placement]) -> Iterator[_WaitingGang]:
+    def waiting(self, borrowers: Sequence[Placement]) -> Iterator[_WaitingGang]:
         """The gangs that have not started and wait only for room or a limit; each kind once.
 
         Left out are gangs that their leaf cannot cover and that come before none of the borrowers.
         """
         kinds = set[tuple[object, ...]]()
-        for rejection in plan.rejections:
+        for rejection in self.plan.rejections:
             gang = self.gangs[rejection.gang]
             has_begun = any(member.node is not None for member in gang.members)
             may_start = rejection.reason in WAITS_FOR_ROOM and not rejection.only_extra_members

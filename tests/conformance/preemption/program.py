@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
+from ..queue_oracle.model import solved
 from . import plans, rules
 
 if TYPE_CHECKING:
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
 
     from .plans import LeastCost, State
     from .rules import Item, Job
-
-SECONDS = 60.0  # deterministic ones, as CP-SAT counts them
-
-
-class NoAnswerError(Exception):
-    """CP-SAT proved no optimum."""
 
 
 def least_cost(state: State, job: Job, claim: rules.Claim) -> LeastCost | None:
@@ -123,12 +118,4 @@ def _is_used(model: cp_model.CpModel, count: cp_model.IntVar) -> cp_model.IntVar
 
 def _least(model: cp_model.CpModel, part: cp_model.LinearExprT) -> int | None:
     model.minimize(part)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = SECONDS
-    status = solver.solve(model)
-    if status == cp_model.INFEASIBLE:
-        return None
-    if status != cp_model.OPTIMAL:
-        raise NoAnswerError(f"CP-SAT ended with {solver.status_name(status)}")
-    return round(solver.objective_value)
+    return solved(model)

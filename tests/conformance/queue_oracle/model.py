@@ -85,7 +85,7 @@ def fit(room: Sequence[Amounts], gangs: Sequence[Gang]) -> bool:
     """Whether all these gangs have room together."""
     model = cp_model.CpModel()
     _add_places(model, room, [(gang, 1) for gang in gangs])
-    return _solved(model) is not None
+    return solved(model) is not None
 
 
 def _add_rooms(
@@ -189,13 +189,17 @@ def _any(model: cp_model.CpModel, some: Sequence[cp_model.IntVar]) -> cp_model.I
 
 def _most(model: cp_model.CpModel, aim: cp_model.LinearExprT) -> int:
     model.maximize(aim)
-    if (most := _solved(model)) is None:
+    if (most := solved(model)) is None:
         raise NoAnswerError("the gangs before have no place together")
     return most
 
 
-def _solved(model: cp_model.CpModel) -> int | None:
-    """The optimum; None if there is no solution."""
+def solved(model: cp_model.CpModel) -> int | None:
+    """The optimum; None if there is no solution.
+
+    Raises:
+        NoAnswerError: CP-SAT proved neither.
+    """
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_deterministic_time = 60.0

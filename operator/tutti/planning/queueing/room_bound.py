@@ -8,7 +8,6 @@ member requests, this amount alone; and the least that members with at least thi
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Member
 from ...strategies.capacity import fits_per_node
-from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 from ..search.borders import Above
 
@@ -50,7 +48,7 @@ class RoomBound:
     @classmethod
     def of_plan(cls, above: Above, held: NDArray[np.int64] | int) -> "RoomBound":
         """The bound beside all gangs that have started, in the room that is not held."""
-        bound = _before_starts(above.fit_beside(held))
+        bound = cls.of(above.base, np.maximum(above.free - held, 0))
         return bound.beside(member for want in above.joined for member in want.members)
 
     def beside(self, members: Iterable[Member]) -> "RoomBound":
@@ -64,12 +62,6 @@ class RoomBound:
             return False
         own = self.weights[self.base.shapes[want.members[0].shape]] * want.need
         return bool(((own > 0) & (self.used + own > self.room)).any())
-
-
-@lru_cache(maxsize=1)
-def _before_starts(fit: FitByShape) -> RoomBound:
-    """The bound before any gang has started; all stages of a plan share it."""
-    return RoomBound.of(fit.base, fit.free)
 
 
 def _sizes(requests: NDArray[np.int64]) -> NDArray[np.int64]:
