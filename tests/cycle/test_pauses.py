@@ -18,6 +18,7 @@ from tutti.model.keys import GangKey
 from ..harness import builders
 from ..harness.builders import NAMESPACE, gang, node
 from ..harness.fakes import STREAMS, Clock, FakeCluster, Life
+from ..harness.threads import RepeatableThreads
 from .test_releasing import SET
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 LEADERS = 4
 TURNS = 6  # of one leader
+TOLD = ("pending", "bound", "groups", "reservations")  # streams whose news the story has
+LINES = 100  # of the story that a failure tells
 GRAVE = ("reserve", "read_lease", "bind", "evict", "release")  # calls that matter the most
 ME: ContextVar[int] = ContextVar("ME")
 
@@ -40,6 +43,8 @@ class Play:
         self.lives: list[Life] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.gone: set[str] = set()  # PodGroups
+        self.story: list[str] = []  # what was called, and what happened
+        self._noted = 0  # how much of what is broken is in the story
         self._calm = False
         self._is_partial = bool(seed % 2)
         if self._is_partial:
@@ -78,14 +83,34 @@ class Play:
     async def _pause(self, at: int, committed: bool) -> None:  # noqa: FBT001 - as it is called
         me, call = ME.get(), self.cluster.calls[at - 1]
         is_leader = me == len(self.lives) - 1
+        self._tell(at, "has its answer" if committed else "is sent")
         if is_leader and me not in self.frozen and self._freezes(call):
             self.frozen[me] = asyncio.Event()
         if (event := self.frozen.get(me)) is not None:
+            self._tell(at, "is frozen")
             await event.wait()
+            self._tell(at, "goes on")
         if is_leader and committed and call in GRAVE and self.chance.random() < 0.3:
             self._wake()
         if self.chance.random() < 0.1:
             self.happen()
+
+    def _tell(self, at: int, what: str) -> None:
+        """Note what becomes of a call."""
+        if subject := self.cluster.subjects[at]:
+            self._note(f"tutti-{ME.get()}: {self.cluster.calls[at - 1]} {subject} {what}")
+
+    def _note(self, what: str) -> None:
+        """Add to the story what is broken by now, and this."""
+        broken = self.cluster.broken[self._noted :]
+        self._noted += len(broken)
+        self.story += [*map(_broken, broken), f"{self.cluster.version} {what}"]
+
+    def told(self) -> str:
+        """The story until the first thing that is wrong."""
+        self._note("this is the end")
+        first = self.story.index(_broken(self.wrong()[0])) + 1 if self.wrong() else None
+        return "\n".join(self.story[:first][-LINES:])
 
     def _freezes(self, call: str) -> bool:
         return not self._calm and self.chance.random() < (0.3 if call in GRAVE else 0.05)
@@ -111,7 +136,7 @@ class Play:
             things.append(lambda: self._add(f"d{cluster.version}", chance.randrange(1, 4)))
             things += [lambda: self._delete_group(chance.choice(groups))] * (2 * bool(groups))
         if bound and chance.random() < 0.3:
-            things.append(lambda: cluster.delete_pod(chance.choice(bound)))
+            things.append(lambda: self._delete_pod(chance.choice(bound)))
         if leaving:
             things += [lambda: self._replace(chance.choice(leaving).key.name)] * 3
         chance.choice(things)()
@@ -119,18 +144,26 @@ class Play:
     def _delete_group(self, name: str) -> None:
         self.gone.add(name)
         self.cluster.delete_group(name)
+        self._note(f"PodGroup {name} is gone")
         if self.chance.random() < 0.8:
             self.cluster.collect()
+            self._note("no Reservation is left without a PodGroup")
+
+    def _delete_pod(self, name: str) -> None:
+        self.cluster.delete_pod(name)
+        self._note(f"pod {name} is gone")
 
     def _replace(self, name: str) -> None:
         group = next(pod.group for pod in self.cluster.pods.values() if pod.key.name == name)
-        self.cluster.delete_pod(name)
+        self._delete_pod(name)
         self._succeed(group)
 
     async def run(self) -> None:
         """Let one leader after the other lead, and those that are frozen wake at any time."""
+        asyncio.get_running_loop().set_default_executor(RepeatableThreads(self._turns))
         for number in range(LEADERS):
             self.lives.append(Life(self.cluster, self.clock, identity=f"tutti-{number}"))
+            self._note(f"tutti-{number} leads")
             self.tasks.append(asyncio.create_task(self._lead(number)))
             while number not in self.frozen and not self.tasks[number].done():
                 await asyncio.sleep(0)
@@ -145,6 +178,10 @@ class Play:
                 await asyncio.sleep(0)
         self._calm = True
         await asyncio.gather(*self.tasks)
+
+    def _turns(self) -> int:
+        """For how many turns of the event loop a thread works; the seed says it."""
+        return self.chance.choice([0, 1, 10, 300])
 
     async def _lead(self, number: int) -> None:
         ME.set(number)
@@ -162,7 +199,11 @@ class Play:
         number = self.chance.choice(list(self.frozen))
         for stream in STREAMS:
             if self.chance.random() < 0.5:
-                self.lives[number].watch.catch_up(stream, events=self.chance.choice([None, 1, 2]))
+                events = self.chance.choice([None, 1, 2])
+                self.lives[number].watch.catch_up(stream, events=events)
+                if stream in TOLD:
+                    self._note(f"tutti-{number} is shown {events or 'all'} of {stream}")
+        self._note(f"tutti-{number} wakes")
         self.frozen.pop(number).set()
 
     def wrong(self) -> list[str]:
@@ -175,18 +216,31 @@ class Play:
         ]
 
 
+def _broken(said: str) -> str:
+    return f"BROKEN: {said}"
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+async def test_a_seed_repeats_exactly(seed: int) -> None:
+    plays = [Play(seed), Play(seed)]
+    for play in plays:
+        await play.run()
+    assert plays[0].told() == plays[1].told()
+    assert plays[0].cluster.calls == plays[1].cluster.calls
+
+
 @pytest.mark.parametrize("seed", range(200))
 async def test_leaders_that_wake_at_any_time_do_no_harm(seed: int) -> None:
     play = Play(seed)
     await play.run()
-    assert play.wrong() == []
+    assert play.wrong() == [], play.told()
     play.cluster.collect()
     last = Life(play.cluster, play.clock)
     ME.set(-1)
     for _ in range(20):
         await last.turn()
         play.clock.now += 40.0
-    assert play.wrong() == []
+    assert play.wrong() == [], play.told()
     assert last.problems == []
     stands = [
         reservation.gang.name

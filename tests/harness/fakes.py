@@ -176,6 +176,7 @@ class FakeCluster:
     declared: dict[GangKey, dict[str, Any]] = field(default_factory=dict)  # PodGroups, as sent
     protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
     calls: list[str] = field(default_factory=list)  # the names of all calls so far
+    subjects: dict[int, str] = field(default_factory=dict)  # of calls by number, if of matter
     broken: list[str] = field(default_factory=list)  # promises that a commit has broken
     fault: Callable[[int, str], Fault | None] = lambda _number, _name: None
     before: Callable[[str], None] = lambda _name: None  # called when a call reaches the server
@@ -424,7 +425,7 @@ class FakeCluster:
             )
             self.bound(self.pods[pod.key])
 
-        await self._call("bind", commit)
+        await self._call("bind", commit, f"{_seen(assignment)} to {assignment.node}")
 
     async def hand_over(self, assignment: Assignment, at: float) -> Member:
         """See ``Api.hand_over``; a gate is removed once, and a pin is for good."""
@@ -441,7 +442,8 @@ class FakeCluster:
             self._put_pod(pin)
             return self.pods[pod.key]
 
-        return await self._call("hand_over", commit)
+        subject = f"{_seen(assignment)} to {assignment.node}"
+        return await self._call("hand_over", commit, subject)
 
     def schedule(self, *names: str, unless: str = "") -> None:
         """Let kube-scheduler bind the pods that were handed over: all, or these.
@@ -464,7 +466,7 @@ class FakeCluster:
 
     async def read_member(self, key: PodKey) -> Member:
         """See ``Api.read_member``."""
-        return await self._call("read_member", lambda: self._pod(key))
+        return await self._call("read_member", lambda: self._pod(key), str(key))
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
         """See ``Api.say_of_pod``."""
@@ -480,7 +482,8 @@ class FakeCluster:
                 self._put_pod(replace(pod, scheduled_condition=reported))
             return self.pods[member.key]
 
-        return await self._call("say_of_pod", commit)
+        subject = f"{member.key} {member.uid} at {member.version}: {why.reason}"
+        return await self._call("say_of_pod", commit, subject)
 
     async def bind_claim(self, claim: Claim, volume: str) -> Written[Volume]:
         """See ``Api.bind_claim``."""
@@ -526,7 +529,7 @@ class FakeCluster:
                 self.broken.append(f"{pod.key} is evicted without a Reservation")
             self._put_pod(replace(pod, terminating=True))
 
-        await self._call("evict", commit)
+        await self._call("evict", commit, f"{member.key} {member.uid} at {member.version}")
 
     def _disrupt(self, pod: Member) -> None:
         """Take the eviction of a pod off its budget."""
@@ -594,7 +597,7 @@ class FakeCluster:
             self._keep_reservation(key, stored)
             return stored
 
-        return await self._call("reserve", commit)
+        return await self._call("reserve", commit, _subject(reservation))
 
     async def release(self, reservation: Reservation) -> None:
         """See ``Api.release``."""
@@ -609,7 +612,7 @@ class FakeCluster:
                 raise errors.Conflict("it is another, or has changed", status=409)
             self._drop_reservation(key)
 
-        await self._call("release", commit)
+        await self._call("release", commit, _subject(reservation))
 
     async def adopt(self, reservation: Reservation, term: LeaderTerm) -> Reservation:
         """See ``Api.adopt``."""
@@ -625,7 +628,7 @@ class FakeCluster:
             self._keep_reservation(key, adopted)
             return adopted
 
-        return await self._call("adopt", commit)
+        return await self._call("adopt", commit, f"{_subject(reservation)} for {term}")
 
     async def amend(self, reservation: Reservation) -> Reservation:
         """See ``Api.amend``; what is stored is what was encoded."""
@@ -645,11 +648,11 @@ class FakeCluster:
             self._keep_reservation(key, amended)
             return amended
 
-        return await self._call("amend", commit)
+        return await self._call("amend", commit, _subject(reservation))
 
     async def read_lease(self) -> Lease:
         """See ``Api.read_lease``."""
-        return await self._call("read_lease", lambda: self.lease)
+        return await self._call("read_lease", lambda: self.lease, "for the term")
 
     def take_lease(self, identity: str) -> LeaderTerm:
         """Let a replica lead from now on, whoever led before."""
@@ -802,12 +805,13 @@ class FakeCluster:
 
     # Behind it all
 
-    async def _call(self, name: str, commit: Callable[[], T]) -> T:
+    async def _call(self, name: str, commit: Callable[[], T], subject: str = "") -> T:
         await asyncio.sleep(0)
         if self.is_dead:
             raise Crash
         self.calls.append(name)
         number = len(self.calls)
+        self.subjects[number] = subject
         await self.pause(number, False)  # noqa: FBT003
         fault = self.fault(number, name)
         if fault is not None and not fault.is_committed:
@@ -907,6 +911,17 @@ def _stream_of(pod: Member) -> str:
     if pod.node is not None and not pod.is_handed_over:
         return "bound"
     return "pinned" if pod.bound_by is BoundBy.KUBE_SCHEDULER else "pending"
+
+
+def _seen(assignment: Assignment) -> str:
+    """The pod of a binding, as its author saw it."""
+    return f"{assignment.pod} {assignment.uid} at {assignment.version}"
+
+
+def _subject(reservation: Reservation) -> str:
+    """A Reservation as its author saw it, or wants it."""
+    places = ", ".join(f"{entry.pod.name} to {entry.node}" for entry in reservation.entries)
+    return f"{reservation.gang} at {reservation.version or 'first'} of {reservation.term}: {places}"
 
 
 def _put_budget(item: Item[DisruptionBudget], state: ClusterState) -> None:
