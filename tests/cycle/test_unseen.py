@@ -20,6 +20,7 @@ from ..harness import builders
 from ..harness.builders import gang, node, single
 from ..harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
+from .test_hand_over import handed
 from .test_refused import ANSWERS, Choosy, never, nothing, pass_time, turns
 
 
@@ -164,6 +165,103 @@ async def test_a_reservation_that_went_before_it_was_listed_lets_no_room_be_used
         await turn
     assert at(cluster, "a-0", "a-1") == [None, None]
     assert not cluster.broken
+
+
+async def left_before_they_could_be_changed(cluster: Choosy) -> Life:
+    """The next leader, to which a late watch does not show the nodes of gang a yet.
+
+    The Reservation went with the PodGroup before it was listed, and the bindings came just before
+    the next leader could make them fail.
+    """
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    clock = Clock()
+    halts = Halts(cluster, 1, 2)
+    async with halted(Life(cluster, clock, identity="tutti-0"), halts):
+        cluster.delete_group("a")
+        cluster.collect()
+        cluster.add(gang("b").of(2, cpu=1))
+        second = Life(cluster, clock, identity="tutti-1")
+        await second.begin()
+        await halts.succeed(1, 2)
+    second.late = ("bound",)
+    second.watch.catch_up("pending")
+    return second
+
+
+async def test_pods_that_left_before_they_could_be_changed_are_asked_for_their_nodes() -> None:
+    cluster = Choosy()
+    second = await left_before_they_could_be_changed(cluster)
+    await turns(second, 3)
+    assert not [line for line in cluster.broken if "fit" in line]
+    assert at(cluster, "a-0", "a-1", "b-0", "b-1") == ["n1", "n1", None, None]
+    assert cluster.calls.count("read_member") == 2
+
+
+async def test_pods_that_left_are_asked_for_again_while_the_server_is_away() -> None:
+    cluster = Choosy()
+    second = await left_before_they_could_be_changed(cluster)
+    away = Fault(errors.Unavailable("connection refused."))
+    cluster.fault = lambda _, call: away if call == "read_member" else None
+    await turns(second, 2)
+    assert len(second.problems) == 2
+    cluster.fault = lambda *_: None
+    await turns(second, 2)
+    assert not [line for line in cluster.broken if "fit" in line]
+    assert cluster.calls.count("reserve") == 1, "that of gang a"
+
+
+async def test_pods_handed_over_before_they_could_be_changed_are_asked_for_their_nodes() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), handed("a", 2))
+    clock = Clock()
+    awake = asyncio.Event()
+
+    async def pause(at: int, committed: bool) -> None:  # noqa: FBT001 - as it is called
+        if cluster.calls[at - 1] == "hand_over" and not committed:
+            await awake.wait()
+
+    cluster.pause = pause
+    first = asyncio.create_task(Life(cluster, clock, identity="tutti-0").turn())
+    await _until(lambda: cluster.calls.count("hand_over") == 2)
+    cluster.delete_group("a")
+    cluster.collect()
+    cluster.add(gang("b").of(2, cpu=1))
+    second = Life(cluster, clock, identity="tutti-1")
+    await second.begin()
+    awake.set()
+    await first
+    cluster.schedule()
+    second.late = ("bound",)
+    second.watch.catch_up("pinned")
+    await turns(second, 3)
+    assert not [line for line in cluster.broken if "fit" in line]
+    assert at(cluster, "a-0", "a-1", "b-0", "b-1") == ["n1", "n1", None, None]
+
+
+async def test_pods_that_are_deleted_as_a_term_begins_are_asked_for_once() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(3, cpu=1))
+    life = Life(cluster, Clock())
+    await life.begin()
+    cluster.delete_pod("a-0")
+    life.watch.catch_up()
+    await turns(life, 3)
+    cluster.delete_pod("a-1")
+    life.watch.catch_up()
+    await turns(life, 3)
+    assert cluster.calls.count("read_member") == 1
+
+
+async def test_no_pod_is_asked_for_after_a_leader_that_has_resigned() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(3, cpu=1))
+    life = Life(cluster, Clock())
+    life.follows_resignation = True
+    await life.begin()
+    cluster.delete_pod("a-0")
+    life.watch.catch_up()
+    await turns(life, 3)
+    assert "read_member" not in cluster.calls
 
 
 @pytest.mark.parametrize("answer", ANSWERS)

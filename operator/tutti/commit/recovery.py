@@ -51,7 +51,9 @@ class Recovery:
         self._clock = clock
         self._predecessor_resigned = predecessor_resigned
         self._refusals = state.refusals
-        self._term: LeaderTerm = ""
+        self._begun: LeaderTerm = ""
+        self._term: LeaderTerm = ""  # whose pods to fence and to read are known
+        self._departed: dict[Uid, Member] = {}  # pods that are still to be read
         self._unclaimed: dict[Uid, str] = {}  # versions of pods that are still to be fenced
 
     async def begin(self, term: LeaderTerm) -> None:
@@ -67,9 +69,13 @@ class Recovery:
                 again.
             Deposed: another replica leads by now, and signs the same Reservations again.
         """
+        if term != self._begun:
+            self._state.pods.follow_departures()
+            self._begun = term
         await self._adoption.begin(term)
         if self._predecessor_resigned():
-            self._term, self._unclaimed = term, {}
+            self._term, self._unclaimed, self._departed = term, {}, {}
+            self._state.pods.take_departed()
 
     async def recover(self, term: LeaderTerm) -> None:
         """Find out what may have been bound without our knowledge, or make that impossible.
@@ -148,8 +154,9 @@ class Recovery:
         """Fence each waiting pod whose PodGroup does not exist, once in a term.
 
         An earlier leader may be about to bind it: its Reservation may have gone with the PodGroup
-        before this term listed Reservations. A pod that cannot be changed is tried again, less and
-        less often, and stops no other pod.
+        before this term listed Reservations. A pod that has disappeared since the term began may
+        have been bound by then, so it is read. A pod that cannot be changed or read is tried again,
+        less and less often, and stops no other pod.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -158,8 +165,9 @@ class Recovery:
         snapshot = self._state.snapshot(now)
         if term != self._term:
             self._unclaimed = {pod.uid: pod.version for pod in snapshot.strays}
+            self._departed = {pod.uid: pod for pod in self._state.pods.take_departed()}
             self._term = term
-        if not self._unclaimed:
+        if not (self._unclaimed or self._departed):
             return
         unfenced = [
             pod
@@ -167,11 +175,20 @@ class Recovery:
             if pod.may_get_a_node and pod.version == self._unclaimed.get(pod.uid)
         ]
         self._unclaimed = {pod.uid: pod.version for pod in unfenced}
-        await self._limit.all(
-            partial(self._fence_unclaimed_pod, pod)
-            for pod in unfenced
-            if not self._refusals.holds_off(pod.uid, now)
+        calls = (
+            *((self._read_departed, pod) for pod in self._departed.values()),
+            *((self._fence_unclaimed_pod, pod) for pod in unfenced),
         )
+        await self._limit.all(
+            partial(call, pod) for call, pod in calls if not self._refusals.holds_off(pod.uid, now)
+        )
+
+    async def _read_departed(self, pod: Member) -> None:
+        what = f"looking for pod {pod.key}, which disappeared as a term began"
+        with self._refusals.backing_off_on_refusal(pod.uid, pod.gang, what, self._clock):
+            await self._binder.reread(pod.key, pod.uid)
+            self._refusals.forget(pod.uid)
+            del self._departed[pod.uid]
 
     async def _fence_unclaimed_pod(self, pod: Member) -> None:
         what = f"changing pod {pod.key} as a term begins"

@@ -51,6 +51,7 @@ class PodIndex:
         self._changed, self._deleted, self._observe_lag = changed, deleted, shown
         self._all_listed = listed
         self._assumed: dict[Uid, Assumption] = {}
+        self._departed: dict[Uid, Member] | None = None  # None: they are not noted
         self._bound_lists = 0
 
     @property
@@ -102,6 +103,20 @@ class PodIndex:
         """A member that waits, or that is handed over."""
         pinned = self.pinned.get(uid)
         return self.pending.get(uid) or (pinned if isinstance(pinned, Member) else None)
+
+    # Members that disappear
+
+    def follow_departures(self) -> None:
+        """From now on, note the members without a node that disappear."""
+        self._departed = {}
+
+    def take_departed(self) -> tuple[Member, ...]:
+        """The members that have disappeared and are not known to be bound; note no more of them.
+
+        Such a pod is gone, or it is bound and the watch of bound pods is late.
+        """
+        departed, self._departed = self._departed or {}, None
+        return tuple(member for member in departed.values() if not self.is_known(member.uid))
 
     # Our own writes
 
@@ -169,8 +184,13 @@ class PodIndex:
 
     # Calls of the stores
 
-    def _member_changed(self, uid: Uid, _old: Member | None, _new: Member | None) -> None:
+    def _member_changed(self, uid: Uid, old: Member | None, new: Member | None) -> None:
+        self._depart(old, new)
         self._changed(uid)
+
+    def _depart(self, old: Member | ForeignPod | None, new: Member | ForeignPod | None) -> None:
+        if self._departed is not None and isinstance(old, Member) and new is None:
+            self._departed[old.uid] = old
 
     def _bound_changed(
         self, uid: Uid, old: Member | ForeignPod | None, new: Member | ForeignPod | None
@@ -182,6 +202,8 @@ class PodIndex:
             if known is not None:
                 self._observe_lag(known.confirmed)
             self.pending.drop(uid)  # the stream of pending pods may be late and still show it
+            if self._departed is not None:
+                self._departed.pop(uid, None)
         elif isinstance(old, Member):
             self._deleted(old)
         self._changed(uid)
@@ -198,4 +220,5 @@ class PodIndex:
         self, uid: Uid, old: Member | ForeignPod | None, new: Member | ForeignPod | None
     ) -> None:
         if old != new:
+            self._depart(old, new)
             self._changed(uid)
