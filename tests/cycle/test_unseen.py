@@ -13,6 +13,8 @@ from dataclasses import replace
 import pytest
 
 from tutti.kube import errors
+from tutti.kube.codec import encode
+from tutti.model.cluster import Member
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Problem, Solution
 
@@ -234,6 +236,51 @@ async def test_pods_handed_over_before_they_could_be_changed_are_asked_for_their
     second.late = ("bound",)
     second.watch.catch_up("pinned")
     await turns(second, 3)
+    assert not [line for line in cluster.broken if "fit" in line]
+    assert at(cluster, "a-0", "a-1", "b-0", "b-1") == ["n1", "n1", None, None]
+
+
+class Interrupted(Choosy):
+    """Something happens while the next leader changes its first pod."""
+
+    meanwhile: asyncio.Event | None = None
+    goes_on: asyncio.Event
+
+    async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
+        """See ``Api.say_of_pod``."""
+        if self.meanwhile is not None and not self.meanwhile.is_set():
+            self.meanwhile.set()
+            await self.goes_on.wait()
+        return await super().say_of_pod(member, why)
+
+
+@pytest.mark.parametrize("fate", ["stays", "is signed again", "goes with its PodGroup"])
+async def test_pods_that_leave_after_a_leader_looked_for_them_are_asked_for(fate: str) -> None:
+    """It has adopted their Reservation, and changes other pods before its first plan."""
+    cluster = Interrupted()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1), gang("c").of(1, cpu=9))
+    clock = Clock()
+    halts = Halts(cluster, 1, 2)
+    first = Life(cluster, clock, identity="tutti-0")
+    async with halted(first, halts):
+        cluster.delete_group("c")
+        cluster.add(gang("b").of(2, cpu=1))
+        second = Life(cluster, clock, identity="tutti-1")
+        cluster.meanwhile, cluster.goes_on = asyncio.Event(), asyncio.Event()
+        turn = asyncio.create_task(second.turn())
+        await cluster.meanwhile.wait()
+        await halts.succeed(1, 2)
+        if fate == "is signed again":
+            (reservation,) = cluster.reservations.values()
+            await cluster.adopt(reservation, first.term)
+        elif fate == "goes with its PodGroup":
+            cluster.delete_group("a")
+            cluster.collect()
+        second.watch.catch_up("groups", "reservations", "pending")
+        second.late = ("bound",)
+        cluster.goes_on.set()
+        await turn
+        await turns(second, 2)
     assert not [line for line in cluster.broken if "fit" in line]
     assert at(cluster, "a-0", "a-1", "b-0", "b-1") == ["n1", "n1", None, None]
 

@@ -73,7 +73,7 @@ class Adoption:
         """
         now = self._clock()
         self._forget_deleted()
-        self._observe()
+        self.observe()
         unsigned = [
             reservation
             for reservation in self._inherited.values()
@@ -84,12 +84,12 @@ class Adoption:
         await self._limit.all(
             partial(self._writer.adopt, reservation, term) for reservation in unsigned
         )
-        self._observe()
+        self.observe()
         if self._must_check_leader:
             await assert_leader(self._api, term)
             self._must_check_leader = False
 
-    def _observe(self) -> None:
+    def observe(self) -> None:
         """Note how the Reservations changed; a pod that leaves an unsigned one may be bound."""
         for reservation in self._state.reservations:
             inherited = self._inherited.get(reservation.self_uid)

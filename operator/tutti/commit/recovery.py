@@ -88,11 +88,30 @@ class Recovery:
         await self._confirm_bindings()
         await self._release_claims()
         await self._adoption.retry(term)
-        await self._releaser.read_absent(self._adoption.removed_entries)
-        self._adoption.removed_entries.clear()
-        await self._release_deleted()
+        await self.catch_up()
         await self._fence_unclaimed(term)
         await self._claims.free_orphaned()
+
+    async def catch_up(self) -> None:
+        """Look for reserved pods that have disappeared, with or without their Reservations.
+
+        Watches show more while calls wait. So this looks again after its own calls, and it comes
+        last before a Snapshot for a plan: if there is nothing new, it does not wait.
+
+        Raises:
+            errors.Unavailable: as of ``recover``.
+        """
+        looked_for: set[Uid] = set()
+        while True:
+            self._adoption.observe()
+            absent = [pod for pod in self._releaser.absent() if pod[1].uid not in looked_for]
+            removed = self._adoption.removed_entries
+            if not (absent or removed or self._adoption.deleted()):
+                return
+            looked_for.update(entry.uid for _, entry in absent)
+            await self._releaser.read([*absent, *removed])
+            removed.clear()
+            await self._release_deleted()
 
     async def _confirm_bindings(self) -> None:
         """Fence the bindings that got no answer, or learn that they succeeded."""

@@ -50,14 +50,11 @@ class Releaser:
         """Whether a reserved pod is known to be gone."""
         return uid in self._gone
 
-    async def read_absent(self, others: Sequence[tuple[GangKey, PodReservation]]) -> None:
-        """Read reserved pods that no list shows, and ``others``, until they are known to be gone.
+    def absent(self) -> Sequence[tuple[GangKey, PodReservation]]:
+        """The reserved pods that no list shows and that are not known to be gone.
 
         An earlier leader may have bound such a pod a moment ago; only reading it shows how much
         room it uses.
-
-        Raises:
-            errors.Unavailable: the API server is away.
         """
         now = self._clock()
         absent = [
@@ -67,9 +64,22 @@ class Releaser:
             if entry.pod.name and not self._state.pods.is_known(entry.uid)
         ]
         self._gone &= {entry.uid for _, entry in absent}
+        return [
+            (gang, entry)
+            for gang, entry in absent
+            if entry.uid not in self._gone and not self._refusals.holds_off(entry.uid, now)
+        ]
+
+    async def read(self, pods: Sequence[tuple[GangKey, PodReservation]]) -> None:
+        """Read pods that are or were reserved, unless they are known to be gone.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now = self._clock()
         await self._limit.all(
             partial(self._read_absent, gang, entry)
-            for gang, entry in (*absent, *others)
+            for gang, entry in pods
             if entry.uid not in self._gone and not self._refusals.holds_off(entry.uid, now)
         )
 

@@ -158,6 +158,8 @@ class Cycle:
             await self._commit.queues.prepare()
             await self._commit.records.write_missing(term)
         await self._pod_group_creator.declare()
+        if not self._only_watches:
+            await self._commit.recovery.catch_up()
 
     async def _evaluate_selectors(self) -> None:
         """Evaluate the selectors of changed devices in a thread, so that the state need not."""
