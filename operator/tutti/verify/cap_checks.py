@@ -6,6 +6,7 @@ because of a limit.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ..gang.quantities import format_amount, format_name
 from ..model.cluster import Gang, Member, Reservation, Snapshot
@@ -18,27 +19,37 @@ from . import lookup
 UseOf = Callable[[Gang, lookup.SnapshotLookup, Reservation | None, Placement | None], Counter[str]]
 
 
-def faults(
+class Usage(NamedTuple):
+    """What each gang uses before a plan, and once the plan is carried out."""
+
+    before: Mapping[GangKey, Counter[str]]
+    after: Mapping[GangKey, Counter[str]]
+
+
+def usage(
     snapshot: Snapshot,
+    index: lookup.SnapshotLookup,
     placements: Sequence[Placement],
-    caps: Iterable[GangCap],
     use_of: UseOf | None = None,
-) -> Iterator[str]:
-    """A sentence for each cap and resource whose limit the placements would exceed."""
-    index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
+) -> Usage:
+    """What each gang of a Snapshot uses; the index is of the same Snapshot."""
+    use_of = use_of or use
     reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
-    new_placements = {placement.gang: placement for placement in placements}
     before = {
         gang.key: use_of(gang, index, reservations.get(gang.key), None) for gang in snapshot.gangs
     }
-    after = {
-        gang.key: use_of(gang, index, reservations.get(gang.key), new_placements[gang.key])
-        for gang in snapshot.gangs
-        if gang.key in new_placements
+    starting = {
+        placement.gang: use_of(gang, index, reservations.get(gang.key), placement)
+        for placement in placements
+        if (gang := index.gangs.get(placement.gang)) is not None
     }
-    with_plan = before | after
+    return Usage(before, before | starting)
+
+
+def faults(usage: Usage, caps: Iterable[GangCap]) -> Iterator[str]:
+    """A sentence for each cap and resource whose limit the plan would exceed."""
     for cap in caps:
-        used, planned = _total(before, cap.gangs), _total(with_plan, cap.gangs)
+        used, planned = _total(usage.before, cap.gangs), _total(usage.after, cap.gangs)
         for name, limit in sorted(cap.limits.items()):
             if planned[name] > max(limit, used[name]):
                 amounts = (format_amount(name, n) for n in (planned[name], limit))
@@ -54,15 +65,13 @@ def within(
     """The placements that exceed no cap, counted together; earlier placements come first."""
     index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
     reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
-    usage = {
-        gang.key: use_of(gang, index, reservations.get(gang.key), None) for gang in snapshot.gangs
-    }
-    used = [_total(usage, cap.gangs) for cap in caps]
+    before = usage(snapshot, index, (), use_of).before
+    used = [_total(before, cap.gangs) for cap in caps]
     valid: list[Placement] = []
     for placement in placements:
         gang = index.gangs[placement.gang]
         increase = use_of(gang, index, reservations.get(gang.key), placement)
-        increase.subtract(usage[gang.key])
+        increase.subtract(before[gang.key])
         cap_indices = [i for i, cap in enumerate(caps) if gang.key in cap.gangs]
         if all(_has_room(caps[i], used[i], increase) for i in cap_indices):
             valid.append(placement)

@@ -21,30 +21,29 @@ from . import (
     domain_checks,
     inter_pod,
     lookup,
-    queue_checks,
-    queue_order,
     slot_checks,
     volume_checks,
 )
 from .devices.checks import DeviceLedger
 from .preemption import checks as preemption_checks
+from .queues import order as queue_order
+from .queues import starts as queue_starts
+from .queues.charges import QueueCharges
 
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
     """One sentence for each promise that the plan breaks; empty if every promise holds."""
-    over_caps = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
-    charged = queue_checks.with_charged_pods(snapshot)
-    limits, charging = queue_checks.caps(charged), queue_checks.charging(charged)
-    over_limits = cap_checks.faults(charged, plan.placements, limits, charging) if limits else ()
-    queue_faults = queue_checks.faults(charged, plan.placements)
-    faults = (
-        *_plan_faults(snapshot, plan.placements),
-        *over_caps,
-        *over_limits,
-        *queue_faults.values(),
-        *preemption_checks.borrowers(charged, plan.placements).values(),
-    )
-    return faults or tuple(queue_order.faults(charged, plan))
+    faults = [*_plan_faults(snapshot, plan.placements)]
+    if caps:
+        usage = cap_checks.usage(snapshot, lookup.SnapshotLookup(snapshot), plan.placements)
+        faults += cap_checks.faults(usage, caps)
+    if snapshot.queues:
+        charges = QueueCharges.of(snapshot, plan.placements)
+        faults += cap_checks.faults(charges.usage, queue_starts.caps(charges))
+        faults += queue_starts.faults(charges, plan.placements).values()
+        faults += preemption_checks.borrowers(charges.snapshot, plan.placements).values()
+        faults = faults or [*queue_order.faults(charges, plan)]
+    return tuple(faults)
 
 
 def upheld(
@@ -78,14 +77,15 @@ def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Plac
     """The placements that the Queues allow now; earlier ones take precedence."""
     if not snapshot.queues:
         return placements
-    charged = queue_checks.with_charged_pods(snapshot)
+    charges = QueueCharges.of(snapshot, placements)
     queue_faults = {
-        **queue_checks.faults(charged, placements),
-        **preemption_checks.borrowers(charged, placements),
+        **queue_starts.faults(charges, placements),
+        **preemption_checks.borrowers(charges.snapshot, placements),
     }
     allowed = [placement for placement in placements if placement.gang not in queue_faults]
-    limits = queue_checks.caps(charged)
-    return cap_checks.within(charged, allowed, limits, queue_checks.charging(charged))
+    return cap_checks.within(
+        charges.snapshot, allowed, queue_starts.caps(charges), charges.charge_of
+    )
 
 
 def _changed_nodes(placement: Placement, commitments: "_Commitments") -> Iterator[NodeName]:

@@ -30,8 +30,9 @@ from tutti.planning.queued_gangs import QueuedGangs, queue_gangs, unrecorded_gan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
-from tutti.verify import queue_checks
 from tutti.verify.plan_checks import upheld, violations
+from tutti.verify.queues import starts
+from tutti.verify.queues.charges import QueueCharges
 
 from ...harness import generators
 from ...harness.builders import (
@@ -668,7 +669,7 @@ def test_all_records_of_a_gang_whose_podgroup_is_gone_count() -> None:
     seen = charges(ROOM, ML, OLDER, older, newer, strays=(first, second))
     assert seen == {"a": ("vision", 2)}
     world = snapshot_of(ROOM, ML, OLDER, older, newer, strays=(first, second))
-    (cap,) = queue_checks.caps(queue_checks.with_charged_pods(world))
+    (cap,) = starts.caps(QueueCharges.of(world, ()))
     assert len(cap.gangs) == 1
 
 

@@ -1,16 +1,19 @@
 """The checker catches plans that exceed the limit of a queue, or start gangs in no queue."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Phase, Reservation, SlotReservation
-from tutti.model.decisions import Placement, Plan
+from tutti.model.cluster import Phase, Reservation, SlotReservation, Snapshot
+from tutti.model.decisions import GangCap, Placement, Plan
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
 from tutti.model.queues import ROOT, Queue, QueueMode, QueueRecord, RoleAtStart, Stop
-from tutti.verify import plan_checks, queue_checks
+from tutti.verify import plan_checks
+from tutti.verify.queues import starts
+from tutti.verify.queues.charges import QueueCharges
 
 from ...harness.builders import (
     GangBuilder,
@@ -270,6 +273,11 @@ def test_a_placement_whose_record_is_stale_is_not_upheld() -> None:
     assert upheld(vision, alone) == ["p"]
 
 
+def caps(world: Snapshot) -> Sequence[GangCap]:
+    """The limits of its queues, as the check sees them."""
+    return starts.caps(QueueCharges.of(world, ()))
+
+
 def test_what_runs_without_a_record_is_charged_somewhere_whatever_it_names() -> None:
     default = capped("b", 2000, default_for=(), created=1.0)
     later = capped("c", 2000, default_for=(), created=2.0)
@@ -277,10 +285,10 @@ def test_what_runs_without_a_record_is_charged_somewhere_whatever_it_names() -> 
     for named, above in (("a", "a"), ("gone", "b"), ("", "b")):
         parents = (capped("a", 2000), queue("d", parent="a"), default, later)
         snapshot = snapshot_of(ROOMY, ML, *parents, runs.but(queue=named))
-        holding = [cap.name for cap in queue_checks.caps(snapshot) if runs.key in cap.gangs]
+        holding = [cap.name for cap in caps(snapshot) if runs.key in cap.gangs]
         assert holding == [f"queue {above}"]
     inner = (capped("a", 2000, default_for=()), queue("d", parent="a"))
     snapshot = snapshot_of(ROOMY, ML, *inner, runs.but(queue=""))
-    assert [cap.gangs for cap in queue_checks.caps(snapshot)] == [{runs.key}]
+    assert [cap.gangs for cap in caps(snapshot)] == [{runs.key}]
     unseen = snapshot_of(ROOMY, *inner, runs.but(queue=""))
-    assert queue_checks.caps(unseen) == []
+    assert caps(unseen) == []

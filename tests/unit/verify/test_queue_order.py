@@ -250,6 +250,11 @@ def test_equal_gangs_are_judged_once() -> None:
     assert faults(replace(plan, rejections=more), *parts, again) == (SHARE,)
 
 
+def test_a_queue_with_the_name_of_the_root_changes_nothing() -> None:
+    waits, starts = gang_in("w", "", 4), gang_in("x", "", 5)
+    assert faults(made(waits, starts), ML, node("n1", cpu=5), queue("root"), waits, starts) == ()
+
+
 def test_gangs_of_no_queue_take_turns_too() -> None:
     parts, plan = borrowing(queue("b"))
     waits = gang("w").of(1, cpu=2)

@@ -8,7 +8,7 @@ from ...filters.selectors import is_budgeted
 from ...model.cluster import DisruptionBudget, Gang, Member, Snapshot
 from ...model.decisions import Claim
 from ...model.keys import GangKey, Uid
-from ..queue_checks import QueueChains
+from ..queues.chains import QueueChains
 from .judge import members_with_room
 
 

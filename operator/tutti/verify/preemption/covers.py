@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...model.keys import GangKey
 from ...model.queues import ROOT, QueueMode
-from ..queue_checks import QueueChains
+from ..queues.chains import QueueChains
 
 Amounts = Counter[str]
 Item = tuple[GangKey, str]  # a gang, and the name of an extra; empty for its minimum

@@ -13,8 +13,9 @@ from ...model.cluster import Gang, Member, Snapshot
 from ...model.decisions import Claim, Victim
 from ...model.keys import GangKey, Uid
 from ...model.queues import ROOT, Preemption, QueueMode
-from .. import lookup, queue_checks, volume_checks
-from ..queue_checks import QueueChains
+from .. import lookup, volume_checks
+from ..queues import charges
+from ..queues.chains import QueueChains
 from . import covers
 from .covers import Amounts, ItemGang
 
@@ -72,7 +73,7 @@ class ClaimJudge:
             judge._end(leaving)
             staying = replace(gang, members=tuple(m for m in gang.members if m not in leaving))
             record, standing = records.get(gang.uid), reservations.get(gang.uid)
-            charge = queue_checks.charge_of(records, staying, seen, standing, None)
+            charge = charges.charge_of(records, staying, seen, standing, None)
             if not charge:
                 continue
             extras = _extras(staying)
@@ -280,5 +281,5 @@ def _started_at(gang: Gang) -> float:
 def _extras(gang: Gang) -> Mapping[str, Amounts]:
     """By pod, the charge of each member that the gang does not need."""
     members = {member.uid: member for member in members_with_room(gang)}
-    uids = queue_checks.extras_of(gang, [*members.values()], queue_checks.done_by_role(gang))
+    uids = charges.extras_of(gang, [*members.values()], charges.done_by_role(gang))
     return {members[uid].key.name: Counter(lookup.needs(members[uid].shape)) for uid in uids}

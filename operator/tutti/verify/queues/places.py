@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ..filters.node_rules import fits_node
-from ..model.cluster import Gang, Member, Snapshot
-from ..model.decisions import Placement, Plan
-from ..model.keys import GangKey, NodeName
-from ..model.shapes import Shape
-from . import lookup
-from .lookup import SnapshotLookup
+from ...filters.node_rules import fits_node
+from ...model.cluster import Gang, Member, Snapshot
+from ...model.decisions import Placement, Plan
+from ...model.keys import GangKey, NodeName
+from ...model.shapes import Shape
+from .. import lookup
+from ..lookup import SnapshotLookup
 
 MOST_NODES = 64  # nodes beside those of a start that are tried for each shape of unequal pods
 

@@ -1,0 +1,231 @@
+"""What each gang is charged: its members with room, and its lost members, as its start recorded."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import ceil
+
+from ...model.cluster import Gang, Member, Phase, Reservation, Role, Snapshot
+from ...model.decisions import Placement
+from ...model.keys import POD, GangKey, Uid
+from ...model.queues import QueueRecord
+from .. import cap_checks, lookup
+from ..cap_checks import Usage, UseOf
+from .chains import QueueChains
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueCharges:
+    """The queue of each gang, and what it is charged there, before a plan and after it."""
+
+    snapshot: Snapshot  # each pod is a member of the gang that it is charged to
+    index: lookup.SnapshotLookup
+    tree: QueueChains
+    queues: Mapping[GangKey, str]  # before the plan; empty if the gang belongs to none
+    charge_of: UseOf
+    usage: Usage
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, placements: Sequence[Placement]) -> "QueueCharges":
+        """Charge all gangs of a Snapshot with Queues."""
+        charged = with_charged_pods(snapshot)
+        index, tree, records = (
+            lookup.SnapshotLookup(charged),
+            QueueChains.of(charged),
+            charged.records,
+        )
+        reservations = {reservation.uid: reservation for reservation in charged.reservations}
+        queues = {
+            gang.key: tree.charged(gang, reservations.get(gang.uid), records.get(gang.uid))
+            for gang in charged.gangs
+        }
+        use_of = partial(charge_of, records)
+        usage = cap_checks.usage(charged, index, placements, use_of)
+        return cls(charged, index, tree, queues, use_of, usage)
+
+
+def with_charged_pods(snapshot: Snapshot) -> Snapshot:
+    """The Snapshot in which each pod with room is a member of the gang that it is charged to.
+
+    Pods that are in a gang only by a record are members as if they terminated. A gang whose
+    PodGroup is gone gets the data of its record. A pod that is charged by itself is a gang of its
+    own.
+    """
+    if not snapshot.queues:
+        return snapshot
+    charged_to = _ChargedTo.of(snapshot)
+    own, moved = list[Gang](), defaultdict[GangKey, list[Member]](list)
+    for gang in snapshot.gangs:
+        keys = [charged_to.key(pod, gang.key) for pod in gang.members]
+        if all(key == gang.key for key in keys):
+            own.append(gang)
+            continue
+        by_key = list(zip(keys, gang.members, strict=True))
+        own.append(replace(gang, members=tuple(pod for key, pod in by_key if key == gang.key)))
+        for key, pod in by_key:
+            if key != gang.key:
+                moved[key].append(pod)
+    for pod in snapshot.strays:
+        if charged_to.has_room(pod) or pod.is_over:
+            moved[charged_to.key(pod, pod.gang)].append(pod)
+    gangs = [_with_leaving(gang, moved.pop(gang.key, ())) for gang in own]
+    starts = {reservation.gang: reservation for reservation in _by_start(snapshot)}
+    for key, pods in moved.items():
+        if key.kind != POD and (start := starts.get(key)) is not None:
+            gangs.append(_gone_gang(start, pods))
+        else:
+            gangs += (_alone(pod) for pod in pods if not pod.is_over)
+    records = snapshot.records
+    return replace(snapshot, gangs=tuple(_as_started(g, records.get(g.uid)) for g in gangs))
+
+
+@dataclass(frozen=True, slots=True)
+class _ChargedTo:
+    """The data that decides which gang a pod is charged to."""
+
+    gangs: Mapping[Uid, GangKey]  # by pod, from records
+    named: Collection[GangKey]  # gangs whose records name pods
+    reserved: Collection[Uid]  # pods with room in a Reservation
+    first_queue: float  # when plans began to have Queues
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "_ChargedTo":
+        gangs = {
+            uid: reservation.gang for reservation in _by_start(snapshot) for uid in reservation.pods
+        }
+        return cls(
+            gangs,
+            frozenset(gangs.values()),
+            {entry.uid for reservation in snapshot.reservations for entry in reservation.entries},
+            min(
+                (since for q in snapshot.queues if (since := q.queues_since) is not None),
+                default=min(queue.created for queue in snapshot.queues),
+            ),
+        )
+
+    def has_room(self, pod: Member) -> bool:
+        return not pod.is_over and (pod.node is not None or pod.uid in self.reserved)
+
+    def key(self, pod: Member, label: GangKey) -> GangKey:
+        """The gang whose record names the pod, or else the gang of its label, or the pod itself."""
+        if (pod.node is None and pod.uid not in self.reserved) or pod.is_over:
+            return label
+        if pod.uid in self.gangs or pod.node is None:
+            return self.gangs.get(pod.uid, label)
+        is_old = pod.bound_at is None or pod.bound_at <= self.first_queue
+        is_own = is_old and label not in self.named
+        return label if is_own else GangKey(pod.key.namespace, pod.key.name, POD)
+
+
+def _by_start(snapshot: Snapshot) -> Sequence[Reservation]:
+    """The Reservations with a record, the latest start last."""
+    starts = (
+        (record.started, reservation.uid, reservation) for reservation, record in snapshot.recorded
+    )
+    return [reservation for _, _, reservation in sorted(starts, key=lambda start: start[:2])]
+
+
+def _gone_gang(reservation: Reservation, pods: Sequence[Member]) -> Gang:
+    minimum = () if reservation.record is None else reservation.record.minimum
+    named = frozenset(reservation.pods)
+    own = [pod for pod in pods if pod.uid in named or not named]
+    gang = Gang(
+        reservation.gang,
+        reservation.uid,
+        sum(start.members for start in minimum),
+        roles=tuple(Role(start.role, start.members) for start in minimum if start.role),
+        members=tuple(own),
+    )
+    return _with_leaving(gang, [pod for pod in pods if pod not in own])
+
+
+def _alone(pod: Member) -> Gang:
+    key = GangKey(pod.key.namespace, pod.key.name, POD)
+    return Gang(key, pod.uid, 1, members=(pod,), created=pod.created)
+
+
+def _as_started(gang: Gang, record: QueueRecord | None) -> Gang:
+    """The gang, with a minimum no larger than the one that it started with."""
+    if record is None:
+        return gang
+    started = Counter({start.role: start.members for start in record.minimum})
+    roles = (replace(r, min_member=min(r.min_member, started[r.name])) for r in gang.roles)
+    return replace(gang, min_member=min(gang.min_member, started.total()), roles=tuple(roles))
+
+
+def _with_leaving(gang: Gang, pods: Sequence[Member]) -> Gang:
+    leaving = [replace(pod, terminating=True) for pod in pods if not pod.is_over]
+    return replace(gang, members=(*gang.members, *leaving)) if leaving else gang
+
+
+def charge_of(
+    records: Mapping[Uid, QueueRecord],
+    gang: Gang,
+    seen: lookup.SnapshotLookup,
+    reservation: Reservation | None,
+    new: Placement | None,
+) -> Counter[str]:
+    """The charge of a gang: what it uses, and what its lost members requested at the start.
+
+    A record counts only if some member held room before the placement.
+    """
+    record = records.get(gang.uid)
+    if record is None:
+        return cap_checks.use(gang, seen, reservation, new)
+    if not (
+        cap_checks.holders(gang, seen, reservation, None)
+        or cap_checks.slots_by_role(reservation, None)
+    ):
+        return cap_checks.use(gang, seen, reservation, new)
+    members = cap_checks.holders(gang, seen, reservation, new)
+    slots = cap_checks.slots_by_role(reservation, new)
+    done = done_by_role(gang)
+    extras = extras_of(gang, members, slots + done)
+    basis, beyond = Counter[str](), Counter[str]()
+    for member in members:
+        (beyond if member.uid in extras else basis).update(lookup.needs(member.shape))
+    for role, count in slots.items():
+        for name, n in lookup.needs_of_slot(gang, role).items():
+            basis[name] += n * count
+    return (basis | _at_start(record, gang, done)) + beyond
+
+
+def done_by_role(gang: Gang) -> Counter[str]:
+    """The number of members of each role that have succeeded in this run."""
+    done = Counter(member.role for member in gang.members if member.phase is Phase.SUCCEEDED)
+    done.update(gang.finished)
+    return done
+
+
+def extras_of(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Collection[Uid]:
+    """The members that stay and that the gang does not need.
+
+    ``there`` has the number of slots and succeeded members of each role, which count as needed.
+    """
+    staying = sorted(
+        (member for member in members if not member.terminating),
+        key=lambda member: (member.created, member.key),
+    )
+    by_role = defaultdict[str, list[Uid]](list)
+    for member in staying:
+        by_role[member.role].append(member.uid)
+    needed = {
+        uid
+        for role in gang.roles
+        for uid in by_role[role.name][: max(role.min_member - there[role.name], 0)]
+    }
+    others = [member.uid for member in staying if member.uid not in needed]
+    least = max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
+    return others[max(least - there.total() - len(needed), 0) :]
+
+
+def _at_start(record: QueueRecord, gang: Gang, done: Counter[str]) -> Counter[str]:
+    """What the gang started with, without the part of members that are done."""
+    amounts = Counter[str]()
+    for start in record.minimum:
+        ended = done[start.role] if gang.roles else done.total()
+        left = Fraction(max(start.members - ended, 0), start.members)
+        amounts.update({name: ceil(n * left) for name, n in start.requests.amounts})
+    return amounts

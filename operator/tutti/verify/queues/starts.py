@@ -1,0 +1,49 @@
+"""Gangs that start in a queue where they may not start, and the limits of queues.
+
+Each queue with limits is one cap over the gangs that have the queue in their chain of parents.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from ...model.cluster import Member
+from ...model.decisions import GangCap, Placement
+from ...model.keys import GangKey
+from ...model.queues import QueueMode
+from .charges import QueueCharges
+
+
+def caps(charges: QueueCharges) -> Sequence[GangCap]:
+    """One cap for each queue with limits that count."""
+    gangs = defaultdict[str, set[GangKey]](set)
+    for key, name in charges.queues.items():
+        for queue in charges.tree.chain(name):
+            gangs[queue.name].add(key)
+    return [
+        GangCap(f"queue {queue.name}", frozenset(gangs[queue.name]), dict(queue.limits))
+        for queue in charges.snapshot.queues
+        if queue.limits and queue.mode is QueueMode.ACTIVE and queue.name in gangs
+    ]
+
+
+def faults(charges: QueueCharges, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
+    """A sentence for each gang that starts in a queue where it may not start."""
+    tree, sentences = charges.tree, dict[GangKey, str]()
+    for placement in placements:
+        gang = charges.index.gangs.get(placement.gang)
+        if gang is None or any(map(_runs, gang.members)):
+            continue
+        name, now = charges.queues[gang.key], tree.of_gang(gang)
+        if not now:
+            sentences[gang.key] = f"gang {gang.key}: it belongs to no queue"
+        elif name != now:
+            sentences[gang.key] = f"gang {gang.key}: its pods are charged to queue {name}"
+        elif any(tree.is_stopped(queue, gang, placement) for queue in tree.chain(name)):
+            sentences[gang.key] = f"gang {gang.key}: queue {name} does not start it"
+        elif tree.is_stale(placement, name):
+            sentences[gang.key] = f"gang {gang.key}: its record is not that of queue {name}"
+    return sentences
+
+
+def _runs(member: Member) -> bool:
+    return member.counts_as_bound and not member.is_over
