@@ -35,10 +35,12 @@ class PlacementRequest:
     is_repair: bool = False  # the members replace lost ones of a gang that has started
     # The members by shape, as ``by_shape`` returns them.
     alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
+    uids: tuple[Uid, ...] = field(init=False, repr=False, compare=False)  # of the members
 
     def __post_init__(self) -> None:
         """Group the members by shape once, because every count of room needs the groups."""
         object.__setattr__(self, "alike", by_shape(self.members))
+        object.__setattr__(self, "uids", tuple([member.uid for member in self.members]))
 
 
 def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:

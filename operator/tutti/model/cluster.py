@@ -324,6 +324,15 @@ class Gang(GangDeclaration):
     members: tuple[Member, ...] = ()  # by name; without pods that succeeded in earlier runs
     finished: tuple[str, ...] = ()  # the roles of members that succeeded and were deleted
     class_value: int | None = None  # of its PriorityClass; None if there is no such class
+    # The priority of its class, or else the highest priority among its pods.
+    priority: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compute the priority once, because plans compare it many times."""
+        priority = self.class_value
+        if priority is None:
+            priority = max([member.priority for member in self.members], default=0)
+        object.__setattr__(self, "priority", priority)
 
     @classmethod
     def of(
@@ -359,13 +368,6 @@ class Gang(GangDeclaration):
     def accepts(self, member: Member) -> bool:
         """Whether a member counts for this gang: if there are roles, it must name one of them."""
         return not self.roles or any(member.role == role.name for role in self.roles)
-
-    @property
-    def priority(self) -> int:
-        """The priority of its class, or else the highest priority among its pods."""
-        if self.class_value is not None:
-            return self.class_value
-        return max([member.priority for member in self.members], default=0)
 
 
 _DECLARED = tuple(declared.name for declared in fields(GangDeclaration))

@@ -144,7 +144,6 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     charged = ChargedGangs(tree, dict(totals.amounts), running, charges, snapshot.taken_at)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
-    draining_since = {name: tree.draining_since(name) for name in tree.queues}
     waiting = [gang for gang in pods.gangs if gang.key in queues and gang.key not in charges]
     unendable = claims.ending_obstacles(tree, waiting, queues, snapshot.budgets)
     counts: list[MemberCounts] = []
@@ -158,7 +157,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         elif admitted.is_committed:
             admitted = replace(admitted, gang=charge.without_minimum(gang))
         else:
-            since = draining_since[queues.get(gang.key, ROOT)]
+            since = tree.draining_since[queues.get(gang.key, ROOT)]
             before, admitted = admitted, _undrained(admitted, since)
             created = inf if _is_kept_out(before, admitted) else gang.created
         counts.append(admitted)

@@ -55,6 +55,10 @@ class QueueTree:
     from_the_leaves: tuple[str, ...] = ()  # all queues, each after those below it
     # 0 for a leaf; the tier of an only child; else one more than the highest tier of the children.
     tiers: Mapping[str, int] = field(default_factory=dict)
+    held: frozenset[str] = frozenset()  # start nothing
+    # When the first drain of a queue or a queue above it began, in seconds since the epoch;
+    # infinite if none drains.
+    draining_since: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, queues: Iterable[Queue]) -> "QueueTree":
@@ -80,7 +84,14 @@ class QueueTree:
             _measure(name, parents, depths)
         order = tuple(sorted(known, key=lambda name: (-depths[name], name)))
         tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children, depths, order)
-        return replace(tree, guarantees=_guarantees(tree), tiers=_tiers(tree))
+        held, draining = _stops(tree)
+        return replace(
+            tree,
+            guarantees=_guarantees(tree),
+            tiers=_tiers(tree),
+            held=held,
+            draining_since=draining,
+        )
 
     def path(self, name: str) -> tuple[str, ...]:
         """The queue and its ancestors, from the queue up to the root."""
@@ -111,23 +122,10 @@ class QueueTree:
         that were created before the drain began. A queue that is being deleted or is broken counts
         as a queue with the stop ``HOLD``.
         """
-        path = [self.queues[step] for step in self.path(name)]
-        if any(
-            queue.stop is Stop.HOLD or queue.is_terminating or queue.name in self.broken
-            for queue in path
-        ):
+        if name in self.held:
             return Stop.HOLD
-        since = self.draining_since(name)
+        since = self.draining_since[name]
         return Stop.DRAIN if since < inf and created >= since else Stop.NONE
-
-    def draining_since(self, name: str) -> float:
-        """When the first drain of the queue or a queue above it began; infinite if none drains.
-
-        In seconds since the epoch.
-        """
-        path = (self.queues[step] for step in self.path(name))
-        starts = (queue.draining_since for queue in path if queue.stop is Stop.DRAIN)
-        return min((since for since in starts if since is not None), default=inf)
 
 
 def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:
@@ -202,6 +200,20 @@ def _tiers(tree: QueueTree) -> Mapping[str, int]:
         children = tree.children[queue]
         tiers[queue] = max((tiers[child] for child in children), default=0) + (len(children) > 1)
     return tiers
+
+
+def _stops(tree: QueueTree) -> tuple[frozenset[str], Mapping[str, float]]:
+    """The queues that start nothing, and since when each queue drains."""
+    held: set[str] = set()
+    draining: dict[str, float] = {}
+    for name in reversed(tree.from_the_leaves):
+        queue, parent = tree.queues[name], tree.parents.get(name, ROOT)
+        is_held = queue.stop is Stop.HOLD or queue.is_terminating or name in tree.broken
+        if is_held or parent in held:
+            held.add(name)
+        since = queue.draining_since if queue.stop is Stop.DRAIN else None
+        draining[name] = min(inf if since is None else since, draining.get(parent, inf))
+    return frozenset(held), draining
 
 
 def _guarantees(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:

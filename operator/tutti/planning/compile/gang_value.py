@@ -16,6 +16,7 @@ from ...model.cluster import Member
 from ...model.decisions import Objective, Policy
 from ...model.shapes import Shape
 from ...model.volumes import counts_volumes
+from ...strategies.problem import DemandLevel
 from .grids import Grid, footprint
 from .problems import levels
 
@@ -26,6 +27,10 @@ PRECISION = 2**28
 SHOWN_SCALE = 10_000_000  # value of a gang that requests the whole cluster, in a Plan
 AGE_STEPS = 4  # steps per ``age_seconds`` of waiting: gangs with equal steps have equal weight
 MOST_WEIGHT = 16  # limits the weight of age, so that an old gang does not outweigh all other gangs
+HALF = 25  # bits of an amount of a Grid, which has at most 50
+
+# What decides the value of a gang: its level, its needed members by shape, and its weight.
+_Kind = tuple[DemandLevel, frozenset[tuple[int, int]], int]
 
 
 def worths(
@@ -39,15 +44,17 @@ def worths(
             return [want.need for want in wants]
     totals = _totals(base)
     shares: dict[frozenset[tuple[int, int]], Fraction] = {}
-    exact: list[Fraction] = []
     shapes = list(base.shapes)
-    for want in wants:
+    kinds: list[_Kind] = []
+    for want, level in zip(wants, levels(wants), strict=True):
         counts = _needed_counts(base, want)
         key = frozenset(counts.items())
         if key not in shares:
             shares[key] = _share(totals, [(shapes[row], n) for row, n in counts.items()])
-        exact.append(shares[key] * _weight(want, policy, now))
-    return _whole(exact, levels(wants), _finest(totals.values()))
+        kinds.append((level, key, _weight(want, policy, now)))
+    exact = {kind: shares[kind[1]] * kind[2] for kind in set(kinds)}
+    whole = _whole(exact, _finest(totals.values()))
+    return [whole[kind] for kind in kinds]
 
 
 def scale(policy: Policy) -> Fraction:
@@ -61,7 +68,9 @@ def _totals(base: Grid) -> Mapping[str, int]:
 
     Host ports and attached volumes do not count: they only limit how many pods fit on one node.
     """
-    sums: list[int] = base.capacity.astype(object).sum(axis=0).tolist()  # sums may exceed 64 bits
+    # Sums may exceed 64 bits, so both halves of the amounts are added up by themselves.
+    high, low = (base.capacity >> HALF).sum(axis=0), (base.capacity % 2**HALF).sum(axis=0)
+    sums = [(h << HALF) + n for h, n in zip(high.tolist(), low.tolist(), strict=True)]
     counted = zip(base.resources, sums, base.units, strict=True)
     return {
         name: n if unit == 1 else sum(node.allocatable[name] for node in base.nodes)
@@ -119,9 +128,7 @@ def _finest(totals: Iterable[int]) -> Fraction:
     return Fraction(1, parts * -(-PRECISION // parts))
 
 
-def _whole(
-    exact: Sequence[Fraction], of_levels: Sequence[object], finest: Fraction
-) -> Sequence[int]:
+def _whole(exact: Mapping[_Kind, Fraction], finest: Fraction) -> Mapping[_Kind, int]:
     """The values as integers, in units of 1 / SHARE_SCALE.
 
     The values of a level are multiples of the largest unit that they share. For example, gangs that
@@ -129,11 +136,11 @@ def _whole(
     difference proves an optimum much sooner. If the shared unit is too fine for an engine, each
     value is rounded by itself. So no gang's value depends on the requests of other gangs.
     """
-    different: dict[object, set[Fraction]] = {}
-    for level, value in zip(of_levels, exact, strict=True):
+    different: dict[DemandLevel, set[Fraction]] = {}
+    for (level, *_), value in exact.items():
         different.setdefault(level, set()).add(value)
     scaled = {level: _scaled(values, finest) for level, values in different.items()}
-    return [scaled[level][value] for level, value in zip(of_levels, exact, strict=True)]
+    return {kind: scaled[kind[0]][value] for kind, value in exact.items()}
 
 
 def _scaled(values: Iterable[Fraction], finest: Fraction) -> Mapping[Fraction, int]:

@@ -135,10 +135,8 @@ def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[Exc
 
 
 def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:
-    """The level of each request; the priority of each gang is computed once."""
-    gangs = {id(want.gang): want.gang for want in wants}
-    priorities = {key: gang.priority for key, gang in gangs.items()}
-    return [DemandLevel(priorities[id(want.gang)], want.is_starved) for want in wants]
+    """The level of each request."""
+    return [DemandLevel(want.gang.priority, want.is_starved) for want in wants]
 
 
 def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:

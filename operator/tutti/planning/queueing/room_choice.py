@@ -47,8 +47,13 @@ class RoomChoice:
     rows: Sequence[Row]  # of the limits
 
     @classmethod
-    def of(cls, plan: PartialPlan, wants: Wants, limits: SearchLimits) -> "RoomChoice | None":
-        """The choice; None if counting proves nothing, or if best fit would choose members."""
+    def of(
+        cls, plan: PartialPlan, wants: Wants, limits: SearchLimits, bound: RoomBound | None = None
+    ) -> "RoomChoice | None":
+        """The choice; None if counting proves nothing, or if best fit would choose members.
+
+        The ``bound``, if it is known, is that of the plan.
+        """
         if limits.strategy is limits.fallback or limits.is_late or not plan.proved:
             return None
         if plan.base.rules or not _are_definite(wants):
@@ -57,7 +62,7 @@ class RoomChoice:
         counts = _counts(plan.base, wants)
         caps = (limit.cap for limit in plan.quotas.caps(plan.base, wants))
         rows = [Row(_amounts(counts, cap), cap.room) for cap in caps]
-        bound = RoomBound.of_plan(plan.above, plan.held_room)
+        bound = bound or RoomBound.of_plan(plan.above, plan.held_room)
         return cls(plan, wants, counts, values, bound, rows)
 
     def best(self, levels: Sequence[tuple[int, int]]) -> Wants | None:

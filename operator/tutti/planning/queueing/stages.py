@@ -293,11 +293,12 @@ class _Stage:
             wants = [want for want in wants if want.gang.key not in decided]
 
     def _context(self, wants: Wants) -> RoundContext:
-        keys = {want.gang.key for want in wants}
-        others = tuple(want for want in self.waiting if want.gang.key not in keys)
-        rules = self.plan.base.rules
-        growing = self._growing(self.ledger.counts) if rules.affinity or rules.spread else ()
-        later = LaterRounds(self.plan.base, growing, [Round(others)])
+        rules, later = self.plan.base.rules, LaterRounds(self.plan.base, (), ())
+        if rules.affinity or rules.spread:
+            keys = {want.gang.key for want in wants}
+            others = tuple(want for want in self.waiting if want.gang.key not in keys)
+            growing = self._growing(self.ledger.counts)
+            later = replace(later, growing=growing, remaining=[Round(others)])
         return RoundContext(self.ledger, self.held, self.limits, later)
 
     def _start_alone(self, first: StarvedQueueGang) -> None:
@@ -326,12 +327,23 @@ class _Stage:
         totals = fixed_round.room_in_total(plan)
         has_borders = plan.proved and self.limits.strategy is not self.limits.fallback
         rooms = plan.above.fit if has_borders else FitByShape(plan.base, plan.room)
+        known: dict[tuple[int, int], bool] = {}  # by what a gang of equal members requests
+
+        def has_room(want: PlacementRequest) -> bool:
+            kind = want.need, id(want.members[0].shape)
+            is_equal = len(want.alike) == 1 and not want.minimums
+            if not (is_equal and kind in known):
+                fits = fixed_round.fits_by_totals(plan, want, totals)
+                fits = fits and capacity.short(rooms, want) is None
+                if not is_equal:
+                    return fits
+                known[kind] = fits
+            return known[kind]
+
         return [
             want
             for want in wants
-            if fixed_round.fits_by_totals(plan, want, totals)
-            and capacity.short(rooms, want) is None
-            and not problems.exceeded(plan.base, want, plan.quotas)
+            if has_room(want) and not problems.exceeded(plan.base, want, plan.quotas)
         ]
 
     def _growing(self, new: Iterable[GangKey] | None) -> Sequence[MemberCounts]:

@@ -62,7 +62,8 @@ class _Borrowing:
     def by_counting(self, order: Order, limits: SearchLimits) -> PartialPlan | None:
         """The plan with the best borrowers by counting; None if they have no room or no proof."""
         some = self._without_excluded()
-        choice = RoomChoice.of(fixed_round.with_rows(self.plan), [*some.values()], limits)
+        before = fixed_round.with_rows(self.plan)
+        choice = RoomChoice.of(before, [*some.values()], limits, self.bound)
         if choice is None:
             return None
         for _ in range(MOST_ORDERS):

@@ -58,7 +58,7 @@ class PartialPlan:
 
     def has_placed(self, want: PlacementRequest) -> bool:
         """Whether a member of the request has a node in this plan."""
-        return not self.assigned.keys().isdisjoint([member.uid for member in want.members])
+        return not self.assigned.keys().isdisjoint(want.uids)
 
     def with_moved_members(
         self, gangs: Sequence[MemberCounts], assigned: Mapping[Uid, Assignment]

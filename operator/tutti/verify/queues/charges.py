@@ -58,15 +58,21 @@ def with_charged_pods(snapshot: Snapshot) -> Snapshot:
     charged_to = _ChargedTo.of(snapshot)
     own, moved = list[Gang](), defaultdict[GangKey, list[Member]](list)
     for gang in snapshot.gangs:
-        keys = [charged_to.key(pod, gang.key) for pod in gang.members]
-        if all(key == gang.key for key in keys):
+        elsewhere = {
+            pod.uid: key
+            for pod in gang.members
+            if (pod.node is not None or charged_to.reserved)  # most pods only wait
+            and (key := charged_to.key(pod, gang.key)) != gang.key
+        }
+        if not elsewhere:
             own.append(gang)
             continue
-        by_key = list(zip(keys, gang.members, strict=True))
-        own.append(replace(gang, members=tuple(pod for key, pod in by_key if key == gang.key)))
-        for key, pod in by_key:
-            if key != gang.key:
-                moved[key].append(pod)
+        own.append(
+            replace(gang, members=tuple(pod for pod in gang.members if pod.uid not in elsewhere))
+        )
+        for pod in gang.members:
+            if pod.uid in elsewhere:
+                moved[elsewhere[pod.uid]].append(pod)
     for pod in snapshot.strays:
         if charged_to.has_room(pod) or pod.is_over:
             moved[charged_to.key(pod, pod.gang)].append(pod)

@@ -7,7 +7,7 @@ import pytest
 
 from tutti.gang import demand
 from tutti.gang.demand import PlacementRequest
-from tutti.model.cluster import Gang, Node, Phase, SlotReservation
+from tutti.model.cluster import Node, Phase, SlotReservation
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
 from tutti.model.resources import Resources
@@ -293,22 +293,3 @@ def test_a_solution_that_takes_too_much_leaves_no_debt() -> None:
 
 def test_a_shape_says_what_decoding_says_of_a_pod() -> None:
     assert shape(cpu=1).requests == resources(cpu=1, pods=1)
-
-
-def test_a_gang_is_looked_at_once_for_the_level_of_all_its_members(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its priority takes a look at every member, and members beyond those needed ask one by one."""
-    priority, reads = Gang.priority, []
-
-    def counted(gang: Gang) -> int:
-        reads.append(gang.key)
-        return int(priority.__get__(gang))
-
-    made = gang("a").of(9, cpu=1).needing(1).made
-    wants = [PlacementRequest(made, 1, (member,)) for member in made.members]
-    monkeypatch.setattr(Gang, "priority", property(counted))
-    assert problems.levels([*wants, replace(wants[0], is_starved=True)]) == [DemandLevel(0)] * 9 + [
-        DemandLevel(0, is_starved=True)
-    ]
-    assert len(reads) == 1
