@@ -1,13 +1,13 @@
 """From names to numbers and back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from tutti.gang import demand
 from tutti.gang.demand import PlacementRequest
-from tutti.model.cluster import Node, Phase, SlotReservation
+from tutti.model.cluster import Member, Node, Phase, SlotReservation
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
 from tutti.model.resources import Resources
@@ -293,3 +293,23 @@ def test_a_solution_that_takes_too_much_leaves_no_debt() -> None:
 
 def test_a_shape_says_what_decoding_says_of_a_pod() -> None:
     assert shape(cpu=1).requests == resources(cpu=1, pods=1)
+
+
+def test_a_gang_is_looked_at_once_for_the_level_of_all_its_members() -> None:
+    """Members beyond those needed request nodes by themselves, each with the gang's priority."""
+    looks = []
+
+    class Members(tuple[Member, ...]):
+        __slots__ = ()
+
+        def __iter__(self) -> Iterator[Member]:
+            looks.append(len(self))
+            return super().__iter__()
+
+    made = gang("a").of(9, cpu=1).priority(5).needing(1).made
+    watched = replace(made, members=Members(made.members))
+    wants = [PlacementRequest(watched, 1, (member,)) for member in made.members]
+    starved = replace(wants[0], is_starved=True)
+    levels = problems.levels([*wants, starved])
+    assert levels == [DemandLevel(5)] * 9 + [DemandLevel(5, is_starved=True)]
+    assert looks == [9]
