@@ -33,14 +33,18 @@ if TYPE_CHECKING:
 def test_the_scenarios_are_those_that_were_asked_for() -> None:
     known = scenarios(1.0)
     assert {
-        name: (one.nodes, one.pods, one.bound_before, one.waiting) for name, one in known.items()
+        name: (one.nodes, one.pods, one.bound_before, one.waiting, one.running)
+        for name, one in known.items()
     } == {
-        "a": (1_000, 3_000, 0, 0),
-        "b": (5_000, 10_000, 0, 0),
-        "c": (1_000, 1_000, 0, 0),
-        "d": (5_000, 8, 50_000, 0),
-        "e": (1_000, 3_000, 0, 20_000),
-        "f": (1_000, 8, 0, 50_000),
+        "a": (1_000, 3_000, 0, 0, 0),
+        "b": (5_000, 10_000, 0, 0, 0),
+        "c": (1_000, 1_000, 0, 0, 0),
+        "d": (5_000, 8, 50_000, 0, 0),
+        "e": (1_000, 3_000, 0, 20_000, 0),
+        "f": (1_000, 8, 0, 50_000, 0),
+        "g": (500, 1, 0, 0, 4_000),
+        "h": (500, 4_000, 0, 0, 4_000),
+        "i": (500, 500, 0, 0, 4_000),
     }
     assert set(known["a"].sizes) == {8}
     assert (min(known["b"].sizes), max(known["b"].sizes)) == (4, 512)
@@ -216,6 +220,17 @@ def test_a_ratio_is_of_medians_and_knows_its_side() -> None:
     assert (p99.value, p99.word) == (0.1, "reached, and the aim")
     assert (cpu.value, cpu.word) == (0.6, "reached")
     assert unmeasured.word == "not measured"
+
+
+def test_where_pods_end_the_table_says_how_many_and_when_all_others_are_bound() -> None:
+    scene = scenarios(1.0)["h"]
+    text = _text(table_of(scene, [_one("tutti", "h", pods_per_second=2.0, ended=9.0)]))
+    assert "694 s by KAI-Scheduler on other machines" in " ".join(text.split())
+    assert "all bound s" in text
+    assert "4.00" in text
+    assert "ended" in text
+    assert "9.00" in text
+    assert "never" in _text(table_of(scene, [_one("tutti", "h", pods_per_second=0.0)]))
 
 
 def test_a_gang_that_is_never_bound_reaches_nothing() -> None:

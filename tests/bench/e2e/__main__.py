@@ -15,7 +15,7 @@ from rich.console import Console
 from ...harness.controlplane.errors import ControlPlaneError
 from ..load.figures import Within
 from .accounts import Measured
-from .contenders import CONTENDERS, KUEUE, TUTTI
+from .contenders import CONTENDERS, KUEUE, NATIVE, PLAIN, TUTTI
 from .rounds import FallenError, Patience, measure
 from .scenarios import scenarios
 from .stage import staged
@@ -44,12 +44,14 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
 @click.option(
     "--scenarios",
     "letters",
-    default="a,b,c,d,e,f",
+    default="a,b,c,d,e,f,g,h,i",
     show_default=True,
     callback=_chosen,
     help="Which of them: a gangs of 8; b large and small gangs; c one large gang; d a start among "
     "many bound pods; e gangs of 8 amid a burst of pods that wait; f a start among such (e and f: "
-    "Tutti alone; d: without Kueue, which marks pods when they are created).",
+    "Tutti alone; d: without Kueue, which marks pods when they are created); g one pod for which "
+    "another ends; h many such pods; i gangs for which pods end (g, h and i: Tutti and "
+    "kube-scheduler; i: also with its gangs).",
 )
 @click.option(
     "--schedulers",
@@ -152,6 +154,10 @@ def _play(
 def _takes_part(contender: Contender, scenario: Scenario) -> bool:
     if scenario.waiting:
         return contender.name == TUTTI
+    if scenario.running:
+        return contender.name in (TUTTI, PLAIN) or (
+            contender.name == NATIVE and max(scenario.sizes) > 1
+        )
     # Kueue marks pods when they are created, which is before a start.
     return not (scenario.is_start and contender.name == KUEUE)
 

@@ -38,6 +38,7 @@ class Measured:
     peak_megabytes: float = math.nan  # of the process itself, not of those it starts
     writes_per_pod: float = math.nan
     large_writes_per_pod: float = math.nan  # of gangs of 64 and more
+    ended: float = math.nan  # pods of low priority that it ended
     watch_delay: float = math.nan  # seconds until the watch showed a binding, the 99th percentile
     writes: Mapping[str, int] = field(default_factory=dict)
 
@@ -116,8 +117,12 @@ class Account:
             peak_megabytes=peak,
             writes_per_pod=sum(self._kinds.values()) / scenario.pods,
             large_writes_per_pod=self._large_writes(),
+            ended=self._ended() if scenario.running else math.nan,
             writes=dict(self._kinds),
         )
+
+    def _ended(self) -> int:
+        return self._kinds["create pods/eviction"] + self._kinds["delete pods"]
 
     def _large_writes(self) -> float:
         pods = sum(size for size in self._sizes.values() if size >= LARGE)

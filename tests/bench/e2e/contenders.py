@@ -54,13 +54,22 @@ class Contender:
     users: frozenset[str]
     components: tuple[str, ...] = ()  # of the control plane; none for Tutti
 
-    def start(self, plane: ControlPlane, *, ready: bool = True) -> Running:
-        """Start it, and wait until it is ready unless told otherwise."""
+    def start(self, plane: ControlPlane, *, ready: bool = True, ends_pods: bool = False) -> Running:
+        """Start it, and wait until it is ready unless told otherwise.
+
+        Only Tutti has to be told that it may end pods.
+        """
         if self.components:
             return _Component(plane, self.components, ready=ready)
-        return _Operator(plane, ready=ready)
+        return _Operator(plane, _ENDS_PODS if ends_pods else {}, ready=ready)
 
 
+# Pods end without the caps on harm, which other schedulers do not have.
+_ENDS_PODS = {
+    "TUTTI_PREEMPTION": "Full",
+    "TUTTI_EVICTIONS_PER_CYCLE": "0",
+    "TUTTI_EVICTIONS_PER_HOUR": "0",
+}
 _KUBE_SCHEDULER = frozenset({"system:kube-scheduler"})
 CONTENDERS: Mapping[str, Contender] = {
     each.name: each
@@ -84,8 +93,8 @@ CONTENDERS: Mapping[str, Contender] = {
 class _Operator:
     """`tutti run` with the chart's rights."""
 
-    def __init__(self, plane: ControlPlane, *, ready: bool) -> None:
-        self._operator = OperatorProcess(plane)
+    def __init__(self, plane: ControlPlane, environment: Mapping[str, str], *, ready: bool) -> None:
+        self._operator = OperatorProcess(plane, environment=environment)
         self._operator.start(ready=ready)
 
     @property

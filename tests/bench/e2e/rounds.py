@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ...harness.controlplane.errors import StartError
 from ...harness.operator_process import OperatorError
-from ..load.gangs import Form, Load, Member
+from ..load.gangs import SCHEDULERS, Form, Load, Member
 from . import usage
 from .accounts import Account, Measured
-from .scenarios import NAMESPACE
+from .scenarios import NAMESPACE, PRIORITY_CLASS
 from .stage import collection
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def measure(
         FallenError: the scheduler did not start, or did not live to the end.
     """
     sizes = {f"{prefix}g{i:04}": n for i, n in enumerate(scenario.sizes)}
-    play = _Play(stage, contender, sizes, _waiting(prefix, scenario.waiting))
+    priority = PRIORITY_CLASS if scenario.running else ""
+    play = _Play(stage, contender, sizes, _waiting(prefix, scenario.waiting), priority)
     warm_up = _Play(stage, contender, {f"{prefix}warm": WARM_UP})
     try:
         if scenario.is_start:
@@ -59,6 +60,8 @@ def measure(
     finally:
         play.remove()
         warm_up.remove()
+        if scenario.running:
+            stage.clear()
 
 
 def _waiting(prefix: str, pods: int) -> Mapping[str, int]:
@@ -78,23 +81,34 @@ class _Play:
         contender: Contender,
         sizes: Mapping[str, int],
         waiting: Mapping[str, int] = MappingProxyType({}),
+        priority: str = "",
     ) -> None:
         self._stage = stage
         self._waiting = waiting
         self._contender = contender
         self._sizes = sizes
-        self._load = Load(contender.form, NAMESPACE, Member(), {"app": "bench"})
+        form, labels = contender.form, {"app": "bench"}
+        self._load = Load(form, NAMESPACE, Member(), labels, priority_class=priority)
+        # A pod alone needs no PodGroup.
+        self._single = Load(
+            Form.PLAIN, NAMESPACE, Member(), labels, SCHEDULERS[form], priority_class=priority
+        )
         self._is_made = False
 
     def run(self, scenario: Scenario, warm_up: _Play, patience: Patience) -> Measured:
         """Make the gangs while the scheduler is at work, and wait until all are bound."""
         stage = self._stage
-        scheduler = self._contender.start(stage.plane)
+        scheduler = self._contender.start(stage.plane, ends_pods=bool(scenario.running))
         try:
             stage.ledger.mark()
             warm_up.make()
             if not stage.until_bound(WARM_UP, _START_SECONDS):
                 raise FallenError(f"{self._contender.name} binds nothing")
+            if scenario.running:
+                warm_up.remove()
+                stage.fill(
+                    self._contender.form, f"{next(iter(self._sizes))}-running", scenario.running
+                )
             stage.until_quiet()
             before, server = usage.of_all(scheduler.pids), self._server_cpu()
             stage.ledger.mark()
@@ -136,7 +150,8 @@ class _Play:
         made = (
             one
             for name, n in self._sizes.items()
-            for one in (self._load.group(name, n), *self._load.pods(name, n))
+            for load in (self._load if n > 1 else self._single,)
+            for one in (load.group(name, n), *load.pods(name, n))
         )
         self._stage.create(_mixed([one for one in made if one is not None], self._others()))
 
@@ -155,7 +170,9 @@ class _Play:
         if self._is_made:
             sizes = {**self._sizes, **self._waiting}
             pods = [f"{name}-{i}" for name, n in sizes.items() for i in range(n)]
-            self._stage.remove(sizes, pods, self._contender.form)
+            groups = [name for name, n in sizes.items() if n > 1]
+            self._stage.remove(groups, pods, self._contender.form)
+            self._is_made = False
 
     def _group_uids(self) -> Mapping[str, str]:
         """The gangs by their PodGroups' uids: some objects are named by those."""

@@ -10,10 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NAMESPACE = "bench"
+PRIORITY_CLASS = "high"  # of gangs that come while others run
 LARGE = 64  # members from which on a gang counts as a large one
 _SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 _LEAST_NODES = 10
 GPUS_PER_NODE = 8
+# Source: docs/scale-tests/example-results.json of KAI-Scheduler, reclaims on 500 nodes.
+KAI_SECONDS = {"g": 13.9, "h": 694, "i": 717}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class Scenario:
     """Nodes, gangs that fit them at once, and pods that are bound before it begins.
 
     Pods that only wait come with the gangs, as many with each; at a start they are there already.
+    If pods of low priority run, the gangs have a high priority and fit once enough of them end.
     """
 
     name: str
@@ -30,6 +34,7 @@ class Scenario:
     bound_before: int = 0
     is_start: bool = False  # what counts is the time from the scheduler's start
     waiting: int = 0  # pods that name Tutti, of gangs that never have all their members
+    running: int = 0  # pods of low priority that fill the nodes and may be ended
 
     @property
     def pods(self) -> int:
@@ -55,6 +60,10 @@ def scenarios(scale: float) -> Mapping[str, Scenario]:
         "e": f"(a), and a burst of {scaled(20_000)} pods that wait",
         "f": f"start with {nodes(1_000)} nodes and {scaled(50_000)} pods that wait",
     }
+    full, tens = nodes(500), (10,) * scaled(50)
+    running = full * GPUS_PER_NODE
+    claims = {"g": (1,), "h": (1,) * running, "i": tens}
+    what = {"g": "one pod", "h": f"{running} single pods", "i": f"{len(tens)} gangs of 10"}
     return {
         "a": Scenario("a", texts["a"], nodes(1_000), eights),
         "b": Scenario("b", texts["b"], nodes(5_000), mixed),
@@ -62,6 +71,17 @@ def scenarios(scale: float) -> Mapping[str, Scenario]:
         "d": Scenario("d", texts["d"], nodes(5_000), (8,), scaled(50_000), is_start=True),
         "e": Scenario("e", texts["e"], nodes(1_000), eights, waiting=scaled(20_000)),
         "f": Scenario("f", texts["f"], nodes(1_000), (8,), waiting=scaled(50_000), is_start=True),
+        **{
+            name: Scenario(
+                name,
+                f"{full} nodes full of {running} single pods, and {what[name]} of higher priority; "
+                f"{KAI_SECONDS[name]} s by KAI-Scheduler on other machines, at scale 1",
+                full,
+                sizes,
+                running=running,
+            )
+            for name, sizes in claims.items()
+        },
     }
 
 

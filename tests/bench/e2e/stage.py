@@ -11,9 +11,9 @@ from urllib.parse import quote
 from ...harness import operator_process
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.controlplane.nodes import node_manifest
-from ..load.gangs import Form, Load, Member
+from ..load.gangs import SCHEDULERS, Form, Load, Member
 from .ledger import Ledger
-from .scenarios import GPUS_PER_NODE, NAMESPACE
+from .scenarios import GPUS_PER_NODE, NAMESPACE, PRIORITY_CLASS
 from .writing import Server, write_all, written
 
 if TYPE_CHECKING:
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from .contenders import Contender
     from .scenarios import Scenario
 
-BEFORE = "before"
+BEFORE, RUNNING = "before", "running"
 _NODES = "/api/v1/nodes"
 _WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
 _MERGE = "application/merge-patch+json"
 _POLICY = Path(__file__).with_name("audit-policy.yaml")
 _COSCHEDULING_CRD = Path(__file__).with_name("coscheduling-crd.yaml")
+_PRIORITY_CLASS = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": PRIORITY_CLASS},
+    "value": 1000,
+}
 _QUIET_SECONDS = 1.5
 _LOOK_SECONDS = 0.05
 
@@ -67,6 +73,19 @@ class Stage:
             if manifest is not None:
                 self.write([written("DELETE", f"{collection(manifest)}/{name}")])
 
+    def fill(self, form: Form, prefix: str, n: int) -> None:
+        """Create pods of low priority that run, one for each GPU, and that a scheduler may end."""
+        load = Load(Form.PLAIN, NAMESPACE, Member(), {"app": RUNNING}, SCHEDULERS[form])
+        self.create(
+            pod | {"spec": pod["spec"] | {"nodeName": _node_name(i // GPUS_PER_NODE)}}
+            for i, pod in enumerate(load.pods(prefix, n))
+        )
+
+    def clear(self) -> None:
+        """Delete all pods of low priority that still run."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        self.plane.request("DELETE", f"{path}?labelSelector=app%3D{RUNNING}&gracePeriodSeconds=0")
+
     def _release(self, paths: Iterable[str]) -> None:
         """Take all finalizers away."""
         free = {"metadata": {"finalizers": None}}
@@ -98,7 +117,8 @@ def collection(manifest: Mapping[str, Any]) -> str:
     prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = manifest["metadata"].get("namespace")
     place = f"/namespaces/{quote(namespace)}" if namespace else ""
-    return f"{prefix}{place}/{kind.lower()}s"
+    plural = "priorityclasses" if kind == "PriorityClass" else f"{kind.lower()}s"
+    return f"{prefix}{place}/{plural}"
 
 
 def install_coscheduling(plane: ControlPlane) -> None:
@@ -111,7 +131,8 @@ def staged(scenario: Scenario, contenders: Collection[Contender]) -> Iterator[St
     """A control plane with the scenario's nodes, and nothing else that runs."""
     features = {"native-gang"} & {name for contender in contenders for name in contender.components}
     with ControlPlane.start(components=features, audit_policy=_POLICY) as plane:
-        operator_process.install(plane)
+        values = ("settings.preemption=Full",) if scenario.running else ()
+        operator_process.install(plane, *values)
         install_coscheduling(plane)
         plane.create_namespace(NAMESPACE)
         ledger = Ledger(plane.audit_log)
@@ -124,12 +145,18 @@ def staged(scenario: Scenario, contenders: Collection[Contender]) -> Iterator[St
 
 
 def _populate(stage: Stage, scenario: Scenario) -> None:
-    names = [f"node-{i:05}" for i in range(scenario.nodes)]
+    names = [_node_name(i) for i in range(scenario.nodes)]
     stage.create(node_manifest(name, cpu=64, memory="256Gi", gpus=GPUS_PER_NODE) for name in names)
     # Admission gives every new node the taint "not ready"; no controller is there to take it.
     open_up = {"spec": {"taints": None}}
     stage.write(written("PATCH", f"{_NODES}/{name}", open_up, _MERGE) for name in names)
     stage.create(_bound_pods(names, scenario.bound_before))
+    if scenario.running:
+        stage.create([_PRIORITY_CLASS])
+
+
+def _node_name(number: int) -> str:
+    return f"node-{number:05}"
 
 
 def _bound_pods(nodes: list[str], n: int) -> Iterator[dict[str, Any]]:

@@ -24,6 +24,13 @@ _SPEED: Mapping[str, Callable[[Measured], float]] = {
     "writes/pod": lambda one: one.writes_per_pod,
     "watch p99 s": lambda one: one.watch_delay,
 }
+_ENDING: Mapping[str, Callable[[Measured], float]] = {
+    "all bound s": lambda one: one.bound / one.pods_per_second if one.pods_per_second else math.inf,
+    "p50 s": lambda one: one.wait_p50,
+    "p99 s": lambda one: one.wait_p99,
+    "ended": lambda one: one.ended,
+    "writes/pod": lambda one: one.writes_per_pod,
+}
 _START: Mapping[str, Callable[[Measured], float]] = {
     "first binding s": lambda one: one.start_seconds,
     "pods/s": lambda one: one.pods_per_second,
@@ -37,7 +44,8 @@ _COST: Mapping[str, Callable[[Measured], float]] = {
 
 def table_of(scenario: Scenario, measured: Sequence[Measured]) -> Table:
     """One scenario: a row per scheduler, medians over its rounds."""
-    figures = {**(_START if scenario.is_start else _SPEED), **_COST}
+    kind = _START if scenario.is_start else _ENDING if scenario.running else _SPEED
+    figures = {**kind, **_COST}
     table = Table(title=f"({scenario.name}) {scenario.title}", title_justify="left")
     table.add_column("scheduler")
     for heading in (*figures, "bound", "rounds"):

@@ -86,6 +86,7 @@ class Load:
     member: Member
     labels: Mapping[str, str]
     scheduler: str = ""  # the form's usual one if empty
+    priority_class: str = ""  # none if empty
 
     def group(self, name: str, size: int) -> Manifest | None:
         """The PodGroup of a gang; None where the scheduler knows no gangs."""
@@ -128,7 +129,8 @@ class Load:
             "resources": self.member.resources,
             "securityContext": _SAFE_CONTAINER,
         }
-        return {
+        priority = {"priorityClassName": self.priority_class} if self.priority_class else {}
+        return priority | {
             "schedulerName": self.scheduler or SCHEDULERS[self.form],
             "terminationGracePeriodSeconds": 0,
             "securityContext": _SAFE_POD,
