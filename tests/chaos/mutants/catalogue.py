@@ -207,8 +207,8 @@ FORGETS_QUEUES = Mutant(
         ),
         Patch(
             "queues/tree.py",
-            "queue.stop is Stop.HOLD or queue.is_terminating or queue.name in self.broken",
-            "queue.name in self.broken",
+            "queue.stop is Stop.HOLD or queue.is_terminating or name in tree.broken",
+            "name in tree.broken",
         ),
         Patch(
             "commit/queue_lifecycle.py",

@@ -19,7 +19,6 @@ NO_CHECKS = {
     "plan_checks": {
         "upheld: never not placements": "saves the work of counting where nothing is placed",
         "_plan_faults: never not placements": "likewise",
-        "_within_queues: never not snapshot.queues": "likewise, where there are no Queues",
         (
             "_inter_pod_checker: never not (snapshot.reservations or "
             "lookup.may_have_rules(replace(snapshot, gangs=tuple(gangs))))"
