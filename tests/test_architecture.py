@@ -7,6 +7,7 @@ import ast
 import operator
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -321,10 +322,12 @@ def test_the_status_that_is_written_is_the_one_the_crd_knows() -> None:
     made = status.status_of(
         Gang(GangKey("ml", "a"), Uid("u"), 1), None, None, {}, {}, scheduler="tutti"
     )
+    made = replace(made, lost=status.LostWork(1, "u 2026-01-01T00:00:00Z"))
     written: Any = drafts.merged(made, {}, "2026-01-01T00:00:00Z", keep_sentences=False)
     schema = _schema("podgroup")["status"]["properties"]
     assert set(written) == set(schema)
-    assert set(written["members"]) == set(schema["members"]["properties"])
+    for part in ("members", "preemption"):
+        assert set(written[part]) == set(schema[part]["properties"])
     line = schema["conditions"]["items"]
     assert set(written["conditions"][0]) == set(line["properties"])
     assert set(line["required"]) <= set(written["conditions"][0])

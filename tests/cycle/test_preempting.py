@@ -596,3 +596,117 @@ async def test_a_crash_at_any_call_of_a_reclaim_leaves_the_same_gangs_and_record
         assert sorted(queues) == ["a", "b"], number
         assert all(reservation.is_spent for reservation in cluster.reservations.values()), number
         assert not cluster.broken, number
+
+
+def lost(cluster: FakeCluster, name: str) -> int:
+    """What ends of a gang have lost, as its status says."""
+    return cluster.groups[GangKey(NAMESPACE, name)].lost_milliseconds
+
+
+def returns(cluster: FakeCluster, clock: Clock, name: str) -> None:
+    """The controller of a gang makes its pods again."""
+    for member in gang(name).of(2, cpu=2).each(created=clock.now).made.members:
+        cluster.add_pod(member)
+
+
+async def test_what_an_end_loses_is_in_the_status_once_the_first_pod_goes() -> None:
+    cluster, clock = prioritized(), Clock()
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    (claim,) = cluster.reservations.values()
+    (victim,) = claim.victims or ()
+    assert lost(cluster, "low") == 0
+    cluster.fault = lambda _number, _name: None
+    life = await live(cluster, clock)
+    assert lost(cluster, "low") == victim.lost_milliseconds > 0
+    go(cluster)
+    returns(cluster, clock, "low")
+    clock.now += 10
+    await turns(life)
+    assert not cluster.reservations
+    assert lost(cluster, "low") == victim.lost_milliseconds
+    assert [lost(cluster, name) for name in ("high", "small", "other")] == [0] * 3
+
+
+async def test_a_gang_that_was_ended_is_spared_for_an_equal_one() -> None:
+    """Without that the first by name would end, again and again."""
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=4))
+    cluster.add(gang("x").of(2, cpu=2).bound_on("n1", "n1"))
+    cluster.add(gang("first").of(1, cpu=4).priority(5).each(created=clock.now))
+    life = await live(cluster, clock)
+    assert terminating(cluster) == ["x-0", "x-1"]
+    go(cluster)
+    await turns(life)
+    cluster.change_pod("first-0", phase=Phase.SUCCEEDED)
+    for name in ("x", "y"):
+        for member in gang(name).of(2, cpu=1).each(created=clock.now).made.members:
+            cluster.add_pod(member)
+    cluster.add_group(gang("y").of(2, cpu=1).but(created=clock.now))
+    await turns(life)
+    assert {"x-0", "x-1", "y-0", "y-1"} <= {*on_nodes(cluster)}
+    clock.now += 450
+    cluster.add(gang("second").of(2, cpu=1).priority(5).each(created=clock.now))
+    await turns(life)
+    assert terminating(cluster) == ["y-0", "y-1"]
+    assert not cluster.broken
+
+
+@moments
+async def test_a_crash_at_any_call_counts_no_end_twice(*, is_committed: bool) -> None:
+    whole = prioritized()
+    await whole_life(whole, Clock())
+    counted = []
+    for number in range(1, len(whole.calls) + 1):
+        cluster, clock = prioritized(), Clock()
+        cluster.fault = dying_at(number, is_committed=is_committed)
+        with pytest.raises(Crash):
+            await whole_life(cluster, clock)
+        await live(cluster, clock)
+        go(cluster)
+        await live(cluster, clock)
+        counted.append(lost(cluster, "low"))
+        clock.now += 3600
+        await live(cluster, clock)
+        assert lost(cluster, "low") == counted[-1], number
+    assert {*counted} == {lost(whole, "low")}
+
+
+async def test_an_end_is_counted_on_the_newest_version_of_the_status() -> None:
+    """A user edits the PodGroup whenever it is written: that is tried again later."""
+    cluster, clock = prioritized(), Clock()
+    edits = 0
+
+    def edit(name: str) -> None:
+        nonlocal edits
+        if name == "write_status" and clock.now == Clock().now:
+            edits += 1
+            cluster.change_group("low", generation=edits)
+
+    cluster.before = edit
+    life = await live(cluster, clock)
+    assert edits
+    assert lost(cluster, "low") == 0
+    clock.now += 2
+    await turns(life)
+    assert lost(cluster, "low") > 0
+
+
+async def test_a_claim_that_is_given_up_before_any_pod_went_counts_for_nothing() -> None:
+    cluster, clock = prioritized(), Clock()
+    cluster.protected = {"low-0", "low-1"}
+    await live(cluster, clock)
+    assert lost(cluster, "low") == 0
+    assert terminating(cluster) == ["other-0", "small-0", "small-1"]
+    assert lost(cluster, "other") > 0
+
+
+async def test_another_pod_group_of_the_same_name_has_lost_nothing() -> None:
+    cluster, clock = prioritized(), Clock()
+    await whole_life(cluster, clock)
+    assert lost(cluster, "low") > 0
+    cluster.delete_group("low")
+    cluster.add_group(gang("low").of(2, cpu=2))
+    await live(cluster, clock)
+    assert lost(cluster, "low") == 0

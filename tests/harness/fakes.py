@@ -677,7 +677,9 @@ class FakeCluster:
                 awaits = group.job_awaiting_room
                 if kind is not None and patched.items() >= kind.status_with_room.items():
                     awaits = None
-                self._put_group(replace(group, status=patched, job_awaiting_room=awaits))
+                lost = pod_group.lost_milliseconds(patched)
+                group = replace(group, status=patched, lost_milliseconds=lost)
+                self._put_group(replace(group, job_awaiting_room=awaits))
             return self.groups[gang]
 
         return await self._call("write_status", commit)

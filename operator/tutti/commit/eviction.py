@@ -329,7 +329,9 @@ class Evictor:
         if claim is None:
             return sentence
         right = "a guarantee covers it" if claim.by_guarantee else "its priority is higher"
-        cost = f"all that end for it lose {float(claim.cost):.1f} s of the whole cluster's work"
+        cost = f"all that end for it lose {float(claim.lost):.1f} s of the whole cluster's work"
+        if earlier := claim.cost - claim.lost:
+            cost = f"{cost}, and have lost {float(earlier):.1f} s by earlier ends"
         proof = "proved least" if claim.is_proved else f"at least {float(claim.bound):.1f} s"
         return f"{sentence}: {right}; {cost}, {proof}"
 

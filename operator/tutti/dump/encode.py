@@ -72,7 +72,7 @@ def node(value: Node) -> Raw:
 
 
 def group(gang: Gang, taken_at: float) -> Raw:
-    """The declaration of a gang as a PodGroup, without its status, which no decision reads."""
+    """The declaration of a gang as a PodGroup; of its status, only what plans read."""
     spec = pod_group.encode_spec(gang, [_role(role) for role in gang.roles])
     metadata: Raw = {
         "name": gang.key.name,
@@ -93,6 +93,7 @@ def group(gang: Gang, taken_at: float) -> Raw:
         "kind": "PodGroup",
         "metadata": metadata,
         "spec": spec,
+        **({"status": status} if (status := pod_group.encode_status(gang)) else {}),
     }
 
 

@@ -279,6 +279,7 @@ class DisruptionBudget:
 class GangDeclaration:
     """How an API object declares a gang: all fields that users may set, without the gang's pods.
 
+    What earlier ends lost is in its status, which only Tutti writes.
     A PodGroup declares a gang. A pod that is in no other gang declares a gang of one.
     """
 
@@ -308,6 +309,8 @@ class GangDeclaration:
     segments: tuple[SegmentRule, ...] = ()  # sorted; no two cover one role
     is_protected: bool = False  # never ends for another gang; while there are Queues, never borrows
     bound_by: BoundBy = BoundBy.TUTTI
+    # The work that ends for other gangs have lost, as milliseconds of the whole cluster.
+    lost_milliseconds: int = 0
 
     @property
     def required_levels(self) -> tuple[DomainRule, ...]:
@@ -404,6 +407,7 @@ class ReservedVictim:
     uid: Uid
     pods: tuple[Uid, ...]  # sorted
     is_whole: bool  # False: these are extra members, and the gang runs on
+    lost_milliseconds: int = 0  # the work that is lost, as milliseconds of the whole cluster
 
 
 @dataclass(frozen=True, slots=True)

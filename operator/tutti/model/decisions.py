@@ -171,14 +171,16 @@ class Victim:
     members: tuple[Member, ...]
     is_whole: bool  # otherwise the gang runs on with at least the members that it needs
     queue: str = ROOT  # that the gang is charged to
+    lost: Fraction = Fraction(0)  # the work that this end loses, as in ``Claim.lost``
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A gang that starts once its victims are gone; until then their room is held for it.
 
-    ``cost`` is the work that is lost: seconds, times the share of the cluster that each member
-    requests. No other choice of victims costs less than ``bound``.
+    Work is in seconds, times the share of the cluster that each member requests. ``cost`` is the
+    work that is lost, and what earlier ends of the same gangs lost. No other choice of victims
+    costs less than ``bound``.
     """
 
     gang: GangKey
@@ -191,6 +193,11 @@ class Claim:
     bound: Fraction
     record: QueueRecord | None = None  # of the start; None if there are no Queues
     volumes: tuple[VolumeChoice, ...] = ()  # as of ``Placement``
+
+    @property
+    def lost(self) -> Fraction:
+        """The work that the end of its victims loses."""
+        return sum((victim.lost for victim in self.victims), Fraction(0))
 
     @property
     def is_proved(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..gang.health import is_whole
 from ..gang.quantities import cut
 from ..kube.gang_sources import GangObject, GangOutcome, status_writer
+from ..kube.gang_sources.pod_group import COUNTED, LOST, PREEMPTION
 from ..model.cluster import Gang, Phase
 from ..model.decisions import Reason
 from .status import ConditionType, GangCondition, GroupStatus
@@ -62,8 +63,11 @@ def draft(
     # A write has the newest sentences, so that they agree with the counters beside them.
     newest = merged(status, observed, now, keep_sentences=False)
     wait = patience(newest, observed, quiet_for=quiet_for, since_write=since_write)
+    told = news(newest, observed)
+    if status.lost is not None:  # while the claim stands, and from the newest total
+        return Draft(new_status, newest, told, 0.0, version=group.version)
     is_at_rest = may_stay(gang, observed, status.scheduler)
-    return Draft(new_status, newest, news(newest, observed), wait, is_at_rest)
+    return Draft(new_status, newest, told, wait, is_at_rest)
 
 
 def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
@@ -128,7 +132,10 @@ def merged(
                 "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
             }
         )
-    counts = status.counts
+    counts, lost = status.counts, status.lost
+    preemption = observed.get(PREEMPTION)
+    if lost is not None:
+        preemption = {LOST: lost.milliseconds, COUNTED: lost.claim}
     return {
         "schedulerName": status.scheduler,
         "observedGeneration": status.observed_generation,
@@ -142,6 +149,7 @@ def merged(
             "succeeded": counts.succeeded,
             "failed": counts.failed,
         },
+        **({PREEMPTION: preemption} if preemption else {}),
     }
 
 

@@ -205,7 +205,7 @@ class Metrics(Collector):
             reason = EndReason.GUARANTEE if claim.by_guarantee else EndReason.PRIORITY
             for victim in claim.victims:
                 self._evictions.labels(victim.queue, reason).inc(len(victim.members))
-            self._lost_work.inc(float(claim.cost))
+            self._lost_work.inc(float(claim.lost))
 
     def ended(self, how: CycleResult) -> None:
         """Count a cycle that has ended."""

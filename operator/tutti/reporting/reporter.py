@@ -1,9 +1,9 @@
 """Report what happened: conditions, Events, PodScheduled, and one log line per changed gang.
 
-A lost report cannot change a decision, because no decision reads a condition. After a restart,
-decisions read the phase of a gang and how many of its members had succeeded
-(``gang/finished_members.py``). A report that an object already has is not written again, so a
-restart writes nothing.
+A lost report cannot change a decision, because no decision reads a condition. Decisions read what
+a gang lost by earlier ends (``status.LostWork``) and, after a restart, the phase of a gang and how
+many of its members had succeeded (``gang/finished_members.py``). A report that an object already
+has is not written again, so a restart writes nothing.
 """
 
 import logging
@@ -200,9 +200,11 @@ class Reporter:
     ) -> tuple[Sequence[_StatusUpdate], list[PodCondition], float]:
         """The statuses and pod conditions to write now, and until when no more are due.
 
-        Each cycle writes a share of the statuses; the gangs that were written longest ago come
-        first. Once the share is used up, the statuses of further gangs are not computed, so that
-        many PodGroups do not delay the gangs that start. Reports that need no write are cached.
+        Each cycle writes the statuses of all victims of claims, because what they lose is known
+        only while the claim stands, and a share of the others; the gangs that were written longest
+        ago come first. Once the share is used up, the statuses of further gangs are not computed,
+        so that many PodGroups do not delay the gangs that start. Reports that need no write are
+        cached.
         """
         updates: list[_StatusUpdate] = []
         notes: list[PodCondition] = []
@@ -214,7 +216,7 @@ class Reporter:
             notes += missing_conditions
             if about.group is None:
                 until = math.inf
-            elif len(updates) == most:
+            elif len(updates) >= most and about.claim is None:
                 next_at = now
                 continue
             else:
@@ -230,8 +232,9 @@ class Reporter:
                 self._note_unchanged(about, until, reworded)
         return updates, notes, next_at
 
-    def _turn(self, about: GangReport) -> tuple[float, float]:
-        return self._written.get(about.gang.uid, -math.inf), about.gang.created
+    def _turn(self, about: GangReport) -> tuple[bool, float, float]:
+        written = self._written.get(about.gang.uid, -math.inf)
+        return about.claim is None, written, about.gang.created
 
     def _note_unchanged(self, about: GangReport, until: float, reworded: float) -> None:
         """Skip a gang until its report changes; a gang without live pods is at rest."""

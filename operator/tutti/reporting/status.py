@@ -1,4 +1,4 @@
-"""The status that a PodGroup should have; users read it, and no decision does.
+"""The status that a PodGroup should have; users read it, and plans read ``LostWork`` of it.
 
 Pure. ``drafts`` compares this status with the status that the object has.
 """
@@ -10,6 +10,8 @@ from enum import StrEnum
 from ..gang import finding_text, health
 from ..gang.health import Readiness, is_whole
 from ..gang.quantities import count
+from ..kube.codec import encode
+from ..kube.gang_sources.pod_group import COUNTED, PREEMPTION, lost_milliseconds
 from ..model.cluster import Gang, OnTimeout, Phase, Reservation, ReservedVictim
 from ..model.decisions import Reason, Rejection
 
@@ -48,6 +50,18 @@ class StatusCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class LostWork:
+    """The work that the ends of a gang for other gangs have lost, which makes its next end dearer.
+
+    A claim is counted once its first pod goes. ``claim`` is the one that was counted last, so that
+    no claim counts twice, whatever crashes.
+    """
+
+    milliseconds: int  # of the whole cluster
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
 class GroupStatus:
     """The status of a PodGroup."""
 
@@ -56,6 +70,7 @@ class GroupStatus:
     phase: str
     counts: StatusCounts
     conditions: tuple[GangCondition, ...]
+    lost: LostWork | None = None  # None if nothing changes
 
 
 def status_of(
@@ -97,7 +112,8 @@ def status_of(
         phase = "Finished"
     if phase == "Waiting" and _has_failed(gang, rejection):
         phase = "Failed"
-    return GroupStatus(scheduler, gang.generation, phase, counts, conditions)
+    lost = None if claim is None else _newly_lost(gang, claim, observed)
+    return GroupStatus(scheduler, gang.generation, phase, counts, conditions, lost)
 
 
 def _counts(gang: Gang) -> StatusCounts:
@@ -231,7 +247,7 @@ def _preempted(
     """The condition Preempted, which a gang that has ended keeps until it is whole again."""
     kind = ConditionType.PREEMPTED
     if claim is not None:
-        victim = next(victim for victim in claim.victims or () if victim.uid == gang.uid)
+        victim = _victim(gang, claim)
         pods = count(len(victim.pods), "pod" if victim.is_whole else "extra pod")
         queue = "" if claim.record is None else f" of queue {claim.record.queue}"
         sentence = f"{pods} evicted, so that gang {claim.gang}{queue} starts"
@@ -246,6 +262,26 @@ def _preempted(
     if not sentence:
         return None
     return GangCondition(kind, holds=True, reason="Preempted", message=sentence)
+
+
+def _newly_lost(gang: Gang, claim: Reservation, observed: Mapping[str, object]) -> LostWork | None:
+    """What the gang has lost with this claim; None if that is counted, or if no pod has gone.
+
+    Extras that end do not count: the gang goes on with its work.
+    """
+    victim = _victim(gang, claim)
+    name = f"{claim.uid} {encode.timestamp(claim.reserved_at)}"
+    staying = {member.uid for member in gang.members if not member.terminating}
+    is_begun = not staying.issuperset(victim.pods)
+    before = observed.get(PREEMPTION)
+    is_counted = isinstance(before, Mapping) and before.get(COUNTED) == name
+    if is_counted or not (victim.is_whole and is_begun and victim.lost_milliseconds):
+        return None
+    return LostWork(lost_milliseconds(observed) + victim.lost_milliseconds, name)
+
+
+def _victim(gang: Gang, claim: Reservation) -> ReservedVictim:
+    return next(victim for victim in claim.victims or () if victim.uid == gang.uid)
 
 
 def _phase(

@@ -265,6 +265,7 @@ GANG: dict[str, Any] = {
     "terminating": True,
     "on_partial": OnPartial.RELEASE,
     "finished": ("worker", "worker"),
+    "lost_milliseconds": 1500,
     "same_domain": (
         DomainRule("block"),
         DomainRule("rack", ("driver", "worker")),
@@ -289,7 +290,13 @@ RESERVATION: dict[str, Any] = {
     "version": "17",
     "charged": (Uid("ml/a-1-uid"),),
     "victims": (
-        ReservedVictim(GangKey("ml", "b"), Uid("b-1"), (Uid("b-0"), Uid("b-1")), is_whole=True),
+        ReservedVictim(
+            GangKey("ml", "b"),
+            Uid("b-1"),
+            (Uid("b-0"), Uid("b-1")),
+            is_whole=True,
+            lost_milliseconds=1500,
+        ),
         ReservedVictim(GangKey("ml", "c", RAY), Uid("c-1"), (Uid("c-0"),), is_whole=False),
     ),
     "record": QueueRecord(

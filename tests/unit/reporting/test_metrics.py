@@ -259,11 +259,12 @@ def test_pods_that_end_for_others_are_counted_by_queue_and_right() -> None:
     metrics = leading()
     metrics.planned(queued()[1])
     old = gang("old").of(3, cpu=1).made
-    victim = Victim(old.key, old.uid, old.members, is_whole=True, queue="vision")
+    lost = Fraction(5, 2)  # the cost has what earlier ends lost, too
+    victim = Victim(old.key, old.uid, old.members, is_whole=True, queue="vision", lost=lost)
     claim = Claim(
         *(old.key, old.uid, 0, (), (victim,)),
         by_guarantee=True,
-        cost=Fraction(5, 2),
+        cost=Fraction(7),
         bound=Fraction(0),
     )
     metrics.claimed([claim, replace(claim, by_guarantee=False)])

@@ -9,13 +9,15 @@ import pytest
 
 from tutti.gang import health
 from tutti.gang.findings import Quoted
+from tutti.kube.codec.encode import timestamp
+from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, ScheduledCondition
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
 from tutti.model.queues import QueueRecord
 from tutti.reporting import drafts, status
 from tutti.reporting.pod_conditions import notes_of, stray_notes
-from tutti.reporting.status import ConditionType, GangCondition
+from tutti.reporting.status import ConditionType, GangCondition, LostWork
 
 from ...harness.builders import GangBuilder, gang, member, reservation, shape, single
 
@@ -530,6 +532,57 @@ def test_a_gang_of_which_extras_end_says_so_while_they_go() -> None:
     assert not any(line.type == "Preempted" for line in drafts.news(observed, {}))
     again = status.status_of(made, None, None, NODES, observed, scheduler="tutti")
     assert "Preempted" not in said(again)
+
+
+def test_what_an_end_loses_is_counted_once_its_first_pod_goes_and_once_for_each_claim() -> None:
+    made = bound().made
+    pods = tuple(sorted(member.uid for member in made.members))
+    victim = ReservedVictim(made.key, made.uid, pods, is_whole=True, lost_milliseconds=1500)
+    claim = replace(HELD, victims=(victim,))
+    going = replace(made, members=(replace(made.members[0], terminating=True), *made.members[1:]))
+
+    def lost(of: Gang, observed: Mapping[str, object], of_claim: Reservation) -> LostWork | None:
+        return status.status_of(
+            of, None, None, NODES, observed, scheduler="tutti", claim=of_claim
+        ).lost
+
+    assert lost(made, {}, claim) is None
+    for of in (going, replace(made, members=())):
+        counted = lost(of, {}, claim)
+        assert counted == LostWork(1500, f"{claim.uid} {timestamp(claim.reserved_at)}")
+    told = status.status_of(going, None, None, NODES, {}, scheduler="tutti", claim=claim)
+    observed = drafts.merged(told, {}, "now", keep_sentences=False)
+    assert observed["preemption"] == {
+        "lostMilliseconds": 1500,
+        "countedClaim": f"{claim.uid} {timestamp(claim.reserved_at)}",
+    }
+    assert lost(going, observed, claim) is None
+    later = replace(claim, reserved_at=claim.reserved_at + 1)
+    assert lost(going, observed, later) == LostWork(
+        3000, f"{claim.uid} {timestamp(later.reserved_at)}"
+    )
+    again = status.status_of(made, None, None, NODES, observed, scheduler="tutti")
+    kept = drafts.merged(again, observed, "now", keep_sentences=False)
+    assert kept["preemption"] == observed["preemption"]
+    for other in (replace(victim, is_whole=False), replace(victim, lost_milliseconds=0)):
+        assert lost(going, {}, replace(claim, victims=(other,))) is None
+
+
+def test_what_is_lost_is_written_at_once_and_for_the_version_that_was_read() -> None:
+    made, claim = bound().made, "x 1970-01-01T00:00:00Z"
+    group = GangObject(made.key, made.uid, 2, version="7")
+    told = status.status_of(made, None, None, NODES, {}, scheduler="tutti")
+    known = replace(group, status=drafts.merged(told, {}, "then", keep_sentences=False))
+
+    def drafted(lost: LostWork | None) -> drafts.Draft:
+        wanted = replace(told, lost=lost)
+        return drafts.draft(
+            made, wanted, known, "now", is_fresh=True, quiet_for=0.0, since_write=0.0
+        )
+
+    assert (drafted(None).version, drafted(None).wait) == ("", drafts.QUIET_SECONDS)
+    counted = drafted(LostWork(1, claim))
+    assert (counted.version, counted.wait, counted.may_stay) == ("7", 0.0, False)
 
 
 def test_a_gang_that_has_ended_says_for_whom_until_it_is_whole() -> None:

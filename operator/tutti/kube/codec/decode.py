@@ -240,6 +240,7 @@ def _victims(reservation: wire.Reservation) -> tuple[ReservedVictim, ...] | None
             Uid(victim.uid),
             tuple(sorted(map(Uid, victim.pods))),
             victim.is_whole,
+            max(0, victim.lost_milliseconds),
         )
         for victim in spec.claim.victims
     ]

@@ -140,6 +140,7 @@ def _victim(victim: ReservedVictim) -> dict[str, Any]:
         "uid": victim.uid,
         "pods": list(victim.pods),
         "whole": victim.is_whole,
+        **({"lostMilliseconds": lost} if (lost := victim.lost_milliseconds) else {}),
     }
 
 

@@ -32,6 +32,8 @@ from .base import GangObject, GangSource, StatusWriter
 from .spark import TUTTI_GROUP_LABEL, joining
 
 NEVER = "Never"  # of spec.preemption
+# Of the status: what ends for other gangs have lost, and the claim that was counted last.
+PREEMPTION, LOST, COUNTED = "preemption", "lostMilliseconds", "countedClaim"
 
 
 class TemplateSpec(wire.Wire):
@@ -104,7 +106,7 @@ class PodGroupSpec(wire.Wire):
 
 
 class PodGroup(wire.Object):
-    """A tutti.dev PodGroup; its status is only compared with the new status."""
+    """A tutti.dev PodGroup; its status is compared with the new status."""
 
     spec: PodGroupSpec = PodGroupSpec()
     status: dict[str, Any] = Field(default_factory=dict)
@@ -144,6 +146,7 @@ def decode_group(group: PodGroup) -> GangObject:
         ),
         queue=spec.queue,
         is_protected=spec.preemption == NEVER,
+        lost_milliseconds=lost_milliseconds(group.status),
         same_domain=_domain_rules(spec, lambda level: level.required),
         preferred_domains=_domain_rules(spec, lambda level: level.preferred),
         segments=_segments(spec),
@@ -175,6 +178,18 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
     if gang.same_domain or gang.preferred_domains or gang.segments:
         spec["topology"] = _topology(gang)
     return spec
+
+
+def lost_milliseconds(status: Mapping[str, Any]) -> int:
+    """The work that ends of a gang for other gangs have lost, as its status says; at least 0."""
+    preemption = status.get(PREEMPTION)
+    lost = preemption.get(LOST) if isinstance(preemption, Mapping) else None
+    return max(0, lost) if isinstance(lost, int) else 0
+
+
+def encode_status(gang: GangDeclaration) -> dict[str, Any]:
+    """The fields of the status that plans read; for dumps."""
+    return {PREEMPTION: {LOST: gang.lost_milliseconds}} if gang.lost_milliseconds else {}
 
 
 def _domain_rules(

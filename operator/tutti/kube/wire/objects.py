@@ -106,6 +106,7 @@ class Victim(Wire):
     uid: str
     pods: tuple[str, ...] = ()
     is_whole: bool = Field(default=False, alias="whole")
+    lost_milliseconds: int = 0
 
 
 class ReservationClaim(Wire):

@@ -7,6 +7,8 @@ states the same.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil
 
 from ...filters.disruption_budgets import Shortage
 from ...gang.demand import PlacementRequest
@@ -132,6 +134,7 @@ def victims_of(claim: Claim) -> tuple[ReservedVictim, ...]:
             victim.uid,
             tuple(sorted(member.uid for member in victim.members)),
             victim.is_whole,
+            ceil(victim.lost * 1000),
         )
         for victim in claim.victims
     )
@@ -162,7 +165,15 @@ def _claimed(
     ledger = ledger.with_assigned(ledger.counts, plan.assigned)
     protected = {gang.key for gang in snapshot.gangs if gang.uid in snapshot.protected}
     young = {gang.key for gang, _ in _young(queued.charged, snapshot.taken_at)}
-    rules = PreemptionRules(_modes(snapshot, limits.policy), spared=frozenset(protected | young))
+    rules = PreemptionRules(
+        _modes(snapshot, limits.policy),
+        spent={
+            gang.key: Fraction(gang.lost_milliseconds, 1000)
+            for gang in snapshot.gangs
+            if gang.lost_milliseconds
+        },
+        spared=frozenset(protected | young),
+    )
     return ClaimedPlan.of(compiled, plan, ledger, rules, limits)
 
 

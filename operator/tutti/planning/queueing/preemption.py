@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -315,6 +316,7 @@ def _decision(
                 tuple(member for candidate in some for member in candidate.members),
                 is_whole=some[0].is_whole,
                 queue=claimed.ledger.gangs[key].queue,
+                lost=sum((candidate.lost for candidate in some), Fraction(0)),
             )
             for key, some in sorted(by_gang.items())
         ),

@@ -27,6 +27,8 @@ Room = NDArray[np.int64]  # [node, resource]
 CandidateName = tuple[GangKey, str]
 Freed = tuple[NDArray[np.intp], Room]  # the rows of nodes, and what each of them gains
 
+DAY_SECONDS = 24 * 3600  # of its own work, at most, count for what earlier ends cost a gang
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreemptionRules:
@@ -182,23 +184,22 @@ class VictimPool:
     ) -> Iterator[Candidate]:
         queued, charged = ledger.gangs[gang.key], ledger.charges[gang.key]
         members = {m.key.name: m for m in holders(gang) if m.uid not in self.ended}
-        work = {pod: self._work(queued, ledger, member) for pod, member in members.items()}
+        shares = {pod: _share(ledger, member) for pod, member in members.items()}
+        work = {pod: shares[pod] * self._seconds(queued, member) for pod, member in members.items()}
         if gang.key in entitlement.gangs:
-            cost = Cost(sum(work.values(), self.spent.get(gang.key, Fraction(0))), len(members), 1)
+            spent = min(self.spent.get(gang.key, Fraction(0)), DAY_SECONDS * sum(shares.values()))
+            lost = sum(work.values(), Fraction(0))
+            cost = Cost(lost + spent, len(members), 1)
             charge = Resources.total((charged.minimum, *(amount for _, amount in charged.extras)))
-            yield Candidate(gang.key, tuple(members.values()), cost, charge)
+            yield Candidate(gang.key, tuple(members.values()), cost, charge, lost)
         for pod, amount in charged.extras:
             if (gang.key, pod) in entitlement.extras:
                 cost = Cost(work[pod], 1, 0)
-                yield Candidate(gang.key, (members[pod],), cost, amount, is_whole=False)
+                yield Candidate(gang.key, (members[pod],), cost, amount, work[pod], is_whole=False)
 
-    def _work(self, gang: QueuedGang, ledger: QueueLedger, member: Member) -> Fraction:
-        """The work that the end of a member loses: its share of the cluster times whole seconds."""
-        seconds = max(int(self.snapshot.taken_at - max(gang.started, member.created)), 0)
-        totals = ledger.totals
-        amounts = requests_of(member).amounts
-        parts = [Fraction(n, totals[name]) for name, n in amounts if totals.get(name, 0)]
-        return max(parts, default=Fraction(0)) * seconds
+    def _seconds(self, gang: QueuedGang, member: Member) -> int:
+        """The whole seconds for which a member has run, or may have."""
+        return max(int(self.snapshot.taken_at - max(gang.started, member.created)), 0)
 
     def _is_given_a_node(self, gang: Gang) -> bool:
         return any(member.uid in self.plan.assigned for member in gang.members)
@@ -214,6 +215,13 @@ class VictimPool:
         quotas = self.plan.quotas
         rows = [quotas.limits[index] for index in quotas.of_gang.get(gang, ())]
         return {key for limit in rows for key in limit.gangs}
+
+
+def _share(ledger: QueueLedger, member: Member) -> Fraction:
+    """The largest part of any resource's total in the cluster that a member requests."""
+    totals, amounts = ledger.totals, requests_of(member).amounts
+    parts = [Fraction(n, totals[name]) for name, n in amounts if totals.get(name, 0)]
+    return max(parts, default=Fraction(0))
 
 
 def holders(gang: Gang) -> Sequence[Member]:

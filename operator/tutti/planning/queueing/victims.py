@@ -44,6 +44,7 @@ class Candidate:
     members: tuple[Member, ...]  # the members that would end
     cost: Cost
     charge: Resources = NOTHING  # what its queue is charged for them
+    lost: Fraction = Fraction(0)  # the work of this end alone, without what earlier ends lost
     is_whole: bool = True
 
     @property

@@ -211,7 +211,8 @@ def test_only_a_reservation_with_a_record_is_filled_again() -> None:
 
 
 def claim() -> Reservation:
-    victim = ReservedVictim(GangKey("other", "b"), Uid("b"), (Uid("b-0"),), is_whole=True)
+    key, pods = GangKey("other", "b"), (Uid("b-0"),)
+    victim = ReservedVictim(key, Uid("b"), pods, is_whole=True, lost_milliseconds=1500)
     held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"), at=60.0)
     return replace(held, victims=(victim,), self_uid=Uid("self"))
 

@@ -1,6 +1,7 @@
 """The claims of a whole plan: who is asked, when, and what the rest of the plan leaves them."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -65,6 +66,20 @@ def test_what_runs_in_the_room_of_a_guarantee_stays_unless_the_queue_reclaims(
     assert [rejection.reason for rejection in made.rejections] == [Reason.NOT_ENOUGH_ROOM]
     assert claimed(seen(*parts), RECLAIM) == {"new": ["old"]}
     assert claimed(seen(above, replace(leaf, preemption=RECLAIM), *parts[2:])) == {"new": ["old"]}
+
+
+def test_of_equal_gangs_the_one_that_was_not_ended_before_ends() -> None:
+    """What an end loses is written down with the claim, without what earlier ends lost."""
+    x, y = (gang(name).of(4, gpu=1).bound_on(*["n1"] * 4) for name in ("x", "y"))
+    waiting = node("n1", gpu=8), gang("high").of(4, gpu=1).priority(1)
+    assert claimed(snapshot_of(*waiting, x, y, at=NOW)) == {"high": ["x"]}
+    ended = x.but(lost_milliseconds=1)
+    (claim,) = plan(snapshot_of(*waiting, ended, y, at=NOW)).claims
+    assert ends([claim]) == {"high": ["y"]}
+    (victim,) = claim_rounds.victims_of(claim)
+    assert victim.lost_milliseconds == claim.lost * 1000 > 0
+    (claim,) = plan(snapshot_of(*waiting, ended, gang("z").of(4, gpu=1).priority(1), at=NOW)).claims
+    assert claim.cost == claim.lost + Fraction(1, 1000)
 
 
 def test_a_queue_whose_quotas_do_not_count_claims_nothing() -> None:

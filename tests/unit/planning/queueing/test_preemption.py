@@ -151,8 +151,18 @@ def test_the_gang_that_lost_less_work_ends() -> None:
     assert ends(plan(seen(*borrow), spent={x: Fraction(6)})) == {"new": ["y"]}
     assert ends(plan(seen(*borrow), protected=frozenset({x}))) == {"new": ["y"]}
     assert ends(plan(seen(*borrow), protected=frozenset({x, y}))) == {}
-    only = plan(seen(*parts), spent={x: Fraction(60)})
-    assert ends(only) == {"new": ["x"]}  # the other one is covered
+    (only,) = plan(seen(*parts), spent={x: Fraction(60)})
+    assert ends([only]) == {"new": ["x"]}  # the other one is covered
+    assert only.cost == only.lost + 60
+
+
+def test_earlier_ends_count_for_a_day_of_its_own_work_at_most() -> None:
+    """So a gang that was ended often can be ended again."""
+    day = 24 * 3600
+    x, y = GangKey(NAMESPACE, "x"), GangKey(NAMESPACE, "y")
+    parts = [A, queue("b"), waits("new", "a", 4), *old("x", 4, start=90), *old("y", 4, start=90)]
+    (claim,) = plan(seen(*parts), spent={x: Fraction(9 * day), y: Fraction(9 * day)})
+    assert claim.cost == claim.lost + Fraction(day, 2)  # it has half of the cluster
 
 
 def test_what_leaves_costs_nothing_and_its_gang_is_covered_no_more() -> None:
