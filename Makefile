@@ -46,7 +46,7 @@ down: $(STAMP)  ## Stop what `make up` started
 	@$(BIN)/python -m tests.harness.controlplane down
 
 .PHONY: demo
-demo: $(STAMP)  ## See gangs wait, start and finish (STAY=1 keeps the cluster; CLUSTER=current for your own)
+demo: $(STAMP)  ## See gangs wait, start, finish and make way (STAY=1 keeps the cluster; CLUSTER=current for your own)
 	@$(BIN)/python -m demo $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)") $(if $(STAY),--stay)
 
 .PHONY: lint

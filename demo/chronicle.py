@@ -28,6 +28,7 @@ class Gang:
     phase: str = "New"
     reason: str = ""
     sentence: str = ""
+    ended_for: str = ""  # what the condition Preempted says
     nodes: int = 0
     age: float = 0.0
 
@@ -72,6 +73,7 @@ def gang_of(group: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], age: fl
     conditions: Sequence[Mapping[str, str]] = status.get("conditions", [])
     reserved = next((line for line in conditions if line["type"] == "Reserved"), {})
     waits = reserved.get("status") == "False"
+    preempted = next((line for line in conditions if line["type"] == "Preempted"), {})
     return Gang(
         name=name,
         needed=_needed(group["spec"]),
@@ -81,6 +83,7 @@ def gang_of(group: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], age: fl
         phase=status.get("phase", "New"),
         reason=reserved.get("reason", "") if waits else "",
         sentence=reserved.get("message", "") if waits else "",
+        ended_for=preempted.get("message", ""),
         nodes=len(set(placed)),
         age=age,
     )
@@ -135,6 +138,8 @@ class Chronicle:
             self._note(at, now.name, "created", f"needs {now.needed} members, all or none")
         if now.reason and now.reason != before.reason and not now.is_bound:
             self._note(at, now.name, now.reason, now.sentence)
+        if now.ended_for and not before.ended_for:
+            self._note(at, now.name, "ended", now.ended_for)
         if now.is_bound and not before.is_bound:
             text = f"all {now.bound} members on {now.nodes} nodes"
             self._note(at, now.name, "bound", text)

@@ -30,6 +30,7 @@ PLURALS = {
     "CustomResourceDefinition": "customresourcedefinitions",
     "Job": "jobs",
     "PodGroup": "podgroups",
+    "Queue": "queues",
 }
 
 

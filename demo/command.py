@@ -18,7 +18,7 @@ from tests.harness.operator_process import OperatorError
 from .cluster import DemoError
 from .consent import NoConsentError
 from .screen import Screen
-from .stage import GANGS
+from .stage import GANGS, GANGS_IN_QUEUES
 from .story import Pace, Story
 
 if TYPE_CHECKING:
@@ -57,12 +57,13 @@ NOT_SEEN, WRONG_USE = 1, 2
     help="With --cluster current: the image of the pods, which must have `sleep`.",
 )
 def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: bool) -> None:
-    """See gang scheduling happen: four gangs, one cluster, about a minute.
+    """See gang scheduling happen: seven gangs, one cluster, about a minute.
 
     The demo starts a real Kubernetes control plane on loopback with 40 GPU nodes (kwok plays the
     kubelets), runs Tutti beside it and applies examples/demo. It shows what each gang waits for,
-    when Tutti reserves its room and binds it, and which gang has which GPU. Ctrl-C ends the demo
-    and removes everything.
+    when Tutti reserves its room and binds it, and which gang has which GPU. In the end, a queue
+    gets back what it guarantees, and a gang that borrows ends for it. Ctrl-C ends the demo and
+    removes everything.
 
     The first run builds the control plane from source, once. Helm is not needed. kubectl is built
     only with --stay, and only if PATH has none within one minor version of the control plane.
@@ -70,7 +71,7 @@ def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: 
     Exit code 0: all steps of the demo happened; 1: a step failed; 2: wrong use.
     """
     began = time.monotonic()
-    screen = Screen(GANGS)
+    screen = Screen(GANGS if cluster else (*GANGS, *GANGS_IN_QUEUES))
     try:
         with _stage(screen, cluster, run_seconds, image, yes=yes, stay=stay) as stage:
             story = Story(stage, screen, Pace(run_seconds))
@@ -135,7 +136,21 @@ def _close(screen: Screen, story: Story, judged: str, seconds: float) -> None:
         f"• too-large waits and says why: [i]{escape(gangs['too-large'].sentence)}[/]\n"
         f"• next waited {waited:.0f} s without holding anything, and started whole when "
         "training made room.\n"
+        f"{_reclaim(story)}"
         f"• {judged or 'No gang was seen half started.'} All of it took {seconds:.0f} s."
+    )
+
+
+def _reclaim(story: Story) -> str:
+    """What the last act has shown."""
+    if not story.reclaimed:
+        return (
+            "• That a queue gets back what it guarantees is shown only on the demo's own control "
+            "plane, because a gang ends for it: make demo.\n"
+        )
+    return (
+        "• borrower ended whole, because vision wanted what it guarantees; covered, which its own "
+        "queue guarantees, did not. borrower waits for room once its Job has made its pods again.\n"
     )
 
 

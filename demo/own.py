@@ -54,6 +54,8 @@ NODES_SECONDS = 60.0
 class OwnStage(Stage):
     """The demo's own control plane; pods run as long as the demo says."""
 
+    has_queues = True
+
     def __init__(
         self, plane: ControlPlane, operator: OperatorProcess, witness: Witness, run_seconds: int
     ) -> None:
@@ -157,7 +159,10 @@ def own_stage(screen: Screen, run_seconds: int, *, stay: bool) -> Iterator[Stage
         with screen.step("start the operator: python -m tutti run", 2):
             operator = OperatorProcess(
                 plane,
-                environment={"TUTTI_LEASE_NAMESPACE": installing.NAMESPACE},
+                environment={
+                    "TUTTI_LEASE_NAMESPACE": installing.NAMESPACE,
+                    "TUTTI_PREEMPTION": "Reclaim",
+                },
                 kubeconfig=plane.kubeconfig_for_service_account(
                     installing.NAMESPACE, installing.ACCOUNT
                 ),
@@ -173,7 +178,7 @@ def own_stage(screen: Screen, run_seconds: int, *, stay: bool) -> Iterator[Stage
 
 def _install(plane: ControlPlane) -> None:
     cluster = Cluster(plane.kubeconfig)
-    manifests = installing.manifests(installing.Found(crds=frozenset()))
+    manifests = installing.manifests(installing.Found(crds=frozenset()), preempts=True)
     for manifest in manifests:
         cluster.create(manifest)
     installing.await_established(cluster, manifests)

@@ -41,6 +41,7 @@ WORDS = {
     "running": "green",
     "finishing": "magenta",
     "finished": "bold magenta",
+    "ended": "bold red",
 }
 
 

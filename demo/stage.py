@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "demo"
 GANGS = ("training", "roles", "too-large", "next")
+GANGS_IN_QUEUES = ("covered", "borrower", "claimant")  # of the last act
 GPU = "nvidia.com/gpu"
 GROUPS = "/apis/tutti.dev/v1alpha1"
 
@@ -31,6 +32,7 @@ class Stage(ABC):
     cluster: Cluster
     namespace: str
     unit: str
+    has_queues = False  # whether the act with queues is played, for which a gang ends
 
     @abstractmethod
     def manifests(self, gang: str) -> list[Manifest]:
@@ -64,6 +66,19 @@ class Stage(ABC):
         """Create a gang as its user would."""
         for manifest in self.manifests(gang):
             self.cluster.create(manifest)
+
+    def add_queues(self) -> None:
+        """Create the queues of the last act."""
+        for manifest in yaml.safe_load_all((EXAMPLES / "queues.yaml").read_text()):
+            self.cluster.create(manifest)
+
+    def preempted(self, gang: str) -> str:
+        """What the Event of a gang says that ends for another one; empty if there is none."""
+        path = f"/api/v1/namespaces/{self.namespace}/events"
+        for event in self.cluster.items(f"{path}?fieldSelector=reason=Preempted"):
+            if event["involvedObject"]["name"] == gang:
+                return str(event["message"])
+        return ""
 
     def groups(self) -> list[Manifest]:
         """The PodGroups of the story."""

@@ -7,6 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
+
 from . import png
 from .chronicle import Chronicle, Gang, gang_of
 from .cluster import DemoError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.3  # between two looks at the cluster
 PICTURE_SECONDS = 1.0  # between two pictures in the live view
 HALF_SECONDS = 10.0  # a gang that stays bound in part for longer is not whole
+WORK_SECONDS = 3.0  # of the gang that ends for another one
 PICTURES = ROOT / "build" / "demo"
 
 
@@ -49,6 +52,7 @@ class Story:
         self._created: dict[str, float] = {}
         self.chronicle = Chronicle()
         self.pictures: list[Path] = []
+        self.reclaimed = ""  # the Event of the gang that ended; empty if the act is not played
 
     def play(self) -> None:
         """Tell it all.
@@ -69,6 +73,9 @@ class Story:
             self._picture("cluster-1.png", "training and roles run, next and too-large wait")
             self._training_ends()
             self._picture("cluster-2.png", "next has taken the room that training gave back")
+            if self._stage.has_queues:
+                self._a_guarantee_is_reclaimed()
+                self._picture("cluster-3.png", "claimant has the room that borrower gave back")
 
     def _three_arrive(self) -> None:
         screen, now = self._screen, self.chronicle.when
@@ -128,6 +135,45 @@ class Story:
         began = now("next", "bound") or 0.0
         if began < min(at for at in ended if at is not None):
             raise MissedError("next started although training still had its room")
+
+    def _a_guarantee_is_reclaimed(self) -> None:
+        screen, now = self._screen, self.chronicle.when
+        screen.title("Act 3: a queue gets back what it guarantees")
+        screen.say(
+            "Queue research guarantees 32 GPUs, and [b]covered[/] uses them; [b]borrower[/], of "
+            "the same queue, borrows 16 that queue vision does not use.\n"
+            "Then [b]claimant[/] of vision comes. Preemption is on: a gang that borrows ends, and "
+            "none that a guarantee covers."
+        )
+        screen.show("")
+        self._stage.add_queues()
+        with screen.following(self.chronicle) as follower:
+            self._apply("covered")
+            self._until(follower, {"covered runs": lambda: now("covered", "running") is not None})
+            self._apply("borrower")
+            self._until(follower, {"borrower runs": lambda: self._has_worked("borrower")})
+            self._apply("claimant")
+            self._until(
+                follower,
+                {
+                    "borrower ends for claimant": lambda: now("borrower", "ended") is not None,
+                    "claimant is reserved": lambda: now("claimant", "reserved") is not None,
+                    "claimant is bound whole": lambda: now("claimant", "bound") is not None,
+                    "claimant runs": lambda: now("claimant", "running") is not None,
+                    "borrower has gone whole": lambda: not self.chronicle.gangs["borrower"].bound,
+                },
+            )
+        if not self.chronicle.gangs["covered"].is_running or now("covered", "ended") is not None:
+            raise MissedError("covered has ended, although its own queue guarantees its room")
+        self.reclaimed = self._stage.preempted("borrower")
+        if not self.reclaimed:
+            raise MissedError("no Event says for whom borrower has ended")
+        screen.say(f"What borrower is told, as an Event: [i]{escape(self.reclaimed)}[/]")
+
+    def _has_worked(self, gang: str) -> bool:
+        """Whether a gang has run long enough for its end to lose something."""
+        began = self.chronicle.when(gang, "running")
+        return began is not None and self._now() > began + WORK_SECONDS
 
     def _waits(self, gang: str, reason: str) -> bool:
         return self.chronicle.gangs.get(gang, Gang(gang)).reason == reason

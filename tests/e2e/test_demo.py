@@ -143,9 +143,17 @@ def test_the_story_is_told_whole_and_a_dead_kubeconfig_of_the_shell_is_ignored(
         r"next +reserved +room for all 6 members",
         r"next +bound",
         r"cluster-2\.png",
+        r"borrower +running",
+        r"borrower +ended +4 pods evicted, so that gang demo/claimant of queue vision starts",
+        r"claimant +bound +all 4 members",
+        r"What borrower is told, as an Event: 4 pods to evict",
+        r"a\s+guarantee\s+covers\s+it",
+        r"proved\s+least",
+        r"cluster-3\.png",
         r"What to try next",
     )
     assert re.search(r"roles +bound +all 9 members", said)
+    assert not re.search(r"covered +ended", said)
     assert re.search(r"too-large +NoNodeFits +.*16 nvidia\.com/gpu", said)
     for picture in re.findall(r"The same as a picture: (.*\.png)", said):
         assert Path(picture).read_bytes().startswith(b"\x89PNG")
@@ -245,6 +253,7 @@ def test_on_the_users_own_cluster_all_that_was_created_is_removed(
     for fact in (cluster.server, "Namespace tutti-demo", "ClusterRole tutti-demo", "No node"):
         assert fact in said
     _in_order(said, r"training +bound", r"next +NotEnoughRoom", r"next +bound")
+    assert "claimant" not in said
     assert _everything(cluster) == before
     assert run.leftovers() == []
 

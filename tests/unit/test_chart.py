@@ -225,7 +225,9 @@ def test_the_container_is_locked_down() -> None:
     assert container["command"] == ["python", "-m", "tutti", "run"]
 
 
-EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+EXAMPLES = sorted(
+    path for path in (ROOT / "examples").rglob("*.yaml") if path.stem != "queues"
+)  # of gangs
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
