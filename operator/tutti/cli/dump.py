@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .inputs import CONTEXT, KUBECONFIG, fail
+from .inputs import CONTEXT, KUBECONFIG, PREEMPTION, environment, fail
 from .output import live_cluster
 
 if TYPE_CHECKING:
@@ -42,8 +41,14 @@ Exit codes: 0 written; 1 the cluster cannot be reached or does not answer;
     help="The JSON file to write. Default: standard output.",
 )
 @click.option("--no-plan", is_flag=True, help="Leave out the plan.")
+@PREEMPTION
 def command(
-    kubeconfig: str | None, context: str | None, output: str | None, *, no_plan: bool
+    kubeconfig: str | None,
+    context: str | None,
+    output: str | None,
+    *,
+    no_plan: bool,
+    preemption: str | None,
 ) -> None:
     """Write what Tutti reads from a cluster, and the plan that Tutti makes of it, to one file.
 
@@ -52,7 +57,8 @@ def command(
     that kubectl can read. It holds only fields that decisions use. It has no secrets and no images,
     and no environment variables or annotations except those that give the size of a Spark
     application. Of the pods of other schedulers it has only the requests, and the labels if a rule
-    between pods may count them.
+    between pods may count them. With another setting of preemption than Off it also has the
+    PodDisruptionBudgets, and the plan says who would end for whom.
 
     The settings come from the environment, as for the operator: see `tutti settings`.
     """
@@ -61,7 +67,7 @@ def command(
     if output in FORMATS:
         fail(f"-o names the file to write; to write JSON to a file of this name, use -o ./{output}")
     try:
-        settings = Settings.from_environment(os.environ)
+        settings = Settings.from_environment(environment(preemption))
     except SettingsError as wrong:
         fail("; ".join(wrong.sentences))
     try:

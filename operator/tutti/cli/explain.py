@@ -5,7 +5,6 @@ It lists, plans and prints, and never writes to the cluster.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -87,6 +86,12 @@ class Question:
     is_flag=True,
     help="Explain gangs of all namespaces, even with -n.",
 )
+@click.option(
+    "--preemption",
+    type=click.Choice(inputs.PREEMPTIONS),
+    help="What if: use this setting of preemption, and say who would end for a gang. Default: "
+    "$TUTTI_PREEMPTION, or the setting of the dump.",
+)
 @inputs.KUBECONFIG
 @inputs.CONTEXT
 def command(
@@ -96,6 +101,7 @@ def command(
     output: str,
     namespace: str | None,
     everywhere: bool,
+    preemption: str | None,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
@@ -115,7 +121,10 @@ def command(
     space, is_full, _ = (gang or "").partition("/")
     if namespace and is_full and space != namespace:
         fail(f"{gang} and -n {namespace} contradict each other: leave one of them out")
-    question = _from_files(paths) if paths else _from_cluster(kubeconfig, context)
+    if paths:
+        question = _from_files(paths, preemption)
+    else:
+        question = _from_cluster(kubeconfig, context, preemption)
     if gang:
         is_plain = namespace is not None and "/" not in gang
         explained = _explanations_of(question, f"{namespace}/{gang}" if is_plain else gang)
@@ -131,15 +140,18 @@ def command(
     click.echo("\n\n".join(texts) or visible(no_gang_waits))
 
 
-def _from_files(paths: Sequence[str]) -> Question:
+def _from_files(paths: Sequence[str], preemption: str | None = None) -> Question:
     """The Snapshot of the files, and the planner of the dump among them, or the default planner."""
     from .output import offline
 
     snapshot, objects = inputs.read_files(paths)
-    return Question(snapshot, offline.planner_of(offline.setup_of(objects)))
+    setup = offline.changed(offline.setup_of(objects), None, None, preemption)
+    return Question(snapshot, offline.planner_of(setup))
 
 
-def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
+def _from_cluster(
+    kubeconfig: str | None, context: str | None, preemption: str | None = None
+) -> Question:
     """The cluster as it is now, and the planner that the environment configures."""
     from ..operator import main as operator
     from ..operator.settings import Settings
@@ -147,10 +159,11 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
     from .output.gang_rows import hindrance
 
     try:
-        view = watch.look(None, kubeconfig, context)
+        view = watch.look(None, kubeconfig, context, preemption)
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NOT_FOUND)
-    planner = offline.planner_of(operator.setup_of(Settings.from_environment(os.environ)))
+    settings = Settings.from_environment(inputs.environment(preemption))
+    planner = offline.planner_of(operator.setup_of(settings))
     return Question(view.snapshot, planner, hindrance(view.rows))
 
 

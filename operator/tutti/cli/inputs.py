@@ -6,6 +6,7 @@ All commands that work offline share this. A bad file ends them with one line an
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -15,7 +16,7 @@ import click
 from ..model.terminal import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .. import dump
     from ..model.cluster import Snapshot
@@ -46,6 +47,19 @@ KUBECONFIG = click.option(
 CONTEXT = click.option(
     "--context", help="The context in the kubeconfig. Default: the current context."
 )
+
+PREEMPTIONS = ("Off", "Reclaim", "Full")
+PREEMPTION = click.option(
+    "--preemption",
+    type=click.Choice(PREEMPTIONS),
+    help="What if: use this setting of preemption. Default: $TUTTI_PREEMPTION.",
+)
+
+
+def environment(preemption: str | None) -> Mapping[str, str]:
+    """The variables of the environment; with this setting of preemption, if one is given."""
+    chosen = {} if preemption is None else {"TUTTI_PREEMPTION": preemption}
+    return {**os.environ, **chosen}
 
 
 def read_files(paths: Sequence[str], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .inputs import FILE, contents, decode_texts, fail, say
+from .inputs import FILE, PREEMPTIONS, contents, decode_texts, fail, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ NOT_REPRODUCED = 3
 ABOUT_SPARK = ("spark_conf", "spark_version")
 AS_IT_IS = ("scheduler_name", "namespace", "everywhere")  # options that change nothing in the plan
 OBJECTIVES = ("resources", "gangs", "members")
-PREEMPTIONS = ("Off", "Reclaim", "Full")
 
 EXAMPLES = """\b
 Examples:

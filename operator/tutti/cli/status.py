@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .inputs import PREEMPTION
 from .output import watch
 
 if TYPE_CHECKING:
@@ -38,11 +39,13 @@ Exit codes: 0 shown; 1 the cluster cannot be read;
     "status", epilog=EXAMPLES, short_help="Show the cluster's room and gangs, and why gangs wait."
 )
 @watch.options
+@PREEMPTION
 def command(**options: Any) -> None:
     """Show the cluster's room and gangs, and why gangs wait or what they lack.
 
     The room and the number of gangs by state are those of the whole cluster. The list has the gangs
-    of one namespace, or of all with -A. The reasons are those that the operator has written. The
+    of one namespace, or of all with -A. The reasons are those that the operator has written. With
+    -o wide and --preemption, gangs that run say for whom they may be ended with that setting. The
     command plans and changes nothing: `kubectl tutti explain` says what would start a gang.
     """
     watch.show(_print, **options)

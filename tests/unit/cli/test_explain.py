@@ -12,7 +12,12 @@ from click.testing import CliRunner, Result
 from tutti import cli, dump
 from tutti.cli import explain as explain_command
 from tutti.cli import inputs
+from tutti.cli.output import live_cluster
 from tutti.model.decisions import Policy
+from tutti.model.queues import Preemption
+from tutti.operator.settings import Settings
+
+from ...harness.builders import gang, node, snapshot_of
 
 ROOT = Path(__file__).parents[3]
 CLUSTER = ROOT / "docs" / "explain" / "cluster.yaml"
@@ -151,6 +156,37 @@ def test_a_dump_of_a_strategy_that_is_not_known_ends_with_2(tmp_path: Path) -> N
     result = explain("-f", dumped(tmp_path, "magic"), "train")
     assert result.exit_code == 2
     assert "strategy 'magic' is not one of bestfit, " in result.stderr
+
+
+def test_who_would_end_is_said_before_preemption_is_turned_on(tmp_path: Path) -> None:
+    low = gang("low").of(4, cpu=1).bound_on(*["n1"] * 4)
+    high = gang("high").of(2, cpu=2).priority(3)
+    path = tmp_path / "dump.json"
+    setup = dump.PlannerConfig("tutti", "ilp", Policy(), {})
+    path.write_text(dump.write(snapshot_of(node("n1", cpu=4), low, high), setup))
+    told = "it starts once 4 pods of ml/low have ended: its priority is higher"
+    assert told not in explain("-f", str(path), "high").stdout
+    assert told in explain("-f", str(path), "high", "--preemption", "Full").stdout
+    assert told not in explain("-f", str(path), "high", "--preemption", "Reclaim").stdout
+
+
+@pytest.mark.parametrize("command", ["explain", "status", "dump"])
+def test_a_live_cluster_is_read_as_with_another_setting_of_preemption(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So PodDisruptionBudgets are read, too."""
+    seen: list[Preemption] = []
+
+    def look(settings: Settings, *_: object) -> None:
+        seen.append(settings.preemption)
+        raise live_cluster.OutOfReach("no")
+
+    monkeypatch.setattr(live_cluster, "look", look)
+    for words in ([], ["--preemption", "Full"], ["--preemption", "Off"]):
+        env = {"TUTTI_PREEMPTION": "Reclaim"}
+        done = CliRunner().invoke(cli.main, [command, *words], env=env, prog_name="tutti")
+        assert done.exit_code == 1
+    assert seen == [Preemption.RECLAIM, Preemption.FULL, Preemption.OFF]
 
 
 def test_a_cluster_that_cannot_be_reached_ends_with_1(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ..inputs import CONTEXT, KUBECONFIG, fail, say
+from ..inputs import CONTEXT, KUBECONFIG, environment, fail, say
 from . import live_cluster
 
 if TYPE_CHECKING:
@@ -85,6 +84,7 @@ def show(
     watch: bool,
     kubeconfig: str | None,
     context: str | None,
+    preemption: str | None = None,
 ) -> None:
     """Read the cluster and print it, once or until Ctrl-C.
 
@@ -94,11 +94,11 @@ def show(
 
     space = None if everywhere else namespace or namespace_of(kubeconfig, context)
     try:
-        print_it(look(space, kubeconfig, context), output)
+        print_it(look(space, kubeconfig, context, preemption), output)
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NO_CLUSTER)
     if watch:
-        look_again = partial(look, space, kubeconfig, context)
+        look_again = partial(look, space, kubeconfig, context, preemption)
         again(look_again, lambda view: print_it(view, output), time.sleep)
 
 
@@ -123,8 +123,15 @@ def again(
                 print_it(view)
 
 
-def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> View:
+def look(
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    preemption: str | None = None,
+) -> View:
     """The cluster as it is now; a wrong setting ends the command with one line.
+
+    ``preemption`` is the setting of preemption, if it is not that of the environment.
 
     Raises:
         live_cluster.OutOfReach: the cluster cannot be read.
@@ -133,7 +140,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     from .gang_rows import rows
 
     try:
-        settings = Settings.from_environment(os.environ)
+        settings = Settings.from_environment(environment(preemption))
     except SettingsError as wrong:
         fail("; ".join(wrong.sentences))
     state = live_cluster.look(settings, kubeconfig, context)
