@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+BUDGETS = "/apis/policy/v1/namespaces/ml/poddisruptionbudgets"
+
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
@@ -74,6 +76,38 @@ def test_the_sentence_is_the_one_in_the_condition(rig: Rig) -> None:
     said = data(rig, "ml/waits")["advice"]
     line = rig.condition("waits", "Reserved")
     assert (said["reason"], said["sentence"]) == (line["reason"], line["message"])
+
+
+def test_who_would_end_is_said_of_an_operator_that_ends_nobody(rig: Rig, tmp_path: Path) -> None:
+    """With the PodDisruptionBudgets of the cluster, which such an operator does not read."""
+    urgent = {"priorityClassName": "system-cluster-critical"}
+    rig.create(pod_group("urgent", 3), *members("urgent", 3, cpu=8, spec=urgent))
+    rig.until_waiting("urgent", "NotEnoughRoom")
+    why = ("explain", "ml/urgent")
+    told = "it starts once 4 pods of ml/runs have ended: its priority is higher"
+    assert told not in explain(rig, *why).stdout
+    assert told in explain(rig, *why, "--preemption", "Full").stdout
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "keep", "namespace": "ml"},
+        "spec": {
+            "minAvailable": 4,
+            "selector": {"matchLabels": {"tutti.dev/pod-group": "runs"}},
+        },
+    }
+    rig.plane.request("POST", BUDGETS, budget)
+    path = tmp_path / "now.json"
+    assert explain(rig, "dump", "--preemption", "Full", "-o", str(path)).returncode == 0
+    for said in (
+        explain(rig, *why, "--preemption", "Full").stdout,
+        explain(rig, *why, "-f", str(path)).stdout,
+    ):
+        assert "gang ml/runs cannot end for it: PodDisruptionBudget ml/keep allows 0" in said
+    for gone in (f"{BUDGETS}/keep", "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups/urgent"):
+        rig.plane.request("DELETE", gone)
+    for number in range(3):
+        rig.plane.request("DELETE", f"/api/v1/namespaces/ml/pods/urgent-{number}")
 
 
 def test_the_nodes_advised_start_the_gang(rig: Rig) -> None:
