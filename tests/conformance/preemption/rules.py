@@ -308,6 +308,7 @@ def _kind(job: Job, number: int, team: str) -> int:
 
 
 Cost = tuple[Fraction, int, int, tuple[Item, ...]]
+DAY = 24 * 3600  # seconds of the present members' work that earlier ends count for, at most
 
 
 def cost(world: World, running: list[Job], victims: frozenset[Item], now: int) -> Cost:
@@ -321,7 +322,8 @@ def cost(world: World, running: list[Job], victims: frozenset[Item], now: int) -
             )
         )
         if (job.name, 0) in victims:
-            work += job.members * share * (now - (job.start or 0)) + job.lost
+            most = DAY * share * (job.members + len(job.extras))
+            work += job.members * share * (now - (job.start or 0)) + min(job.lost, most)
             members, gangs = members + job.members, gangs + 1
         for extra in job.extras:
             if (job.name, extra.number) in victims:
