@@ -653,6 +653,30 @@ async def test_a_gang_that_was_ended_is_spared_for_an_equal_one() -> None:
     assert not cluster.broken
 
 
+async def test_a_gang_that_ends_again_is_told_what_it_has_lost_before() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=4))
+    cluster.add(gang("x").of(2, cpu=2).bound_on("n1", "n1"))
+    cluster.add(gang("first").of(1, cpu=4).priority(5).each(created=clock.now))
+    life = await live(cluster, clock)
+    before = lost(cluster, "x")
+    go(cluster)
+    await turns(life)
+    cluster.change_pod("first-0", phase=Phase.SUCCEEDED)
+    returns(cluster, clock, "x")
+    await turns(life)
+    clock.now += 60
+    cluster.add(gang("second").of(1, cpu=4).priority(5).each(created=clock.now))
+    life = await live(cluster, clock)  # another leader, which creates another Event
+    assert terminating(cluster) == ["x-0", "x-1"]
+    assert lost(cluster, "x") == before + 60_000
+    told_of = [e["message"] for e in cluster.events.values() if e["reason"] == "Preempted"]
+    words = (
+        f"lose 60.0 s of the whole cluster's work, and have lost {before / 1000:.1f} s by earlier"
+    )
+    assert any(words in message for message in told_of)
+
+
 @moments
 async def test_a_crash_at_any_call_counts_no_end_twice(*, is_committed: bool) -> None:
     whole = prioritized()

@@ -81,3 +81,14 @@ def test_a_guarantee_ends_the_least_that_borrows_once_the_setting_says_so(rig: R
     assert "Preempted" in [event["reason"] for event in rig.events(ended)]
     rig.quiet()
     assert _there(rig) == there
+    counted = _lost(rig, ended)
+    assert counted["lostMilliseconds"] > 0
+    assert _lost(rig, "own") == _lost(rig, "claims") == {}
+    _restart(rig, TUTTI_PREEMPTION="Reclaim")
+    rig.quiet()
+    assert _lost(rig, ended) == counted, "no restart counts it again"
+
+
+def _lost(rig: Rig, gang: str) -> dict[str, Any]:
+    """What the status of a PodGroup says that its ends have lost."""
+    return dict(rig.group(gang)["status"].get("preemption", {}))
