@@ -12,6 +12,7 @@ from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.owners import Job, Owner
 from tutti.model.queues import Preemption, Queue
+from tutti.reporting.reporter import GROUPS_PER_CYCLE
 
 from ..harness import builders
 from ..harness.builders import NAMESPACE, gang, node
@@ -695,6 +696,21 @@ async def test_a_crash_at_any_call_counts_no_end_twice(*, is_committed: bool) ->
         await live(cluster, clock)
         assert lost(cluster, "low") == counted[-1], number
     assert {*counted} == {lost(whole, "low")}
+
+
+async def test_the_ends_of_many_gangs_are_counted_while_their_claim_stands() -> None:
+    """A cycle writes few statuses, but those of all victims."""
+    cluster, names = FakeCluster(), [f"v{number:02}" for number in range(3 * GROUPS_PER_CYCLE)]
+    cluster.add(node("n1", cpu=len(names)))
+    for name in names:
+        cluster.add(gang(name).of(1, cpu=1).bound_on("n1"))
+    cluster.add(gang("high").of(1, cpu=len(names)).priority(5))
+    life = Life(cluster, Clock(), preemption=FULL)
+    life.watch.catch_up()
+    await life.turn()
+    go(cluster)
+    await life.turn()
+    assert all(lost(cluster, name) for name in names)
 
 
 async def test_an_end_is_counted_on_the_newest_version_of_the_status() -> None:

@@ -279,8 +279,8 @@ class DisruptionBudget:
 class GangDeclaration:
     """How an API object declares a gang: all fields that users may set, without the gang's pods.
 
-    What earlier ends lost is in its status, which only Tutti writes.
-    A PodGroup declares a gang. A pod that is in no other gang declares a gang of one.
+    A PodGroup declares a gang. A pod that is in no other gang declares a gang of one. What earlier
+    ends lost is of the status of a PodGroup, which only Tutti writes.
     """
 
     key: GangKey
