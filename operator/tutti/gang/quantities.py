@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ..model import ports
-from ..model.devices.claims import is_counting, selected_by
+from ..model.devices.claims import is_counting, is_counting_sets, selected_by
 from ..model.resources import Resources
 from ..model.volumes import counted_volumes, counts_volumes
 
@@ -42,6 +42,8 @@ def format_name(resource: str) -> str:
     """The name of a resource in words for users."""
     if counts_volumes(resource):
         return f"volumes of {counted_volumes(resource)}"
+    if is_counting_sets(resource):
+        return f"sets of {_either(resource)}"
     if is_counting(resource):
         return f"devices of {_either(resource)}"
     return f"host port {ports.read(resource)}" if ports.is_port(resource) else resource
@@ -70,6 +72,8 @@ def cut(sentence: str, most: int) -> str:
 def _format_request(name: str, n: int) -> str:
     if counts_volumes(name):
         return f"{count(n, 'volume')} of {counted_volumes(name)}"
+    if is_counting_sets(name):
+        return f"{count(n, 'set')} of {_either(name)}"
     if is_counting(name):
         return f"{count(n, 'device')} of {_either(name)}"
     return f"{format_amount(name, n)} {name}"

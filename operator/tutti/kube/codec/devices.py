@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 from ...model.devices.claims import (
     FINALIZER,
+    AttributeName,
     ClaimAllocation,
     ClaimName,
     Consumer,
     DeviceClaim,
     DeviceRequest,
     DeviceResult,
+    MatchConstraint,
     PodClaim,
 )
 from ...model.devices.inventory import (
@@ -129,8 +131,11 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
     metadata, spec, status = claim.metadata, claim.spec.devices, claim.status
     unknown: set[str] = set()
     requests = [request for each in spec.requests for request in _request(each, unknown)]
-    if spec.constraints:
-        unknown.add("constraints")
+    constraints = [
+        constraint
+        for each in spec.constraints
+        for constraint in _constraint(each, requests, unknown)
+    ]
     nodes, reaches_unknown = _nodes(status.allocation)
     owner = next(
         (owner.uid for owner in metadata.owner_references if owner.controller and owner.uid), None
@@ -149,6 +154,7 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
             Consumer(Uid(user.uid), user.name, user.resource, user.api_group)
             for user in status.reserved_for
         ),
+        constraints=tuple(constraints),
         finalizers=metadata.finalizers,
         version=metadata.resource_version,
         config=_text(spec.config),
@@ -170,6 +176,25 @@ def _request(read: devices.DeviceRequest, unknown: set[str]) -> Iterator[DeviceR
             if is_set
         }
         yield DeviceRequest(read.name, "", alternatives=tuple(parts))
+
+
+def _constraint(
+    read: devices.DeviceConstraint, requests: Sequence[DeviceRequest], unknown: set[str]
+) -> Iterator[MatchConstraint]:
+    """The constraint, if Tutti supports it; else ``unknown`` gets what is not supported of it."""
+    named = [request for request in requests if not read.requests or request.name in read.requests]
+    domain, slash, name = read.match_attribute.partition("/")
+    of_alternative = any("/" in request for request in read.requests)
+    fields = [f".{field}" for field, value in (read.model_extra or {}).items() if value]
+    if not slash and not fields:
+        fields.append("")
+    if any(request.takes_all for request in named):
+        fields.append(f" for requests with {_ALL}")
+    if of_alternative or any(request.alternatives for request in named):
+        fields.append(" for requests with firstAvailable")
+    unknown |= {f"constraints[]{field}" for field in fields}
+    if not fields:
+        yield MatchConstraint(AttributeName(domain, name), read.requests)
 
 
 def _part(name: str, part: devices.ExactRequest, where: str, unknown: set[str]) -> DeviceRequest:

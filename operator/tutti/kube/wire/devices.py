@@ -129,11 +129,20 @@ class DeviceRequest(Wire):
     first_available: tuple[SubRequest, ...] = ()
 
 
+class DeviceConstraint(Wire):
+    """What devices of a claim must have in common. Fields that are not declared here are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str = ""
+
+
 class DeviceClaimSpec(Wire):
     """The requests of a claim, and what they must have in common."""
 
     requests: tuple[DeviceRequest, ...] = ()
-    constraints: tuple[Any, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
     config: tuple[dict[str, Any], ...] = ()
 
 

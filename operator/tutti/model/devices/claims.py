@@ -11,6 +11,7 @@ from .inventory import DeviceClass, DeviceId, DeviceToleration, ResourceSlice, T
 # Prefix of the resources that count free devices, and of the labels of pods that share a claim. The
 # API server accepts no name with a colon.
 _DEVICES = "device:"
+_SETS = "sets:"  # after that prefix
 MOST_RESULTS = 32  # devices that the API allows in one claim
 MOST_CONSUMERS = 256  # pods that the API allows to share one claim
 FINALIZER = "resource.kubernetes.io/delete-protection"  # of allocated claims
@@ -65,6 +66,24 @@ class DeviceRequest:
             yield f"{self.name}/{part.name}", part
 
 
+class AttributeName(NamedTuple):
+    """The domain and the name of an attribute of devices."""
+
+    domain: str
+    name: str
+
+    def __str__(self) -> str:
+        """As the API has it."""
+        return "/".join(self)
+
+
+class MatchConstraint(NamedTuple):
+    """All devices of these requests must have the attribute, with one value."""
+
+    attribute: AttributeName
+    requests: tuple[str, ...] = ()  # empty: all requests of the claim
+
+
 class DeviceResult(NamedTuple):
     """One device that is allocated for a request."""
 
@@ -107,6 +126,7 @@ class DeviceClaim:
     nodes: tuple[NodeName, ...] | None = None  # that can reach the allocated devices; None: all
     reaches_unknown: bool = False  # the nodes are not given by name
     consumers: tuple[Consumer, ...] = ()  # that it is reserved for
+    constraints: tuple[MatchConstraint, ...] = ()
     finalizers: tuple[str, ...] = field(default=(), compare=False)
     version: str = field(default="", compare=False)  # metadata.resourceVersion
     # As in DeviceClass.config; and the tolerations of requests, which are copied, too.
@@ -206,14 +226,24 @@ def counting(label: str) -> str:
     return _DEVICES + label
 
 
+def counting_sets(label: str) -> str:
+    """The name of the resource that counts sets of devices which have an attribute in common."""
+    return counting(_SETS + label)
+
+
+def is_counting_sets(resource: str) -> bool:
+    """Whether the resource counts sets of devices."""
+    return resource.startswith(_DEVICES + _SETS)
+
+
 def is_counting(resource: str) -> bool:
     """Whether the resource counts devices."""
     return resource.startswith(_DEVICES)
 
 
 def selected_by(resource: str) -> str:
-    """The label of the selections whose devices the resource counts."""
-    return resource.removeprefix(_DEVICES)
+    """The label of the selections whose devices, or sets of devices, the resource counts."""
+    return resource.removeprefix(_DEVICES).removeprefix(_SETS)
 
 
 def without_counts(amounts: Resources) -> Resources:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from ...filters.devices import requests
+from ...filters.devices import bundles, requests
 from ...model.cluster import Member
 from ...model.devices.claims import (
+    AttributeName,
     ClaimAllocation,
     ClaimName,
     DeviceClaim,
@@ -24,6 +25,7 @@ from ...model.devices.claims import (
 from ...model.devices.inventory import Device, DeviceId
 from ...model.keys import NodeName, Uid
 from ..compile.bipartite_matching import matched
+from .bundle_choice import BundleChoice
 
 Place = tuple[Member, NodeName]
 
@@ -35,6 +37,14 @@ class Wish(NamedTuple):
     request: DeviceRequest
     selection: Selection
     bit: int  # the index of the selection in the room; -1 if no device is known to meet it
+
+
+class Tied(NamedTuple):
+    """A bundle of a claim, with the names of its requests."""
+
+    claim: ClaimName
+    bundle: bundles.Bundle
+    requests: tuple[str, ...]
 
 
 def allocations(
@@ -85,9 +95,11 @@ class _Finder:
         wanted = {claim.key: claim for own in claims.values() for claim in own}
         free = self._free.get(node, ())
         wishes = [wish for claim in wanted.values() for wish in self._wishes(claim, free)]
-        given = self._given(wishes, free)
-        short = {wish.claim for i, wish in enumerate(wishes) if i not in given}
-        results: dict[ClaimName, list[DeviceResult]] = {}
+        tied = [own for claim in wanted.values() for own in self._tied(claim)]
+        results, short = self._bundled(tied, wishes, free)
+        taken = {result.device for own in results.values() for result in own}
+        given = self._given(wishes, [device for device in free if device.id not in taken])
+        short |= {wish.claim for i, wish in enumerate(wishes) if i not in given}
         for i, device in given.items():
             if not is_stand_in(device):
                 result = DeviceResult(self._name(wishes[i], device), device)
@@ -106,13 +118,48 @@ class _Finder:
     def _wishes(self, claim: DeviceClaim, free: Sequence[FreeDevice]) -> Iterator[Wish]:
         """One wish for each device that a claim lacks; all of a node count with stand-ins."""
         if not claim.is_allocated:
-            for request, selected in requests.selections(claim, self._classes):
+            for request, selected in bundles.divided(claim, self._classes).loose:
                 index = self._index.get(selected, -1)
                 count = request.count
                 if selected.takes_all:
                     count = max(1, sum(1 for device in free if _suits(device, index)))
                 wish = Wish(claim.key, request, selected, index)
                 yield from (wish for _ in range(count))
+
+    def _tied(self, claim: DeviceClaim) -> Iterator[Tied]:
+        """The bundles of a claim that lacks its devices."""
+        if not claim.is_allocated:
+            for bundle, own in bundles.divided(claim, self._classes).bundles:
+                yield Tied(claim.key, bundle, tuple(request.name for request in own))
+
+    def _bundled(
+        self, tied: Sequence[Tied], wishes: Sequence[Wish], free: Sequence[FreeDevice]
+    ) -> tuple[dict[ClaimName, list[DeviceResult]], set[ClaimName]]:
+        """The devices of all bundles, such that every wish can be met, too; and whose lack them."""
+        results: dict[ClaimName, list[DeviceResult]] = {}
+        if not tied:
+            return results, set()
+
+        def suits(rest: Sequence[FreeDevice]) -> bool:
+            return len(self._given(wishes, rest)) == len(wishes)
+
+        choice = BundleChoice([own.bundle for own in tied], self._index, free, self._value)
+        chosen = choice.find(suits)
+        if chosen is None:
+            return results, {own.claim for own in tied}
+        for own, devices in zip(tied, chosen, strict=True):
+            names = (
+                name
+                for name, (_, count) in zip(own.requests, own.bundle.parts, strict=True)
+                for _ in range(count)
+            )
+            results.setdefault(own.claim, []).extend(map(DeviceResult, names, devices))
+        return results, set()
+
+    def _value(self, device: DeviceId, attribute: AttributeName) -> bundles.Value:
+        """The value of an attribute; None if the device does not have it, or does not exist."""
+        known = self._devices.get(device)
+        return None if known is None else bundles.value(known, attribute)
 
     def _given(self, wishes: Sequence[Wish], free: Iterable[FreeDevice]) -> Mapping[int, DeviceId]:
         """A different device for each wish, by position, as far as that is possible.

@@ -11,6 +11,7 @@ from ...model.devices.claims import MOST_RESULTS, FreeDevice, NodeDevices, Selec
 from ...model.devices.inventory import Device, DeviceId, ResourceSlice, TaintRule
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
+from .bundle_rows import NOTHING_TIED, BundleRows, Seen, Tied, Values
 
 Place = NodeName | None  # None: devices of several nodes
 Holder = tuple[Uid, str]  # a claim, and by what it has the device: its status or a Reservation
@@ -35,6 +36,9 @@ class FreeDevices:
         self._stale: set[Place] = set()  # whose devices changed
         self._uncounted: set[Place] = set()  # of whose devices some were taken or given back
         self._counts: dict[Place, VolumeUsage] = {}
+        self._tied = NOTHING_TIED
+        self._values: dict[Place, Mapping[DeviceId, Values]] = {}  # that bundles compare
+        self.bundles = BundleRows()
         self.rows: Mapping[int, str] = {}
         self.has_new_rows = False  # or new unsupported devices, since the refresh before
         self.has_too_many_rows = False
@@ -106,24 +110,31 @@ class FreeDevices:
         for pool in sorted(self._pools_of.get(place, ())):
             yield from self._by_pool[pool].get(place, ())
 
-    def refresh(self, selections: tuple[Selection, ...]) -> Collection[NodeName] | None:
+    def refresh(
+        self, selections: tuple[Selection, ...], tied: Tied = NOTHING_TIED
+    ) -> Collection[NodeName] | None:
         """Compute what changed; returns the nodes whose counts changed, or None if all may have."""
-        is_new = selections != self._selections
+        is_new = (selections, tied) != (self._selections, self._tied)
         if is_new:
-            self._selections = selections
+            self._selections, self._tied = selections, tied
+            self.bundles.choose(tied, selections)
             self._stale.update(self._pools_of)
         changed = self._stale | self._uncounted
         before = self._known_features()
         for place in self._stale:
             self._masks[place], self._features[place] = self._seen(place)
         self._stale = set()
-        named, largest = self.rows, self._largest
+        named, largest, bundled = self.rows, self._largest, self.bundles.state
         if is_new or changed:
             self._largest = self._largest_totals()
             self._name_rows()
-        self.has_new_rows = (named, largest) != (
+            for place in changed if largest == self._largest else set(self._masks):
+                self._read_bundles(place)
+            self.bundles.name()
+        self.has_new_rows = (named, largest, bundled) != (
             self.rows,
             self._largest,
+            self.bundles.state,
         ) or before != self._known_features()
         if self.has_new_rows:
             changed = set(self._masks)
@@ -151,6 +162,7 @@ class FreeDevices:
                 for device in self._all_of(place, selected):
                     masks[device.id] = masks.get(device.id, 0) | 1 << i
                     features[i] = features.get(i, frozenset()) | _fields(device)
+        self._values[place] = {d.id: self.bundles.values(d) for d in self._at(place)}
         return masks, features
 
     def _all_of(self, place: Place, selected: Selection) -> Sequence[Device]:
@@ -204,6 +216,20 @@ class FreeDevices:
         except rows.TooManyRowsError:
             self.rows, self.has_too_many_rows = {}, True
 
+    def _read_bundles(self, place: Place) -> None:
+        """Compute which bundles fit a place."""
+        if self._tied.bundles:
+            values, masks = self._values.get(place, {}), self._masks.get(place, {})
+            nothing = (None,) * self.bundles.width
+            stand_ins = [(of.selections, nothing) for of in self._stand_ins(place)] if masks else []
+            whole: Seen = [(mask, values[device]) for device, mask in masks.items()]
+            free: Seen = [
+                (mask, values[device])
+                for device, mask in masks.items()
+                if device not in self._holders
+            ]
+            self.bundles.read(place, [*whole, *stand_ins], [*free, *stand_ins])
+
     def _count(self, place: Place) -> None:
         masks = self._masks.get(place, {})
         stand_ins = [device.selections for device in self._stand_ins(place)] if masks else []
@@ -211,7 +237,9 @@ class FreeDevices:
         used = rows.counts(
             (mask for device, mask in masks.items() if device in self._holders), self.rows
         )
-        self._counts[place] = VolumeUsage(offered, used) if masks else NOTHING_ATTACHED
+        sets = self.bundles.counted(place)
+        usage = VolumeUsage(offered + sets.offered, used + sets.used)
+        self._counts[place] = usage if masks else NOTHING_ATTACHED
 
     def counted(self, node: NodeName) -> VolumeUsage:
         """How many devices a node has for each row, and how many of them are taken."""

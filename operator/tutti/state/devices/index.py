@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from ...filters.devices import requests, rows, selectors
+from ...filters.devices import bundles, requests, rows, selectors
 from ...kube import kinds
 from ...kube.codec.shapes import DEVICE_CLAIMS
 from ...model.cluster import ForeignPod, Member, PodReservation, Reservation
@@ -30,10 +30,11 @@ from ...model.devices.inventory import (
     TaintRule,
 )
 from ...model.keys import NodeName, Uid
-from ...model.resources import NOTHING
+from ...model.resources import NOTHING, Resources
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from ..store import Store
 from . import claim_demand
+from .bundle_rows import NOTHING_TIED, Tied
 from .claim_users import ClaimUsers
 from .free_devices import FreeDevices
 
@@ -155,7 +156,7 @@ class DeviceIndex:
         selections = tuple(sorted(set(self._wanted()), key=str))
         if selections != self._selections:
             self._selections, self._are_pods_outdated = selections, True
-        nodes = self._free.refresh(selections)
+        nodes = self._free.refresh(selections, self._tied())
         self._are_pods_outdated |= self._free.has_new_rows
         changed = self._users.take_changed()
         if self._are_pods_outdated:
@@ -172,6 +173,23 @@ class DeviceIndex:
                 for _, selected in requests.selections(claim, self._classes):
                     if not selectors.problem(selected.texts):
                         yield selected
+
+    def _tied(self) -> Tied:
+        """The bundles of claims that waiting pods need, and what their other requests select."""
+        tied: set[bundles.Bundle] = set()
+        loose: set[Selection] = set()
+        for claim in self._users.waiting_claims():
+            if not (claim.is_allocated or claim.unsupported):
+                divided = bundles.divided(claim, self._classes)
+                counted = {*self._selections}
+                tied |= {
+                    of for of, _ in divided.bundles if counted.issuperset(s for s, _ in of.parts)
+                }
+                loose |= {selected for _, selected in divided.loose}
+        if not tied:
+            return NOTHING_TIED
+        known = sorted(loose & {*self._selections}, key=str)
+        return Tied(tuple(sorted(tied, key=str)), tuple(known))
 
     def _notify(self, uids: Iterable[Uid]) -> None:
         for uid in sorted(uids):
@@ -195,7 +213,7 @@ class DeviceIndex:
             return replace(member, device_problems=(problem,)) if problem else member
         problems: list[str] = []
         unsupported: set[str] = set()
-        wanted: list[tuple[int, int]] = []
+        wanted = NOTHING
         shape, labels = member.shape, member.labels
         for pod_claim in member.device_claims:
             claim = self._users.claim(member.key.namespace, pod_claim)
@@ -210,12 +228,11 @@ class DeviceIndex:
             elif (users := self._users.waiting(claim.key))[0].uid != member.uid:
                 shape = claim_demand.beside(shape, claim.key)
             else:
-                wanted += self._counted_requests(claim)
+                wanted += self._counts(claim)
                 labels = claim_demand.shared(labels, claim.key) if len(users) > 1 else labels
-        counts = rows.requested(wanted, self._free.rows) if wanted else NOTHING
         return replace(
             _unsupported(member, unsupported),
-            shape=claim_demand.requesting(shape, counts),
+            shape=claim_demand.requesting(shape, wanted),
             labels=labels,
             device_problems=tuple(problems),
         )
@@ -291,9 +308,32 @@ class DeviceIndex:
             yield "allocationMode: All beside other requests, for more than 32 devices"
         if self._free.has_too_many_rows:
             yield "too many selectors whose devices overlap"
+        yield from self._uncounted(claim)
         for _, selected in requests.selections(claim, self._classes):
             if selected in self._selections:
                 yield from self._free.unsupported(self._selections.index(selected))
+
+    def _uncounted(self, claim: DeviceClaim) -> Iterator[str]:
+        """Why the bundles of a claim cannot be counted."""
+        counted = self._free.bundles
+        tied = [bundle for bundle, _ in bundles.divided(claim, self._classes).bundles]
+        known = [bundle for bundle in tied if counted.knows(bundle)]
+        if known and counted.are_too_many:
+            yield "too many constraints whose devices overlap"
+        elif not all(counted.has_limits(bundle) for bundle in known):
+            yield "constraints for which the devices of a node can be chosen in too many ways"
+
+    def _counts(self, claim: DeviceClaim) -> Resources:
+        """What a claim takes of the resources that count devices and bundles."""
+        divided = bundles.divided(claim, self._classes)
+        loose = [
+            (selected, self._free.count(self._selections.index(selected), request.count))
+            for request, selected in divided.loose
+            if selected in self._selections
+        ]
+        tied = [bundle for bundle, _ in divided.bundles if self._free.bundles.knows(bundle)]
+        devices = rows.requested(self._counted_requests(claim), self._free.rows)
+        return devices + self._free.bundles.requested(tied, loose)
 
     def _counted_requests(self, claim: DeviceClaim) -> Iterator[tuple[int, int]]:
         for request, selected in requests.selections(claim, self._classes):

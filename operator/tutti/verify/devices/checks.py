@@ -130,6 +130,7 @@ class DeviceLedger:
             yield f"{pod}: claim {claim.key.name} gets too many devices or too few"
         if claim.unsupported:
             yield f"{pod}: claim {claim.key.name} uses {', '.join(claim.unsupported)}"
+        yield from self._unmatched(pod, claim, given)
         by_name = dict(part for request in claim.requests for part in request.by_name())
         for request_name, device in allocation.results:
             place, found = self._known.devices.get(device, (None, None))
@@ -140,6 +141,30 @@ class DeviceLedger:
             elif request_name not in by_name or not self._suits(found, by_name[request_name]):
                 yield f"{pod}: device {device} will not do for request {request_name}"
             self._taken.add(device)
+
+    def _unmatched(
+        self, pod: str, claim: DeviceClaim, given: Mapping[str, Sequence[DeviceId]]
+    ) -> Iterator[str]:
+        """The constraints of a claim that its devices do not meet."""
+        for wanted, of in claim.constraints:
+            names = of or [request.name for request in claim.requests]
+            values = set()
+            for device in (device for name in names for device in given.get(name, ())):
+                _, found = self._known.devices.get(device, (None, None))
+                values.add(
+                    next(
+                        (
+                            (type(value), is_version, value)
+                            for domain, name, value, is_version in (
+                                () if found is None else found.attributes
+                            )
+                            if (domain, name) == wanted
+                        ),
+                        None,
+                    )
+                )
+            if None in values or len(values) > 1:
+                yield f"{pod}: devices of claim {claim.key.name} have not one {wanted}"
 
     def _is_answered(
         self, request: DeviceRequest, given: Mapping[str, Sequence[DeviceId]], node: NodeName

@@ -1,7 +1,7 @@
 """Small clusters with devices: a plan starts a gang exactly if trying everything finds a way.
 
 The other side places pod after pod on every node, and gives each request every device; it knows
-neither counts nor shapes.
+neither counts nor shapes. In every second scene, some devices of a claim have one numa number.
 """
 
 import itertools
@@ -25,9 +25,10 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 COLOURS = ("red", "green", "blue")
+NUMAS = (0, 0, 1, 1, 2, None)
 NODES, CPU = 2, 3
 SEEDS = range(250)
-Inventory = Mapping[str, Mapping[str, str]]  # by node, the colour of each device
+Inventory = Mapping[str, Mapping[str, tuple[str, int | None]]]  # by node: colour and numa number
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Wanted:
 
     colours: tuple[frozenset[str], ...]
     count: int | None  # None: all of a node
+    is_tied: bool = False  # all devices of such requests of a claim have one numa number
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,14 @@ def scene(seed: int) -> Scene:
     """The scene of this number."""
     draw = random.Random(seed)
     inventory = {
-        f"n{i}": {f"d{j}": draw.choice(COLOURS) for j in range(draw.randint(0, 4))}
+        f"n{i}": {
+            f"d{j}": (draw.choice(COLOURS), draw.choice(NUMAS)) for j in range(draw.randint(0, 4))
+        }
         for i in range(NODES)
     }
     claims = [[_wanted(draw) for _ in range(draw.choice((1, 1, 2)))] for _ in range(3)]
+    if seed % 2:
+        claims = [[_tied(wanted, draw) for wanted in own] for own in claims]
     pods = [draw.randrange(3) if draw.random() < 0.3 else i for i in range(draw.choice((2, 3)))]
     return Scene(inventory, claims, pods)
 
@@ -72,6 +78,11 @@ def _wanted(draw: random.Random) -> Wanted:
             return Wanted((colours(),), draw.choice((1, 1, 2)))
 
 
+def _tied(wanted: Wanted, draw: random.Random) -> Wanted:
+    is_count = wanted.count is not None and len(wanted.colours) == 1
+    return replace(wanted, is_tied=is_count and draw.random() < 0.8)
+
+
 def has_a_way(made: Scene) -> bool:
     """Whether all pods find a node, and their claims devices."""
     for places in itertools.product(made.inventory, repeat=len(made.pods)):
@@ -80,27 +91,34 @@ def has_a_way(made: Scene) -> bool:
             homes.setdefault(own, set()).add(place)
         fits = all(places.count(place) <= CPU for place in places)
         if fits and all(len(home) == 1 for home in homes.values()):
-            asked = [(min(homes[own]), w) for own in sorted(homes) for w in made.claims[own]]
-            if _given(made.inventory, asked, frozenset()):
+            asked = [(own, min(homes[own]), w) for own in sorted(homes) for w in made.claims[own]]
+            if _given(made.inventory, asked, frozenset(), {}):
                 return True
     return False
 
 
 def _given(
     inventory: Inventory,
-    asked: Sequence[tuple[str, Wanted]],
+    asked: Sequence[tuple[int, str, Wanted]],
     taken: frozenset[tuple[str, str]],
+    numa: Mapping[int, int | None],
 ) -> bool:
     if not asked:
         return True
-    (home, wanted), *rest = asked
+    (own, home, wanted), *rest = asked
     devices = inventory[home]
     for colours in wanted.colours:
-        meeting = [name for name, colour in devices.items() if colour in colours]
+        meeting = [name for name, (colour, _) in devices.items() if colour in colours]
         count = len(meeting) if wanted.count is None else wanted.count
         for chosen in itertools.combinations(meeting, count) if count else ():
             new = {(home, name) for name in chosen}
-            if not new & taken and _given(inventory, rest, taken | new):
+            numbers = {devices[name][1] for name in chosen}
+            known = {**numa}
+            if wanted.is_tied:
+                number = known.setdefault(own, devices[chosen[0]][1])
+                if number is None or numbers != {number}:
+                    continue
+            if not new & taken and _given(inventory, rest, taken | new, known):
                 return True
     return False
 
@@ -124,11 +142,13 @@ def cluster_of(made: Scene) -> FakeCluster:
     cluster.put_devices(device_class())
     for name, devices in made.inventory.items():
         cluster.add(node(name, cpu=CPU).labelled(hostname=name))
-        listed = tuple(device(d, name, (), colour=colour) for d, colour in devices.items())
+        listed = tuple(device(d, name, (), **_attributes(*of)) for d, of in devices.items())
         cluster.put_devices(ResourceSlice(name, DRIVER, name, node=NodeName(name), devices=listed))
     for i, asked in enumerate(made.claims):
         requests = [_request(f"r{j}", wanted) for j, wanted in enumerate(asked)]
-        cluster.put_devices(claim(f"c{i}", *requests))
+        tied = [f"r{j}" for j, wanted in enumerate(asked) if wanted.is_tied]
+        constraint = {"requests": tied, "matchAttribute": f"{DRIVER}/numa"}
+        cluster.put_devices(claim(f"c{i}", *requests, constraints=[constraint] if tied else []))
     names = iter(made.pods)
     cluster.add(
         gang("a")
@@ -136,6 +156,10 @@ def cluster_of(made: Scene) -> FakeCluster:
         .where(lambda member: replace(member, device_claims=(_named(names),)))
     )
     return cluster
+
+
+def _attributes(colour: str, numa: int | None) -> dict[str, str | int]:
+    return {"colour": colour} if numa is None else {"colour": colour, "numa": numa}
 
 
 def _named(names: Iterator[int]) -> PodClaim:

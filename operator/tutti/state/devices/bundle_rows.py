@@ -1,0 +1,174 @@
+"""Resources that count bundles: requests of claims whose devices must have an attribute in common.
+
+Each weighted sum of bundles that limits some node is a resource (``filters.devices.ways``).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...filters.devices import bundles, rows, ways
+from ...filters.devices.bundles import Bundle, Kind, Value
+from ...filters.devices.ways import NoLimitsError, Want, Weights
+from ...model.devices.claims import AttributeName, Selection, counting_sets
+from ...model.devices.inventory import Device
+from ...model.keys import NodeName
+from ...model.resources import Resources
+from ..node_usage import VolumeUsage
+
+Place = NodeName | None
+Values = tuple[Value, ...]  # of a device, that bundles compare
+Seen = Sequence[tuple[int, Values]]  # the selections and the values of each device
+
+
+class Tied(NamedTuple):
+    """The bundles of claims that wait, and what other requests of such claims select; sorted."""
+
+    bundles: tuple[Bundle, ...] = ()
+    loose: tuple[Selection, ...] = ()
+
+
+NOTHING_TIED = Tied()
+
+
+class _Room(NamedTuple):
+    """The limits of a node by all of its devices and by the free ones, and how many these are."""
+
+    whole: Mapping[Weights, int]
+    free: Mapping[Weights, int]
+    devices: int
+
+
+class BundleRows:
+    """The limits of each node, the names of all sums, and bundles that no limits describe."""
+
+    def __init__(self) -> None:
+        self._tied = NOTHING_TIED
+        self._selections: Sequence[Selection] = ()
+        self._attributes: Sequence[AttributeName] = ()
+        self._wants: tuple[Want, ...] = ()
+        self._loose = 0
+        self._rooms: dict[Place, _Room] = {}
+        self._failed: dict[Place, Collection[int]] = {}
+        self._names: Mapping[Weights, str] = {}
+
+    def choose(self, tied: Tied, selections: Sequence[Selection]) -> None:
+        """Count these bundles from now on; every place must be read again."""
+        index = {selected: i for i, selected in enumerate(selections)}
+        self._tied, self._selections = tied, selections
+        attributes = {match.attribute for bundle in tied.bundles for match in bundle.matches}
+        self._attributes = sorted(attributes)
+        self._wants = tuple(
+            Want(
+                tuple((index[selected], count) for selected, count in bundle.parts),
+                tuple((self._attributes.index(m.attribute), m.parts) for m in bundle.matches),
+            )
+            for bundle in tied.bundles
+        )
+        self._loose = sum(1 << index[selected] for selected in tied.loose)
+        self._rooms, self._failed = {}, {}
+
+    @property
+    def width(self) -> int:
+        """How many values of each device bundles compare."""
+        return len(self._attributes)
+
+    def values(self, device: Device) -> Values:
+        """The values of a device that bundles compare."""
+        return tuple(bundles.value(device, attribute) for attribute in self._attributes)
+
+    def read(self, place: Place, whole: Seen, free: Seen) -> None:
+        """Take in the devices of a place, and those of them that are free."""
+        if not self._wants:
+            return
+        self._failed.pop(place, None)
+        of_whole, of_free = bundles.kinds(whole), bundles.kinds(free)
+        try:
+            limits = ways.limits(of_free, self._wants, self._loose)
+        except NoLimitsError:
+            limits = {}
+            self._failed[place] = [
+                i for i, want in enumerate(self._wants) if _may_fit(want, of_free)
+            ]
+        self._rooms[place] = _Room(self._limits_of(of_whole), limits, len(whole))
+
+    def _limits_of(self, kinds: tuple[Kind, ...]) -> Mapping[Weights, int]:
+        """The limits of a place without users; none if they would be too many."""
+        try:
+            return ways.limits(kinds, self._wants, self._loose)
+        except NoLimitsError:
+            return {}
+
+    def name(self) -> None:
+        """Name the sums that limit a place."""
+        sums = {weights for room in self._rooms.values() for weights in room.free}
+        sums |= {((i, 1),) for i in range(len(self._wants))}
+        self._names = {weights: self._name(weights) for weights in sorted(sums)}
+
+    def _name(self, weights: Weights) -> str:
+        labels = []
+        for i, weight in weights:
+            bundle = self._tied.bundles[i] if i >= 0 else bundles.unit(self._selections[~i])
+            labels.append(f"{weight} x {bundle.label}" if weight > 1 else bundle.label)
+        return counting_sets("|".join(labels))
+
+    @property
+    def state(self) -> tuple[Mapping[Weights, str], Collection[int]]:
+        """What the counts of all places depend on: the names, and the bundles without limits."""
+        return self._names, {i for failed in self._failed.values() for i in failed}
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether counting would make every plan slow."""
+        return len(self._names) > rows.MOST_ROWS
+
+    def counted(self, place: Place) -> VolumeUsage:
+        """How much a place has of each sum, and how much of it is taken."""
+        room = self._rooms.get(place, _Room({}, {}, 0))
+        offered, used = {}, {}
+        for weights, name in self._names.items():
+            free = _bound(weights, room.free, room.devices, failed=0)
+            offered[name] = max(free, _bound(weights, room.whole, room.devices, room.devices))
+            used[name] = offered[name] - free
+        return VolumeUsage(Resources.of(offered), Resources.of(used))
+
+    def requested(
+        self, wanted: Iterable[Bundle], loose: Iterable[tuple[Selection, int]]
+    ) -> Resources:
+        """What bundles, and other requests for so many devices, take of each sum."""
+        if not self._names:
+            return Resources()
+        amounts: Counter[int] = Counter(self._tied.bundles.index(bundle) for bundle in wanted)
+        for selected, count in loose:
+            amounts[~self._selections.index(selected)] += count
+        return Resources.of(
+            {
+                name: sum(weight * amounts[i] for i, weight in weights)
+                for weights, name in self._names.items()
+            }
+        )
+
+    def knows(self, bundle: Bundle) -> bool:
+        """Whether a bundle is counted."""
+        return bundle in self._tied.bundles
+
+    def has_limits(self, bundle: Bundle) -> bool:
+        """Whether limits say on every node how many of a bundle fit."""
+        return self._tied.bundles.index(bundle) not in self.state[1]
+
+
+def _bound(weights: Weights, limits: Mapping[Weights, int], devices: int, failed: int) -> int:
+    """The bound of a sum; one that is not needed here has a bound that nothing exceeds."""
+    if weights in limits:
+        return limits[weights]
+    if len(weights) == 1:
+        return failed
+    return sum(weight for _, weight in weights) * devices
+
+
+def _may_fit(want: Want, kinds: Sequence[Kind]) -> bool:
+    """Whether a bundle fits these devices, or would take too long to try."""
+    try:
+        return next(ways.ways(want, kinds, [kind.devices for kind in kinds]), None) is not None
+    except NoLimitsError:
+        return True
