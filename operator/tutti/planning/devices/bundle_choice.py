@@ -25,7 +25,7 @@ class BundleChoice:
         free: Iterable[FreeDevice],
         value: Callable[[DeviceId, AttributeName], Value],
     ) -> None:
-        """``bits`` has the index of each selection that devices meet; ``value`` gives attributes."""
+        """``bits`` has the index of each selection; ``value`` gives attributes."""
         attributes = sorted({match.attribute for of in bundles for match in of.matches})
         self._wants = [
             Want(

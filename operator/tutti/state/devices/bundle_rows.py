@@ -1,15 +1,16 @@
 """Resources that count bundles: requests of claims whose devices must have an attribute in common.
 
-Each weighted sum of bundles that limits some node is a resource (``filters.devices.ways``).
+Each weighted sum of bundles that limits some node is a resource (``filters.devices.limits``).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...filters.devices import bundles, rows, ways
-from ...filters.devices.bundles import Bundle, Kind, Value
-from ...filters.devices.ways import NoLimitsError, Want, Weights
+from ...filters.devices import bundles, limits, rows
+from ...filters.devices.bundles import Bundle, Value
+from ...filters.devices.limits import Limits, Weights
+from ...filters.devices.ways import Want
 from ...model.devices.claims import AttributeName, Selection, counting_sets
 from ...model.devices.inventory import Device
 from ...model.keys import NodeName
@@ -34,9 +35,12 @@ NOTHING_TIED = Tied()
 class _Room(NamedTuple):
     """The limits of a node by all of its devices and by the free ones, and how many these are."""
 
-    whole: Mapping[Weights, int]
-    free: Mapping[Weights, int]
+    whole: Limits
+    free: Limits
     devices: int
+
+
+_NO_ROOM = _Room(Limits({}, {}), Limits({}, {}), 0)
 
 
 class BundleRows:
@@ -49,7 +53,7 @@ class BundleRows:
         self._wants: tuple[Want, ...] = ()
         self._loose = 0
         self._rooms: dict[Place, _Room] = {}
-        self._failed: dict[Place, Collection[int]] = {}
+        self._without: Mapping[Bundle, str] = {}
         self._names: Mapping[Weights, str] = {}
 
     def choose(self, tied: Tied, selections: Sequence[Selection]) -> None:
@@ -66,7 +70,7 @@ class BundleRows:
             for bundle in tied.bundles
         )
         self._loose = sum(1 << index[selected] for selected in tied.loose)
-        self._rooms, self._failed = {}, {}
+        self._rooms = {}
 
     @property
     def width(self) -> int:
@@ -79,31 +83,23 @@ class BundleRows:
 
     def read(self, place: Place, whole: Seen, free: Seen) -> None:
         """Take in the devices of a place, and those of them that are free."""
-        if not self._wants:
-            return
-        self._failed.pop(place, None)
-        of_whole, of_free = bundles.kinds(whole), bundles.kinds(free)
-        try:
-            limits = ways.limits(of_free, self._wants, self._loose)
-        except NoLimitsError:
-            limits = {}
-            self._failed[place] = [
-                i for i, want in enumerate(self._wants) if _may_fit(want, of_free)
-            ]
-        self._rooms[place] = _Room(self._limits_of(of_whole), limits, len(whole))
-
-    def _limits_of(self, kinds: tuple[Kind, ...]) -> Mapping[Weights, int]:
-        """The limits of a place without users; none if they would be too many."""
-        try:
-            return ways.limits(kinds, self._wants, self._loose)
-        except NoLimitsError:
-            return {}
+        if self._wants:
+            self._rooms[place] = _Room(
+                limits.limits(bundles.kinds(whole), self._wants, self._loose),
+                limits.limits(bundles.kinds(free), self._wants, self._loose),
+                len(whole),
+            )
 
     def name(self) -> None:
         """Name the sums that limit a place."""
-        sums = {weights for room in self._rooms.values() for weights in room.free}
+        sums = {weights for room in self._rooms.values() for weights in room.free.bounds}
         sums |= {((i, 1),) for i in range(len(self._wants))}
         self._names = {weights: self._name(weights) for weights in sorted(sums)}
+        self._without = {
+            self._tied.bundles[i]: f"{why}, with {self._tied.bundles[i].label}"
+            for room in self._rooms.values()
+            for i, why in room.free.without.items()
+        }
 
     def _name(self, weights: Weights) -> str:
         labels = []
@@ -113,9 +109,9 @@ class BundleRows:
         return counting_sets("|".join(labels))
 
     @property
-    def state(self) -> tuple[Mapping[Weights, str], Collection[int]]:
+    def state(self) -> tuple[Mapping[Weights, str], Mapping[Bundle, str]]:
         """What the counts of all places depend on: the names, and the bundles without limits."""
-        return self._names, {i for failed in self._failed.values() for i in failed}
+        return self._names, self._without
 
     @property
     def are_too_many(self) -> bool:
@@ -124,11 +120,11 @@ class BundleRows:
 
     def counted(self, place: Place) -> VolumeUsage:
         """How much a place has of each sum, and how much of it is taken."""
-        room = self._rooms.get(place, _Room({}, {}, 0))
+        room = self._rooms.get(place, _NO_ROOM)
         offered, used = {}, {}
         for weights, name in self._names.items():
-            free = _bound(weights, room.free, room.devices, failed=0)
-            offered[name] = max(free, _bound(weights, room.whole, room.devices, room.devices))
+            free = _bound(weights, room.free, room.devices)
+            offered[name] = max(free, _bound(weights, room.whole, room.devices))
             used[name] = offered[name] - free
         return VolumeUsage(Resources.of(offered), Resources.of(used))
 
@@ -152,23 +148,13 @@ class BundleRows:
         """Whether a bundle is counted."""
         return bundle in self._tied.bundles
 
-    def has_limits(self, bundle: Bundle) -> bool:
-        """Whether limits say on every node how many of a bundle fit."""
-        return self._tied.bundles.index(bundle) not in self.state[1]
+    def problem(self, bundle: Bundle) -> str:
+        """Why not every node has limits that say how many of a bundle fit; empty if each has."""
+        if self.are_too_many:
+            return f"more than {rows.MOST_ROWS} limits on constraints"
+        return self._without.get(bundle, "")
 
 
-def _bound(weights: Weights, limits: Mapping[Weights, int], devices: int, failed: int) -> int:
+def _bound(weights: Weights, known: Limits, devices: int) -> int:
     """The bound of a sum; one that is not needed here has a bound that nothing exceeds."""
-    if weights in limits:
-        return limits[weights]
-    if len(weights) == 1:
-        return failed
-    return sum(weight for _, weight in weights) * devices
-
-
-def _may_fit(want: Want, kinds: Sequence[Kind]) -> bool:
-    """Whether a bundle fits these devices, or would take too long to try."""
-    try:
-        return next(ways.ways(want, kinds, [kind.devices for kind in kinds]), None) is not None
-    except NoLimitsError:
-        return True
+    return known.bounds.get(weights, sum(weight for _, weight in weights) * devices)

@@ -308,20 +308,12 @@ class DeviceIndex:
             yield "allocationMode: All beside other requests, for more than 32 devices"
         if self._free.has_too_many_rows:
             yield "too many selectors whose devices overlap"
-        yield from self._uncounted(claim)
+        for bundle, _ in bundles.divided(claim, self._classes).bundles:
+            if problem := self._free.bundles.problem(bundle):
+                yield f"devices.constraints[]: {problem}"
         for _, selected in requests.selections(claim, self._classes):
             if selected in self._selections:
                 yield from self._free.unsupported(self._selections.index(selected))
-
-    def _uncounted(self, claim: DeviceClaim) -> Iterator[str]:
-        """Why the bundles of a claim cannot be counted."""
-        counted = self._free.bundles
-        tied = [bundle for bundle, _ in bundles.divided(claim, self._classes).bundles]
-        known = [bundle for bundle in tied if counted.knows(bundle)]
-        if known and counted.are_too_many:
-            yield "too many constraints whose devices overlap"
-        elif not all(counted.has_limits(bundle) for bundle in known):
-            yield "constraints for which the devices of a node can be chosen in too many ways"
 
     def _counts(self, claim: DeviceClaim) -> Resources:
         """What a claim takes of the resources that count devices and bundles."""

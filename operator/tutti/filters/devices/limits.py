@@ -1,0 +1,233 @@
+"""Which numbers of bundles the devices of a node have room for, as limits on weighted sums.
+
+Devices that ways join (``ways``) are a *cell*, such as the devices of a NUMA node. What fits in
+each cell is found by trying all ways; a node holds what its cells hold together. Limits
+``weights * numbers <= bound`` are then chosen so that they admit these numbers and no others.
+
+Beside them, rows (``rows``) count all other requests exactly, if each device of a way is one that
+its request shares with no narrower selection. A selection for which that does not hold becomes a
+bundle of one device. A bundle whose devices on a node have one value anyway needs no limit there.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from .bundles import Kind
+from .ways import MISSING, MOST_STEPS, NoLimitsError, Want, Way, ways
+
+MOST_NUMBERS = 4_096  # different numbers of bundles on one node
+MOST_WEIGHTS = {1: 1, 2: 12, 3: 6, 4: 4, 5: 3, 6: 2}  # by how many bundles share devices
+MOST_KNOWN = 4_096  # nodes whose limits are cached
+
+Numbers = tuple[int, ...]  # how many of each bundle
+Weights = tuple[tuple[int, int], ...]  # by index of the bundle; ~i is a device of selection i
+
+
+class Limits(NamedTuple):
+    """The bound of each weighted sum of bundles on a node, and why some bundles have none."""
+
+    bounds: Mapping[Weights, int]
+    without: Mapping[int, str]
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def limits(kinds: tuple[Kind, ...], wants: tuple[Want, ...], loose: int) -> Limits:
+    """The limits of a node. Each bundle by itself has a bound.
+
+    ``loose`` has the selections of requests that are in no bundle. If all bundles together have no
+    limits, the largest ones are left out.
+    """
+    counted, without = dict(enumerate(wants)), dict[int, str]()
+    try:
+        bounds = _limits(kinds, counted, loose)
+    except NoLimitsError:
+        counted, bounds = {}, {}
+        for i in sorted(range(len(wants)), key=lambda i: (sum(n for _, n in wants[i].parts), i)):
+            try:
+                bounds = _limits(kinds, {**counted, i: wants[i]}, loose)
+                counted[i] = wants[i]
+            except NoLimitsError as why:
+                without[i] = str(why)
+    return Limits({**{((i, 1),): 0 for i in range(len(wants))}, **bounds}, without)
+
+
+def _limits(kinds: Sequence[Kind], wants: Mapping[int, Want], loose: int) -> Mapping[Weights, int]:
+    """The bounds of these bundles that are not 0.
+
+    Raises:
+        NoLimitsError: there are too many ways, or no limits are exact.
+    """
+    untied = {i for i, want in wants.items() if _is_untied(want, kinds)}
+    while True:
+        merged = _merged(kinds, [want for i, want in wants.items() if i not in untied])
+        counts = [kind.devices for kind in merged]
+        own: dict[int, Collection[Way]] = {}
+        for i, want in wants.items():
+            if i not in untied and (found := _all_ways(want, merged, counts)):
+                own[i] = found
+        parts = {i: {bit for bit, _ in wants[i].parts} for i in own}
+        bits = {i: {bit for bit, _ in wants[i].parts} for i in untied}
+        others = loose | sum(1 << bit for bit in set().union(*bits.values()))
+        while crossed := _crossed(merged, own, parts, others):
+            for bit in crossed:
+                own[~bit] = _all_ways(Want(((bit, 1),)), merged, counts)
+                parts[~bit] = {bit}
+        tied = {i for i in untied if any(~bit in own for bit in bits[i])}
+        if not tied:
+            break
+        untied -= tied
+    bounds: dict[Weights, int] = {((i, 1),): sum(counts) for i in untied}
+    for group, cells in _groups(own):
+        bounds.update(_bounds(group, cells, own, counts))
+    return bounds
+
+
+def _is_untied(want: Want, kinds: Sequence[Kind]) -> bool:
+    """Whether all devices that a bundle could get here match, so that rows count it."""
+    for attribute, parts in want.matches:
+        bits = [want.parts[part][0] for part in parts]
+        values = {
+            kind.values[attribute] for kind in kinds for bit in bits if kind.selections >> bit & 1
+        }
+        if len(values) > 1 or MISSING in values:
+            return False
+    return True
+
+
+def _merged(kinds: Iterable[Kind], wants: Iterable[Want]) -> Sequence[Kind]:
+    """The kinds that differ in attributes which bundles compare."""
+    compared = {attribute for want in wants for attribute, _ in want.matches}
+    devices: dict[tuple[int, tuple[int, ...]], int] = {}
+    for kind in kinds:
+        values = tuple(v if i in compared else MISSING for i, v in enumerate(kind.values))
+        devices[kind.selections, values] = devices.get((kind.selections, values), 0) + kind.devices
+    return [Kind(*like, n) for like, n in devices.items()]
+
+
+def _all_ways(want: Want, kinds: Sequence[Kind], counts: Sequence[int]) -> Collection[Way]:
+    """The ways of a bundle, each as the sorted kinds of its devices."""
+    return {tuple(sorted(way)) for way in ways(want, kinds, counts)}
+
+
+def _crossed(
+    kinds: Sequence[Kind],
+    own: Mapping[int, Collection[Way]],
+    parts: Mapping[int, Collection[int]],
+    loose: int,
+) -> Collection[int]:
+    """The selections of loose requests that compete with bundles in a way that rows do not count.
+
+    A device that a bundle gets for a selection counts in the rows of this selection, and so in
+    those of each selection that includes it. Others that the device meets are crossed.
+    """
+    meeting: dict[int, set[int]] = {}
+    for i, kind in enumerate(kinds):
+        for bit in range(kind.selections.bit_length()):
+            if kind.selections >> bit & 1:
+                meeting.setdefault(bit, set()).add(i)
+    return {
+        other
+        for i, found in own.items()
+        for kind in {kind for way in found for kind in way}
+        for bit in parts[i]
+        if kinds[kind].selections >> bit & 1
+        for other, devices in meeting.items()
+        if loose >> other & 1 and ~other not in own
+        if kind in devices and not meeting[bit] <= devices
+    }
+
+
+def _groups(
+    own: Mapping[int, Collection[Way]],
+) -> Sequence[tuple[Sequence[int], Sequence[Collection[int]]]]:
+    """The bundles that share cells, with these cells: the kinds of devices that ways join."""
+    cells: list[set[int]] = []
+    for found in own.values():
+        for way in found:
+            joined = set(way).union(*(cell for cell in cells if not cell.isdisjoint(way)))
+            cells = [*(cell for cell in cells if cell.isdisjoint(way)), joined]
+    groups: list[tuple[list[int], list[Collection[int]]]] = []
+    for i, found in own.items():
+        mine = [cell for cell in cells if any(way[0] in cell for way in found)]
+        sharing = [group for group in groups if any(cell in group[1] for cell in mine)]
+        group = sorted([i, *(j for known, _ in sharing for j in known)])
+        others = [cell for _, known in sharing for cell in known if cell not in mine]
+        groups = [*(known for known in groups if known not in sharing), (group, [*mine, *others])]
+    return groups
+
+
+def _bounds(
+    group: Sequence[int],
+    cells: Sequence[Collection[int]],
+    own: Mapping[int, Collection[Way]],
+    counts: Sequence[int],
+) -> Iterator[tuple[Weights, int]]:
+    """The limits of bundles that share devices."""
+    fitting: set[Numbers] = {(0,) * len(group)}
+    for cell in cells:
+        inside = [[way for way in own[i] if way[0] in cell] for i in group]
+        here = _numbers(inside, [n if kind in cell else 0 for kind, n in enumerate(counts)])
+        fitting = {
+            tuple(n + more for n, more in zip(known, new, strict=True))
+            for known in fitting
+            for new in here
+        }
+        if len(fitting) > MOST_NUMBERS:
+            raise NoLimitsError(f"more than {MOST_NUMBERS} ways to fill a node")
+    most = [max(numbers) for numbers in zip(*fitting, strict=True)]
+    yield from ((((i, 1),), n) for i, n in zip(group, most, strict=True) if i >= 0)
+    for weights, bound in _cuts(fitting, most):
+        yield tuple((i, w) for i, w in zip(group, weights, strict=True) if w), bound
+
+
+def _numbers(inside: Sequence[Collection[Way]], counts: Sequence[int]) -> Collection[Numbers]:
+    """How many of each bundle fit in a cell together, from its ways there: tries all."""
+    left_by_numbers = {(0,) * len(inside): {tuple(counts)}}
+    steps = 0
+    for at, found in enumerate(inside):
+        newest = left_by_numbers
+        while newest:
+            more: dict[Numbers, set[tuple[int, ...]]] = {}
+            for numbers, lefts in newest.items():
+                grown = (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :])
+                steps += len(lefts) * len(found)
+                if steps > MOST_STEPS:
+                    raise NoLimitsError(f"more than {MOST_STEPS} ways to fill a node")
+                remaining = {rest for left in lefts for way in found if (rest := _less(left, way))}
+                if remaining:
+                    more[grown] = remaining
+            left_by_numbers = {**left_by_numbers, **more}
+            newest = more
+    return left_by_numbers.keys()
+
+
+def _less(left: tuple[int, ...], way: Way) -> tuple[int, ...]:
+    """What is left without the devices of a way; empty if some are not there."""
+    rest = list(left)
+    for kind in way:
+        rest[kind] -= 1
+    return () if min(rest) < 0 else tuple(rest)
+
+
+def _cuts(fitting: Collection[Numbers], most: Sequence[int]) -> Iterator[tuple[Numbers, int]]:
+    """Weights and bounds that these numbers alone meet, of all up to the most of each."""
+    if np.prod([n + 1 for n in most]) == len(fitting):
+        return
+    if len(most) not in MOST_WEIGHTS:
+        raise NoLimitsError(f"more than {len(MOST_WEIGHTS)} of them compete for devices of a node")
+    if np.prod([n + 1 for n in most]) > MOST_NUMBERS:
+        raise NoLimitsError(f"more than {MOST_NUMBERS} ways to fill a node")
+    bad = np.array(sorted({*product(*(range(n + 1) for n in most))} - {*fitting}))
+    weights = np.array([*product(range(MOST_WEIGHTS[len(most)] + 1), repeat=len(most))])
+    bounds = (weights @ np.array(sorted(fitting)).T).max(axis=1)
+    is_cut = weights @ bad.T > bounds[:, None]
+    while bad.size and is_cut.any():
+        best = int(is_cut.sum(axis=1).argmax())
+        yield tuple(weights[best].tolist()), int(bounds[best])
+        is_cut = is_cut[:, ~is_cut[best]]
+    if is_cut.shape[1]:
+        raise NoLimitsError("no sums say which of them fit a node together")
