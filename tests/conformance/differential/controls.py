@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...harness.controlplane.pins import chosen_k8s
+from . import devices
 from .comparing import Case, compared, differs
 from .ours import Reading
 
@@ -149,6 +150,13 @@ def _known_claims(body: Manifest) -> None:
         for volume in body["spec"].get("volumes", ())
         if volume.get("persistentVolumeClaim", {}).get("claimName") != "no-such-claim"
     ]
+
+
+def _as_texts(body: Manifest) -> None:
+    for device in body["spec"].get("devices", ()):
+        for name, attribute in device.get("attributes", {}).items():
+            if name == devices.ROOT and "int" in attribute:
+                attribute["string"] = str(attribute.pop("int"))
 
 
 def _first_alternative(body: Manifest) -> None:
@@ -354,6 +362,14 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
         Control(
             "All read as one",
             cluster=_of("ResourceClaim", _drop(f"{_EXACTLY}.allocationMode")),
+        ),
+        Control(
+            "constraints ignored",
+            cluster=_of("ResourceClaim", _drop("spec.devices.constraints")),
+        ),
+        Control(
+            "types of attributes ignored",
+            cluster=_of("ResourceSlice", _as_texts),
         ),
         Control("later alternatives ignored", cluster=_of("ResourceClaim", _first_alternative)),
         Control(

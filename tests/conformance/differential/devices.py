@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GROUP = "resource.k8s.io/v1"
 GPU, NIC = "gpu.example.com", "nic.example.com"
+ROOT = "resource.kubernetes.io/pcieRoot"
 CLASSES: Mapping[str, tuple[str, ...]] = {
     "gpu": (f'device.driver == "{GPU}"',),
     "nic": (f'device.driver == "{NIC}"',),
@@ -164,9 +165,17 @@ def _device(draw: Draw, driver: str, i: int) -> Manifest:
         device["capacity"] = {"memory": {"value": draw(among(("16Gi", "40Gi", "80Gi", "40e9")))}}
     elif draw(st.booleans()):
         device["attributes"] = {"rack": {"string": draw(among(("r1", "x1")))}}
+    if draw(among((True, True, True, False))):
+        device.setdefault("attributes", {})[ROOT] = _root(draw)
     if draw(among((False, False, False, True))):
         device["taints"] = [_taint(draw)]
     return device
+
+
+def _root(draw: Draw) -> Manifest:
+    """Now and then of another type than at other devices."""
+    root: str = draw(among(("0", "0", "1", "number")))
+    return {"int": 0} if root == "number" else {"string": root}
 
 
 def _taint(draw: Draw) -> Manifest:
@@ -199,7 +208,22 @@ def claims(draw: Draw, pod: Manifest) -> None:
 
 def _open_claim(draw: Draw) -> Manifest:
     requests = [_request(draw, f"r{i}") for i in range(draw(among((1, 1, 2))))]
-    return _claim("", requests)
+    claim = _claim("", requests)
+    if draw(among((False, False, True))):
+        count = draw(among((1, 1, 1, 2)))
+        claim["spec"]["devices"]["constraints"] = [
+            _constraint(draw, requests) for _ in range(count)
+        ]
+    return claim
+
+
+def _constraint(draw: Draw, requests: Sequence[Manifest]) -> Manifest:
+    """One value of an attribute for some requests, or for all of a claim."""
+    name = draw(among((f"{GPU}/model", f"{GPU}/firmware", ROOT, ROOT, ROOT)))
+    chosen = [request["name"] for request in requests if draw(among((True, True, False)))]
+    if chosen and "firstAvailable" in requests[-1] and draw(among((False, False, True))):
+        chosen[-1:] = [f"{requests[-1]['name']}/p0"]
+    return {"matchAttribute": name, **({"requests": chosen} if chosen else {})}
 
 
 def _request(draw: Draw, name: str) -> Manifest:

@@ -75,6 +75,9 @@ async def seen() -> Snapshot:
     cluster.put_devices(claim("both", every, {"name": "first", "firstAvailable": parts}))
     cluster.add(gang("d").of(2, cpu=99).each(device_claims=(PodClaim("gpu", "both"),)))
     cluster.put_devices(claim("made", owner="u"), claim("odd", constraints=[{}]))
+    numa = {"requests": ["gpu"], "matchAttribute": f"{DRIVER}/numa"}
+    same = claim("same", constraints=[numa, {"matchAttribute": "x.y/z"}])
+    cluster.put_devices(same)
     zone = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
     for name, allocation in (
         ("far", {"nodeSelector": {"nodeSelectorTerms": [zone]}}),
@@ -92,7 +95,7 @@ async def seen() -> Snapshot:
 
 def _kept(of: DeviceClaim) -> DeviceClaim:
     """A claim with what a dump keeps of unsupported fields: that there are some."""
-    return replace(of, unsupported=("devices.constraints",) if of.unsupported else ())
+    return replace(of, unsupported=("devices.constraints[].unsupported",) if of.unsupported else ())
 
 
 async def test_devices_and_claims_are_read_back() -> None:

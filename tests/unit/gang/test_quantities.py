@@ -12,7 +12,7 @@ from tutti.gang.quantities import (
     quantity,
 )
 from tutti.model import ports
-from tutti.model.devices.claims import counting
+from tutti.model.devices.claims import counting, counting_sets
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
 
@@ -82,6 +82,13 @@ def test_devices_are_counted_by_what_selects_them() -> None:
     assert format_name(either) == "devices of gpu or gpu#1a2b3c"
     asked = Resources.of({counting("gpu"): 1, either: 2})
     assert format_resources(asked) == "1 device of gpu, 2 devices of gpu or gpu#1a2b3c"
+
+
+def test_devices_with_a_common_attribute_are_counted_as_sets() -> None:
+    pairs = counting_sets("2 gpu with one numa#1a2b3c|gpu")
+    assert format_name(pairs) == "sets of 2 gpu with one numa#1a2b3c or gpu"
+    asked = Resources.of({pairs: 2, counting_sets("a"): 1})
+    assert format_resources(asked) == "2 sets of 2 gpu with one numa#1a2b3c or gpu, 1 set of a"
 
 
 def test_nouns_agree_with_their_number() -> None:

@@ -110,12 +110,14 @@ def _rule(value: TaintRule) -> Raw:
 
 def _claim(value: DeviceClaim) -> Raw:
     spec: Raw = {"requests": [_request(request) for request in value.requests]}
-    spec["constraints"] = [
+    constraints: list[Raw] = [
         {"requests": [*constraint.requests], "matchAttribute": str(constraint.attribute)}
         for constraint in value.constraints
     ]
     if value.unsupported:
-        spec["constraints"].append({"unsupported": list(value.unsupported)})
+        constraints.append({"unsupported": list(value.unsupported)})
+    if constraints:
+        spec["constraints"] = constraints
     body = _object("ResourceClaim", value.key.name, {"devices": spec})
     metadata = body["metadata"] = {**value.key._asdict(), "uid": value.uid}
     if value.owner is not None:

@@ -35,7 +35,10 @@ class Bundle(NamedTuple):
         """For users: the classes and the attributes, and a digest that tells bundles apart."""
         if not self.matches:
             return self.parts[0][0].label
-        devices = " + ".join(f"{count} {selected.label}" for selected, count in self.parts)
+        devices = " + ".join(
+            f"{count} {selected.label}" if count > 1 else selected.label
+            for selected, count in self.parts
+        )
         names = " and ".join(dict.fromkeys(match.attribute.name for match in self.matches))
         digest = hashlib.sha256(repr(self).encode()).hexdigest()[:6]
         return f"{devices} with one {names}#{digest}"

@@ -13,6 +13,7 @@ from ...model.cluster import Member, Snapshot
 from ...model.decisions import Assignment
 from ...model.devices.claims import (
     MOST_RESULTS,
+    AttributeName,
     ClaimAllocation,
     DeviceClaim,
     DeviceRequest,
@@ -148,23 +149,19 @@ class DeviceLedger:
         """The constraints of a claim that its devices do not meet."""
         for wanted, of in claim.constraints:
             names = of or [request.name for request in claim.requests]
-            values = set()
-            for device in (device for name in names for device in given.get(name, ())):
-                _, found = self._known.devices.get(device, (None, None))
-                values.add(
-                    next(
-                        (
-                            (type(value), is_version, value)
-                            for domain, name, value, is_version in (
-                                () if found is None else found.attributes
-                            )
-                            if (domain, name) == wanted
-                        ),
-                        None,
-                    )
-                )
+            values = {
+                self._value(device, wanted) for name in names for device in given.get(name, ())
+            }
             if None in values or len(values) > 1:
-                yield f"{pod}: devices of claim {claim.key.name} have not one {wanted}"
+                yield f"{pod}: devices of claim {claim.key.name} differ in {wanted}, or lack it"
+
+    def _value(self, device: DeviceId, wanted: AttributeName) -> tuple[object, ...] | None:
+        """The type and the value of an attribute; None if the device does not have it."""
+        _, found = self._known.devices.get(device, (None, None))
+        for domain, name, value, is_version in () if found is None else found.attributes:
+            if domain == wanted.domain and name == wanted.name:
+                return type(value), is_version, value
+        return None
 
     def _is_answered(
         self, request: DeviceRequest, given: Mapping[str, Sequence[DeviceId]], node: NodeName

@@ -14,12 +14,14 @@ from tutti.kube.wire import objects as more
 from tutti.model.cluster import PodReservation, Reservation
 from tutti.model.devices.claims import (
     FINALIZER,
+    AttributeName,
     ClaimAllocation,
     ClaimName,
     Consumer,
     DeviceClaim,
     DeviceRequest,
     DeviceResult,
+    MatchConstraint,
     PodClaim,
 )
 from tutti.model.devices.inventory import (
@@ -170,13 +172,44 @@ def first(**fields: Any) -> dict[str, Any]:
         (exactly(allocationMode="Odd"), {}, "devices.requests[].exactly.allocationMode: Odd"),
         (exactly(capacity={"requests": {}}), {}, "devices.requests[].exactly.capacity"),
         (exactly(selectors=[{}]), {}, "devices.requests[].exactly.selectors[]"),
-        (exactly(), {"constraints": [{"matchAttribute": "a/b"}]}, "devices.constraints"),
+        (exactly(), {"constraints": [{}]}, "devices.constraints[]"),
+        (
+            exactly(),
+            {"constraints": [{"distinctAttribute": "a/b"}]},
+            "devices.constraints[].distinctAttribute",
+        ),
+        (
+            exactly(allocationMode="All"),
+            {"constraints": [{"matchAttribute": "a/b"}]},
+            "devices.constraints[] for requests with allocationMode: All",
+        ),
+        (
+            first(),
+            {"constraints": [{"matchAttribute": "a/b"}]},
+            "devices.constraints[] for requests with firstAvailable",
+        ),
+        (
+            first(),
+            {"constraints": [{"matchAttribute": "a/b", "requests": ["a/x"]}]},
+            "devices.constraints[] for requests with firstAvailable",
+        ),
     ],
 )
 def test_what_of_a_claim_is_not_supported_is_named(
     request_: dict[str, Any], more: dict[str, Any], field: str
 ) -> None:
     assert read_claim(request_, **more).unsupported == (field,)
+
+
+def test_constraints_are_read() -> None:
+    constraints = [{"matchAttribute": "a.b/c", "requests": ["gpu"]}, {"matchAttribute": "a.b/d"}]
+    both = (
+        MatchConstraint(AttributeName("a.b", "c"), ("gpu",)),
+        MatchConstraint(AttributeName("a.b", "d")),
+    )
+    beside = read_claim(exactly(), first(), constraints=constraints[:1])
+    assert (beside.unsupported, beside.constraints) == ((), both[:1])
+    assert read_claim(exactly(), constraints=constraints).constraints == both
 
 
 RESULT = {"request": "gpu", "driver": GPU, "pool": "n1", "device": "gpu-0"}

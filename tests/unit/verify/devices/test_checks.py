@@ -10,15 +10,23 @@ from tests.harness.fake_devices import DRIVER, device_class, gpus
 from tutti.model.cluster import PodReservation, Reservation, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.devices.claims import (
+    AttributeName,
     ClaimAllocation,
     ClaimName,
     DeviceClaim,
     DeviceRequest,
     DeviceResult,
     DeviceRoom,
+    MatchConstraint,
     PodClaim,
 )
-from tutti.model.devices.inventory import DeviceId, DeviceTaint, DeviceToleration, TaintRule
+from tutti.model.devices.inventory import (
+    Attribute,
+    DeviceId,
+    DeviceTaint,
+    DeviceToleration,
+    TaintRule,
+)
 from tutti.model.keys import NodeName, PodKey, Uid
 from tutti.verify import plan_checks
 
@@ -161,6 +169,44 @@ def test_a_pod_joins_a_claim_that_has_devices_where_these_are() -> None:
     assert "cannot use the devices of claim c-0" in elsewhere
     unknown = replace(ROOM, claims=(replace(first, reaches_unknown=True), CLAIMS[1]))
     assert "cannot use the devices" in faults(cluster(unknown), [joining], [NEXT])
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted", "is_right"),
+    [
+        ((1, 1), ("gpu",), True),
+        ((1, 1), (), True),
+        ((1, 2), ("gpu",), False),
+        ((1, True), ("gpu",), False),
+        ((1, 2), ("other",), True),
+        ((1, 1), ("other", "gpu"), True),
+    ],
+)
+def test_devices_with_a_constraint_have_one_value(
+    values: tuple[int, int],
+    wanted: tuple[str, ...],
+    is_right: bool,  # noqa: FBT001
+) -> None:
+    piece = gpus("n1", 2)
+    numbered = tuple(
+        replace(of, attributes=(Attribute(DRIVER, "numa", value), Attribute(DRIVER, "x", i)))
+        for i, (of, value) in enumerate(zip(piece.devices, values, strict=True))
+    )
+    constraint = MatchConstraint(AttributeName(DRIVER, "numa"), wanted)
+    twice = (DeviceRequest("gpu", "gpu", 2),)
+    own = claim("c-0", requests=twice, constraints=(constraint,))
+    changed = replace(ROOM, slices=(replace(piece, devices=numbered),), claims=(own, CLAIMS[1]))
+    given = replace(GOOD, results=(*GOOD.results, *NEXT.results))
+    snapshot = replace(sharing(), devices=changed)
+    said = faults(snapshot, [given], [given])
+    assert said == ("" if is_right else said)
+    assert (
+        "devices of claim c-0 differ in gpu.example.com/numa, or lack it" in said
+    ) is not is_right
+    lacking = replace(snapshot, devices=replace(changed, slices=(piece,)))
+    assert ("or lack it" in faults(lacking, [given], [given])) is (wanted != ("other",))
+    gone = replace(snapshot, devices=replace(changed, slices=()))
+    assert "has no device" in faults(gone, [given], [given])
 
 
 def sharing() -> Snapshot:

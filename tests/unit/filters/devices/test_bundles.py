@@ -1,0 +1,83 @@
+"""Which requests of a claim constraints tie together, and which devices are alike."""
+
+from dataclasses import replace
+
+from tests.harness.fake_devices import DRIVER, device, device_class
+from tutti.filters.devices import bundles, requests
+from tutti.filters.devices.bundles import Bundle, Kind, Match
+from tutti.model.devices.claims import (
+    AttributeName,
+    ClaimName,
+    DeviceClaim,
+    DeviceRequest,
+    MatchConstraint,
+)
+from tutti.model.devices.inventory import Attribute, Scalar
+from tutti.model.keys import Uid
+
+CLASSES = {"gpu": device_class(), "nic": device_class("nic")}
+NUMA, ROOT = AttributeName(DRIVER, "numa"), AttributeName("pci.org", "root")
+A, B, C = (DeviceRequest("a", "gpu", 2), DeviceRequest("b", "nic"), DeviceRequest("c", "gpu"))
+
+
+def claim(
+    *constraints: MatchConstraint, wanted: tuple[DeviceRequest, ...] = (A, B, C)
+) -> DeviceClaim:
+    return DeviceClaim(ClaimName("ml", "c"), Uid("c"), wanted, constraints=constraints)
+
+
+def names(of: DeviceClaim) -> tuple[list[list[str]], list[str]]:
+    found = bundles.divided(of, CLASSES)
+    tied = [[request.name for request in own] for _, own in found.bundles]
+    return tied, [request.name for request, _ in found.loose]
+
+
+def test_a_claim_without_constraints_has_no_bundles() -> None:
+    assert names(claim()) == ([], ["a", "b", "c"])
+
+
+def test_constraints_that_share_a_request_make_one_bundle() -> None:
+    assert names(claim(MatchConstraint(NUMA, ("c", "a")))) == ([["a", "c"]], ["b"])
+    apart = claim(MatchConstraint(NUMA, ("a",)), MatchConstraint(ROOT, ("c",)))
+    assert names(apart) == ([["a"], ["c"]], ["b"])
+    joined = claim(*apart.constraints, MatchConstraint(ROOT, ("a", "c")))
+    assert names(joined) == ([["a", "c"]], ["b"])
+    assert names(claim(MatchConstraint(NUMA))) == ([["a", "b", "c"]], [])
+
+
+def test_a_bundle_says_what_must_match() -> None:
+    both = claim(MatchConstraint(NUMA), MatchConstraint(ROOT, ("b", "c")))
+    ((bundle, _),) = bundles.divided(both, CLASSES).bundles
+    assert bundle.matches == (Match(NUMA, (0, 1, 2)), Match(ROOT, (1, 2)))
+    assert bundle.label.startswith("2 gpu + nic + gpu with one numa and root#")
+    selected = requests.selection(A, CLASSES)
+    assert bundles.unit(selected) == Bundle(((selected, 1),))
+    assert bundles.unit(selected).label == "gpu"
+    again = replace(both, constraints=both.constraints[:1])
+    ((other, _),) = bundles.divided(again, CLASSES).bundles
+    assert other.label != bundle.label
+
+
+def test_a_request_of_a_class_that_does_not_exist_is_left_out() -> None:
+    unknown = claim(MatchConstraint(NUMA), wanted=(A, DeviceRequest("b", "odd")))
+    ((bundle, own),) = bundles.divided(unknown, CLASSES).bundles
+    assert (own, bundle.matches) == ((A,), (Match(NUMA, (0,)),))
+
+
+def test_a_value_has_a_type() -> None:
+    def of(value: Scalar, *, is_version: bool = False) -> bundles.Value:
+        known = Attribute(DRIVER, "numa", value, is_version)
+        return bundles.value(replace(device("d", "n1"), attributes=(known,)), NUMA)
+
+    values = [of(1), of(2), of(value=True), of("1.0.0"), of("1.0.0", is_version=True)]
+    assert len(set(values)) == len(values)
+    assert of(1) == of(1)
+    assert bundles.value(device("d", "n1", (), other=1), NUMA) is None
+
+
+def test_devices_of_one_kind_are_counted_and_values_are_numbers() -> None:
+    devices = [(1, ("x", None)), (1, ("y", None)), (1, ("x", None)), (3, ("z", "w"))]
+    other = [(1, ("q", None)), (3, ("r", "s")), (1, ("t", None)), (1, ("t", None))]
+    assert bundles.kinds(devices) == bundles.kinds(other)
+    assert bundles.kinds(devices) == (Kind(1, (0, -1), 1), Kind(1, (1, -1), 2), Kind(3, (2, 0), 1))
+    assert bundles.kinds([]) == ()

@@ -1,0 +1,180 @@
+"""Limits on bundles: exact beside a search that tries every device for every request."""
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pytest
+
+from tutti.filters.devices import limits, rows, ways
+from tutti.filters.devices.bundles import Kind, Value, kinds
+from tutti.filters.devices.limits import Limits
+from tutti.filters.devices.ways import NoLimitsError, Want
+from tutti.model.devices.claims import Selection
+
+Seen = tuple[int, tuple[Value, ...]]
+
+
+class Scene(NamedTuple):
+    """The devices of a node, the bundles, and the selections of other requests."""
+
+    devices: Sequence[Seen]
+    wants: tuple[Want, ...]
+    loose: int
+    selections: int
+
+
+def scene(seed: int) -> Scene:
+    draw = random.Random(seed)
+    width = draw.randint(1, 3)
+    devices = [
+        (
+            draw.randrange(1, 1 << width) if draw.random() < 0.5 else (1 << width) - 1,
+            (draw.choice((0, 0, 1, 1, 2, None)), draw.choice((0, 1))),
+        )
+        for _ in range(draw.randint(1, 6))
+    ]
+
+    def want() -> Want:
+        count = draw.choice((1, 1, 2))
+        parts = tuple((draw.randrange(width), draw.choice((1, 1, 2, 3))) for _ in range(count))
+        chosen = [draw.sample(range(count), draw.randint(1, count)) for _ in range(count)]
+        matches = {(draw.randrange(2), tuple(sorted(own))) for own in chosen}
+        return Want(parts, tuple(sorted(matches)))
+
+    wants = tuple(dict.fromkeys(want() for _ in range(draw.choice((1, 1, 2, 3)))))
+    return Scene(devices, wants, draw.randrange(1 << width), width)
+
+
+def is_possible(devices: Sequence[Seen], wanted: Sequence[Want]) -> bool:
+    """Whether every bundle gets devices of its own that match: tries all ways."""
+    if not wanted:
+        return True
+    first, *rest = wanted
+    slots = [(part, bit) for part, (bit, count) in enumerate(first.parts) for _ in range(count)]
+    tried = set()
+    for chosen in itertools.permutations(range(len(devices)), len(slots)):
+        own = [devices[i] for i in chosen]
+        if not all(mask >> bit & 1 for (mask, _), (_, bit) in zip(own, slots, strict=True)):
+            continue
+        values = [
+            {of[at] for (_, of), (part, _) in zip(own, slots, strict=True) if part in parts}
+            for at, parts in first.matches
+        ]
+        if all(len(of) == 1 and None not in of for of in values) and {*chosen} not in tried:
+            tried.add(frozenset(chosen))
+            if is_possible([of for i, of in enumerate(devices) if i not in chosen], rest):
+                return True
+    return False
+
+
+def cases(made: Scene) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+    """Numbers of bundles, and of devices of each loose selection."""
+    devices = len(made.devices)
+    several = [range(min(3, devices) + 1) for _ in made.wants]
+    free = [range(3 if made.loose >> i & 1 else 1) for i in range(made.selections)]
+    for numbers in itertools.product(*several):
+        taken = sum(
+            n * count
+            for n, want in zip(numbers, made.wants, strict=True)
+            for _, count in want.parts
+        )
+        for units in itertools.product(*free):
+            if any(numbers) and taken + sum(units) <= devices + 1:
+                yield numbers, units
+
+
+@pytest.mark.parametrize("seed", range(250))
+def test_bundles_and_devices_fit_a_node_exactly_if_all_limits_and_rows_hold(seed: int) -> None:
+    made = scene(seed)
+    known = limits.limits(kinds(made.devices), made.wants, made.loose)
+    masks = [mask for mask, _ in made.devices]
+    names = rows.rows([Selection("abc"[i]) for i in range(made.selections)], [masks])
+    offered = rows.counts(masks, names)
+    for numbers, units in cases(made):
+        if any(numbers[i] for i in known.without):
+            continue
+        counted = [(bit, n) for bit, n in enumerate(units)]
+        wanted = [Want(((bit, 1),)) for bit, n in counted for _ in range(n)]
+        for n, want in zip(numbers, made.wants, strict=True):
+            counted += [(bit, n * count) for bit, count in want.parts]
+            wanted += [want] * n
+        amounts = {**dict(enumerate(numbers)), **{~bit: n for bit, n in enumerate(units)}}
+        fits = rows.requested(counted, names).fits(offered) and all(
+            sum(weight * amounts[i] for i, weight in weights) <= bound
+            for weights, bound in known.bounds.items()
+        )
+        assert fits is is_possible(made.devices, wanted), (numbers, units)
+
+
+NUMA = [(1, (i // 4,)) for i in range(8)]  # two halves with four devices each
+
+
+def one_value(count: int) -> Want:
+    return Want(((0, count),), ((0, (0,)),))
+
+
+def test_two_sizes_share_the_halves_of_a_node() -> None:
+    """A half has room for two pairs, or for a set of three."""
+    known = limits.limits(kinds(NUMA), (one_value(2), one_value(3)), 0)
+    assert known.bounds == {((0, 1),): 4, ((1, 1),): 2, ((0, 1), (1, 2)): 4}
+
+
+def test_where_all_devices_have_one_value_rows_count_all_sizes() -> None:
+    same = kinds([(1, ("a",))] * 8)
+    known = limits.limits(same, tuple(one_value(n) for n in range(1, 9)), 1)
+    assert known == Limits({((i, 1),): 8 for i in range(8)}, {})
+
+
+def test_a_bundle_that_shares_devices_with_a_tied_one_is_tied_as_well() -> None:
+    """All devices have the second value, but the first bundle must not leave a wrong pair."""
+    devices = kinds([(3, (0, 0)), (1, (0, 0)), (3, (1, 0)), (1, (1, 0))])
+    wants = (one_value(2), Want(((1, 1),), ((1, (0,)),)))
+    known = limits.limits(devices, wants, 0)
+    assert known.bounds == {((0, 1),): 2, ((1, 1),): 2, ((0, 1), (1, 1)): 2}
+
+
+def test_the_largest_bundles_are_left_out_if_no_limits_are_exact(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", {1: 1, 2: 1})
+    limits.limits.cache_clear()
+    wants = (one_value(3), one_value(2))
+    known = limits.limits(kinds(NUMA), wants, 0)
+    assert known.bounds == {((0, 1),): 0, ((1, 1),): 4}
+    assert known.without == {0: "no sums say which of them fit a node together"}
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", {1: 1})
+    limits.limits.cache_clear()
+    known = limits.limits(kinds(NUMA), wants, 0)
+    assert known.without == {0: "more than 1 of them compete for devices of a node"}
+    limits.limits.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "most", "words"),
+    [
+        (ways, "MOST_STEPS", 3, "more than 3 ways to choose devices of a node"),
+        (limits, "MOST_STEPS", 1, "more than 1 ways to fill a node"),
+        (limits, "MOST_NUMBERS", 2, "more than 2 ways to fill a node"),
+        (limits, "MOST_NUMBERS", 14, "more than 14 ways to fill a node"),
+    ],
+)
+def test_caps_are_named(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, most: int, words: str
+) -> None:
+    monkeypatch.setattr(where, name, most)
+    limits.limits.cache_clear()
+    known = limits.limits(kinds(NUMA), (one_value(2), one_value(3)), 0)
+    limits.limits.cache_clear()
+    assert words in known.without.values()
+
+
+def test_ways_take_devices_that_are_left_and_match() -> None:
+    two = Want(((0, 1), (1, 1)), ((0, (0, 1)),))
+    own = [Kind(1, (0,), 1), Kind(2, (0,), 2), Kind(2, (1,), 1), Kind(3, (-1,), 1)]
+    assert list(ways.ways(two, own, [1, 2, 1, 1])) == [(0, 1)]
+    assert list(ways.ways(two, own, [1, 0, 1, 1])) == []
+    assert list(ways.ways(Want(((1, 2),)), own, [0, 2, 1, 0])) == [(1, 1), (1, 2)]
+    with pytest.raises(NoLimitsError):
+        list(ways.ways(Want(((0, 16),)), [Kind(1, (), 1)] * 32, [1] * 32))
