@@ -80,7 +80,7 @@ def _limits(kinds: Sequence[Kind], wants: Mapping[int, Want], loose: int) -> Map
         if not tied:
             break
         untied -= tied
-    bounds: dict[Weights, int] = {((i, 1),): sum(counts) for i in untied}
+    bounds: dict[Weights, int] = {((i, 1),): _most(wants[i], kinds) for i in untied}
     for group, cells in _groups(own):
         bounds.update(_bounds(group, cells, own, counts))
     return bounds
@@ -96,6 +96,12 @@ def _is_untied(want: Want, kinds: Sequence[Kind]) -> bool:
         if len(values) > 1 or MISSING in values:
             return False
     return True
+
+
+def _most(want: Want, kinds: Iterable[Kind]) -> int:
+    """A number of bundles that a node with these devices cannot exceed."""
+    bits = sum(1 << bit for bit in {bit for bit, _ in want.parts})
+    return sum(k.devices for k in kinds if k.selections & bits) // sum(n for _, n in want.parts)
 
 
 def _merged(kinds: Iterable[Kind], wants: Iterable[Want]) -> Sequence[Kind]:

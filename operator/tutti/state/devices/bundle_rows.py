@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...filters.devices import bundles, limits, rows
+from ...filters.devices import bundles, limits
 from ...filters.devices.bundles import Bundle, Value
 from ...filters.devices.limits import Limits, Weights
+from ...filters.devices.rows import MOST_ROWS
 from ...filters.devices.ways import Want
 from ...model.devices.claims import AttributeName, Selection, counting_sets
 from ...model.devices.inventory import Device
@@ -116,7 +117,7 @@ class BundleRows:
     @property
     def are_too_many(self) -> bool:
         """Whether counting would make every plan slow."""
-        return len(self._names) > rows.MOST_ROWS
+        return len(self._names) > MOST_ROWS
 
     def counted(self, place: Place) -> VolumeUsage:
         """How much a place has of each sum, and how much of it is taken."""
@@ -151,7 +152,7 @@ class BundleRows:
     def problem(self, bundle: Bundle) -> str:
         """Why not every node has limits that say how many of a bundle fit; empty if each has."""
         if self.are_too_many:
-            return f"more than {rows.MOST_ROWS} limits on constraints"
+            return f"more than {MOST_ROWS} limits on constraints"
         return self._without.get(bundle, "")
 
 

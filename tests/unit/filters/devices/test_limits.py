@@ -124,7 +124,7 @@ def test_two_sizes_share_the_halves_of_a_node() -> None:
 def test_where_all_devices_have_one_value_rows_count_all_sizes() -> None:
     same = kinds([(1, ("a",))] * 8)
     known = limits.limits(same, tuple(one_value(n) for n in range(1, 9)), 1)
-    assert known == Limits({((i, 1),): 8 for i in range(8)}, {})
+    assert known == Limits({((i, 1),): 8 // (i + 1) for i in range(8)}, {})
 
 
 def test_a_bundle_that_shares_devices_with_a_tied_one_is_tied_as_well() -> None:

@@ -8,12 +8,20 @@ import pytest
 from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device, device_class, gpus, request
 from tests.harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life, Watch, store_of
-from tutti.filters.devices import rows
+from tutti.filters.devices import limits, rows
 from tutti.model.cluster import Member
-from tutti.model.devices.claims import MOST_CONSUMERS, PodClaim, is_stand_in
+from tutti.model.devices.claims import (
+    MOST_CONSUMERS,
+    PodClaim,
+    counting_sets,
+    is_counting_sets,
+    is_stand_in,
+    selected_by,
+)
 from tutti.model.devices.inventory import DeviceTaint, ResourceSlice
+from tutti.model.keys import NodeName
 from tutti.state.cluster_state import ClusterState
-from tutti.state.devices import index
+from tutti.state.devices import bundle_rows, index
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
 
 OWN = (PodClaim("gpu", "c"),)
@@ -280,3 +288,82 @@ def test_an_allocated_claim_limits_the_nodes_of_its_pods() -> None:
     assert member.shape.requests["device:gpu"] == 0
     _, member = shown(cluster_of(allocated()))
     assert member.shape.required is None
+
+
+def numbered(node: str, *numa: int) -> ResourceSlice:
+    """A slice of devices in these NUMA nodes."""
+    devices = tuple(device(f"gpu-{i}", node, (), numa=n) for i, n in enumerate(numa))
+    return ResourceSlice(f"{node}-slice", DRIVER, node, node=NodeName(node), devices=devices)
+
+
+def pairs(name: str = "c", count: int = 2) -> dict[str, Any]:
+    """A claim for so many devices of one NUMA node."""
+    return claim(name, request(count=count), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
+
+
+def sets(life: Life) -> dict[str, list[int]]:
+    """For each resource that counts sets of devices, how many each node has left."""
+    nodes = life.state.snapshot(0.0).nodes
+    names = {name for of in nodes for name in of.allocatable.names if is_counting_sets(name)}
+    return {
+        selected_by(name): [of.allocatable[name] - of.used[name] for of in nodes] for name in names
+    }
+
+
+def test_devices_with_one_value_are_counted_as_sets() -> None:
+    cluster = cluster_of(pairs(), piece=numbered("n1", 0, 0, 0, 1, 1, 1))
+    life, member = shown(cluster)
+    ((name, left),) = sets(life).items()
+    assert (name.startswith("2 gpu with one numa#"), left) == (True, [2, 0])
+    assert [member.shape.requests[n] for n in (counting_sets(name), "device:gpu")] == [1, 2]
+    other = allocated()
+    other["metadata"] = {**other["metadata"], "name": "other", "uid": "other"}
+    other["status"]["allocation"]["devices"]["results"] = [
+        {**RESULT, "device": f"gpu-{i}"} for i in (0, 1)
+    ]
+    cluster.put_devices(other)
+    life.watch.catch_up()
+    assert sets(life) == {name: [1, 0]}
+    cluster.put_devices(numbered("n2", 4, 4))
+    life.watch.catch_up()
+    assert sets(life) == {name: [1, 1]}
+
+
+def test_a_limit_on_two_sizes_is_a_resource_where_it_matters() -> None:
+    cluster = cluster_of(pairs(), pairs("d", 3), piece=numbered("n1", *[0] * 4, *[1] * 4))
+    cluster.put_devices(numbered("n2", 5, 5, 5, 5))
+    cluster.add(gang("b").of(1, cpu=1).each(device_claims=(PodClaim("gpu", "d"),)))
+    life, _ = shown(cluster)
+    (both,) = (name for name in sets(life) if "|" in name)
+    assert sets(life)[both][0] == 4
+    members = [of.members[0] for of in life.state.snapshot(0.0).gangs]
+    assert [member.shape.requests[counting_sets(both)] for member in members] == [1, 2]
+
+
+def test_constraints_that_no_limits_describe_are_not_modelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MOST_NUMBERS", 1)
+    limits.limits.cache_clear()
+    _, member = shown(cluster_of(pairs(), piece=numbered("n1", 0, 0, 1, 1)))
+    limits.limits.cache_clear()
+    (said,) = member.unsupported_fields
+    assert "(devices.constraints[]: more than 1 ways to fill a node, with 2 gpu with" in said
+    assert "device:gpu" not in member.shape.requests.names
+
+
+def test_too_many_limits_are_not_modelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle_rows, "MOST_ROWS", 0)
+    _, member = shown(cluster_of(pairs(), piece=numbered("n1", 0, 0, 1, 1)))
+    said = "devices.constraints[]: more than 0 limits on constraints"
+    assert member.unsupported_fields == (f"spec.resourceClaims ({said})",)
+
+
+def test_constraints_of_claims_that_are_not_modelled_are_not_counted() -> None:
+    odd = request(count=2, selectors=[{}])
+    constraint = {"matchAttribute": f"{DRIVER}/numa"}
+    life, member = shown(cluster_of(claim("c", odd, constraints=[constraint])))
+    assert (sets(life), len(member.unsupported_fields)) == ({}, 1)
+    unknown = request("gpu", "gpu", 1, 'ip("::1").family() == 6')
+    life, member = shown(cluster_of(claim("c", unknown, constraints=[constraint])))
+    assert (sets(life), len(member.unsupported_fields)) == ({}, 1)
