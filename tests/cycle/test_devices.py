@@ -13,6 +13,7 @@ from tests.harness.fake_devices import (
     claim,
     claiming,
     claims_of,
+    device,
     device_class,
     gpus,
     request,
@@ -431,3 +432,34 @@ async def test_a_claim_that_several_gangs_share_is_not_modelled() -> None:
     await settled(cluster)
     assert reason(cluster)[0] == "NotModelled"
     assert "both, which pods of several gangs that wait share" in reason(cluster)[1]
+
+
+async def test_the_devices_of_a_claim_have_one_attribute() -> None:
+    """A node has room for three pairs of GPUs, each in one NUMA node."""
+    cluster = cluster_of(nodes=0)
+    cluster.add(node("n0", cpu=8).labelled(hostname="n0"))
+    numa = (0, 1, 2, 0, 1, 2, 3)
+    devices = tuple(device(f"gpu-{i}", "n0", (), numa=n) for i, n in enumerate(numa))
+    cluster.put_devices(replace(gpus("n0", 0), devices=devices))
+    made = train(3)
+    constraint = {"matchAttribute": f"{DRIVER}/numa"}
+    names = [of["metadata"]["name"] for of in claims_of(made)]
+    cluster.put_devices(
+        *(claim(name, request(count=2), constraints=[constraint]) for name in names)
+    )
+    cluster.add(made)
+    await Life(cluster, Clock()).settle()
+    assert (bound(cluster), holding(cluster)) == (3, 6)
+    for name in names:
+        results = cluster.devices.claim(name).allocated or ()
+        assert len({numa[int(result.device.name[-1])] for result in results}) == 1
+    late = claiming(gang("b").of(1, cpu=1))
+    cluster.put_devices(
+        *(
+            claim(of["metadata"]["name"], request(count=2), constraints=[constraint])
+            for of in claims_of(late)
+        )
+    )
+    cluster.add(late)
+    await Life(cluster, Clock()).settle()
+    assert bound(cluster) == 3

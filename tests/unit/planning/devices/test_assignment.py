@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from tests.harness.builders import NAMESPACE, member, shape
 from tests.harness.fake_devices import DRIVER, device, device_class, gpus
-from tutti.filters.devices import requests
+from tutti.filters.devices import requests, ways
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import (
+    AttributeName,
     ClaimName,
     DeviceClaim,
     DeviceRequest,
     DeviceResult,
     DeviceRoom,
     FreeDevice,
+    MatchConstraint,
     NodeDevices,
     PodClaim,
     stand_in,
@@ -117,3 +121,67 @@ def test_pods_that_share_a_claim_get_its_devices_together() -> None:
 def test_a_claim_that_has_devices_gets_no_others() -> None:
     own = claim("c", ANY, allocated=[DeviceResult("any", DeviceId("d", "n1", "9"))])
     assert names(room([1], own), pod("a", "c")) == {"a": []}
+
+
+NUMA = MatchConstraint(AttributeName(DRIVER, "numa"))
+
+
+def halves(
+    own: DeviceClaim, *others: DeviceClaim, free: Sequence[int] = (3, 1, 1, 3)
+) -> DeviceRoom:
+    """Two devices in each of two NUMA nodes, with what the free ones meet."""
+    piece = gpus("n1", 4)
+    devices = tuple(device(of.id.name, "n1", (), numa=i // 2) for i, of in enumerate(piece.devices))
+    known = [FreeDevice(of.id, mask) for of, mask in zip(devices, free, strict=False)]
+    made = room([], replace(own, constraints=(NUMA,)), *others)
+    slices = (replace(piece, devices=devices),)
+    return replace(made, slices=slices, nodes=(NodeDevices(N1, tuple(known)),))
+
+
+def test_devices_of_a_claim_have_one_value() -> None:
+    pair = claim("c", DeviceRequest("any", "gpu", 2))
+    assert names(halves(pair), pod("a", "c")) == {"a": [("any", "gpu-0"), ("any", "gpu-1")]}
+    both = claim("c", ANY, BIG)
+    given = names(halves(both, free=(1, 1, 1, 3)), pod("a", "c"))
+    assert given == {"a": [("any", "gpu-2"), ("big", "gpu-3")]}
+
+
+def test_bundles_leave_devices_that_other_requests_need() -> None:
+    """The pair takes the half without large devices, which the other claim needs."""
+    pair, large = claim("c", DeviceRequest("any", "gpu", 2)), claim("d", BIG)
+    given = names(halves(pair, large, free=(3, 1, 1, 1)), pod("a", "c"), pod("b", "d"))
+    assert given == {"a": [("any", "gpu-2"), ("any", "gpu-3")], "b": [("big", "gpu-0")]}
+
+
+def test_two_bundles_of_a_node_are_given_together() -> None:
+    """The first pair must not take the half that the second one needs."""
+    pair = DeviceRequest("any", "gpu", 2)
+    second = claim("d", ANY, BIG)
+    made = halves(claim("c", pair), replace(second, constraints=(NUMA,)), free=(3, 1, 1, 1))
+    given = names(made, pod("a", "c"), pod("b", "d"))
+    assert given == {
+        "a": [("any", "gpu-2"), ("any", "gpu-3")],
+        "b": [("any", "gpu-1"), ("big", "gpu-0")],
+    }
+
+
+def test_a_pod_whose_devices_cannot_match_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    three, other = claim("c", DeviceRequest("any", "gpu", 3)), claim("d", ANY)
+    made = halves(three, other)
+    assert names(made, pod("a", "c"), pod("b", "d")) == {"b": [("any", "gpu-1")]}
+    unknown = claim("c", DeviceRequest("r", "gpu", 1, ("true",)))
+    assert names(halves(unknown), pod("a", "c")) == {}
+    two = claim("c", DeviceRequest("any", "gpu", 2))
+    twice = halves(two, replace(two, key=ClaimName(NAMESPACE, "d"), constraints=(NUMA,)))
+    third = replace(two, key=ClaimName(NAMESPACE, "e"), constraints=(NUMA,))
+    pods = [pod("a", "c"), pod("b", "d"), pod("x", "e")]
+    assert names(replace(twice, claims=(*twice.claims, third)), *pods) == {}
+    monkeypatch.setattr(ways, "MOST_STEPS", 0)
+    assert names(halves(two), pod("a", "c")) == {}
+
+
+def test_a_device_that_is_in_no_slice_has_no_attributes() -> None:
+    pair = claim("c", DeviceRequest("any", "gpu", 1))
+    assert names(replace(halves(pair), slices=()), pod("a", "c")) == {}
+    had = claim("c", ANY, allocated=[DeviceResult("any", DeviceId("d", "n1", "9"))])
+    assert names(halves(had), pod("a", "c")) == {"a": []}
