@@ -128,7 +128,7 @@ class _Finder:
 
     def _tied(self, claim: DeviceClaim) -> Iterator[Tied]:
         """The bundles of a claim that lacks its devices."""
-        if not claim.is_allocated:
+        if claim.constraints and not claim.is_allocated:
             for bundle, own in bundles.divided(claim, self._classes).bundles:
                 yield Tied(claim.key, bundle, tuple(request.name for request in own))
 

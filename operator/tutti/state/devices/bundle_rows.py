@@ -115,6 +115,11 @@ class BundleRows:
         return self._names, self._without
 
     @property
+    def are_counted(self) -> bool:
+        """Whether there are bundles."""
+        return bool(self._wants)
+
+    @property
     def are_too_many(self) -> bool:
         """Whether counting would make every plan slow."""
         return len(self._names) > MOST_ROWS
@@ -133,8 +138,6 @@ class BundleRows:
         self, wanted: Iterable[Bundle], loose: Iterable[tuple[Selection, int]]
     ) -> Resources:
         """What bundles, and other requests for so many devices, take of each sum."""
-        if not self._names:
-            return Resources()
         amounts: Counter[int] = Counter(self._tied.bundles.index(bundle) for bundle in wanted)
         for selected, count in loose:
             amounts[~self._selections.index(selected)] += count

@@ -11,7 +11,7 @@ from ...model.devices.claims import MOST_RESULTS, FreeDevice, NodeDevices, Selec
 from ...model.devices.inventory import Device, DeviceId, ResourceSlice, TaintRule
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
-from .bundle_rows import NOTHING_TIED, BundleRows, Seen, Tied, Values
+from .bundle_rows import NOTHING_TIED, BundleRows, Seen, Tied
 
 Place = NodeName | None  # None: devices of several nodes
 Holder = tuple[Uid, str]  # a claim, and by what it has the device: its status or a Reservation
@@ -37,7 +37,6 @@ class FreeDevices:
         self._uncounted: set[Place] = set()  # of whose devices some were taken or given back
         self._counts: dict[Place, VolumeUsage] = {}
         self._tied = NOTHING_TIED
-        self._values: dict[Place, Mapping[DeviceId, Values]] = {}  # that bundles compare
         self.bundles = BundleRows()
         self.rows: Mapping[int, str] = {}
         self.has_new_rows = False  # or new unsupported devices, since the refresh before
@@ -115,11 +114,13 @@ class FreeDevices:
     ) -> Collection[NodeName] | None:
         """Compute what changed; returns the nodes whose counts changed, or None if all may have."""
         is_new = (selections, tied) != (self._selections, self._tied)
+        if selections != self._selections:
+            self._stale.update(self._pools_of)
+        changed = self._stale | self._uncounted
         if is_new:
             self._selections, self._tied = selections, tied
             self.bundles.choose(tied, selections)
-            self._stale.update(self._pools_of)
-        changed = self._stale | self._uncounted
+            changed |= self._pools_of.keys()
         before = self._known_features()
         for place in self._stale:
             self._masks[place], self._features[place] = self._seen(place)
@@ -162,7 +163,6 @@ class FreeDevices:
                 for device in self._all_of(place, selected):
                     masks[device.id] = masks.get(device.id, 0) | 1 << i
                     features[i] = features.get(i, frozenset()) | _fields(device)
-        self._values[place] = {d.id: self.bundles.values(d) for d in self._at(place)}
         return masks, features
 
     def _all_of(self, place: Place, selected: Selection) -> Sequence[Device]:
@@ -218,8 +218,9 @@ class FreeDevices:
 
     def _read_bundles(self, place: Place) -> None:
         """Compute which bundles fit a place."""
-        if self._tied.bundles:
-            values, masks = self._values.get(place, {}), self._masks.get(place, {})
+        if self.bundles.are_counted:
+            masks = self._masks.get(place, {})
+            values = {d.id: self.bundles.values(d) for d in self._at(place) if d.id in masks}
             nothing = (None,) * self.bundles.width
             stand_ins = [(of.selections, nothing) for of in self._stand_ins(place)] if masks else []
             whole: Seen = [(mask, values[device]) for device, mask in masks.items()]

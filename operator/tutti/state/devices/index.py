@@ -176,20 +176,20 @@ class DeviceIndex:
 
     def _tied(self) -> Tied:
         """The bundles of claims that waiting pods need, and what their other requests select."""
+        waiting = [claim for claim in self._users.waiting_claims() if not claim.is_allocated]
+        if not any(claim.constraints for claim in waiting):
+            return NOTHING_TIED
         tied: set[bundles.Bundle] = set()
         loose: set[Selection] = set()
-        for claim in self._users.waiting_claims():
-            if not (claim.is_allocated or claim.unsupported):
+        known = {*self._selections}
+        for claim in waiting:
+            if not claim.unsupported:
                 divided = bundles.divided(claim, self._classes)
-                counted = {*self._selections}
                 tied |= {
-                    of for of, _ in divided.bundles if counted.issuperset(s for s, _ in of.parts)
+                    of for of, _ in divided.bundles if known.issuperset(s for s, _ in of.parts)
                 }
                 loose |= {selected for _, selected in divided.loose}
-        if not tied:
-            return NOTHING_TIED
-        known = sorted(loose & {*self._selections}, key=str)
-        return Tied(tuple(sorted(tied, key=str)), tuple(known))
+        return Tied(tuple(sorted(tied, key=str)), tuple(sorted(loose & known, key=str)))
 
     def _notify(self, uids: Iterable[Uid]) -> None:
         for uid in sorted(uids):
@@ -308,15 +308,22 @@ class DeviceIndex:
             yield "allocationMode: All beside other requests, for more than 32 devices"
         if self._free.has_too_many_rows:
             yield "too many selectors whose devices overlap"
-        for bundle, _ in bundles.divided(claim, self._classes).bundles:
-            if problem := self._free.bundles.problem(bundle):
-                yield f"devices.constraints[]: {problem}"
+        yield from self._uncounted(claim)
         for _, selected in requests.selections(claim, self._classes):
             if selected in self._selections:
                 yield from self._free.unsupported(self._selections.index(selected))
 
+    def _uncounted(self, claim: DeviceClaim) -> Iterator[str]:
+        """Why requests of a claim that constraints tie together cannot be counted."""
+        tied = bundles.divided(claim, self._classes).bundles if claim.constraints else ()
+        problems = (self._free.bundles.problem(bundle) for bundle, _ in tied)
+        yield from (f"devices.constraints[]: {problem}" for problem in problems if problem)
+
     def _counts(self, claim: DeviceClaim) -> Resources:
         """What a claim takes of the resources that count devices and bundles."""
+        devices = rows.requested(self._counted_requests(claim), self._free.rows)
+        if not self._free.bundles.are_counted:
+            return devices
         divided = bundles.divided(claim, self._classes)
         loose = [
             (selected, self._free.count(self._selections.index(selected), request.count))
@@ -324,7 +331,6 @@ class DeviceIndex:
             if selected in self._selections
         ]
         tied = [bundle for bundle, _ in divided.bundles if self._free.bundles.knows(bundle)]
-        devices = rows.requested(self._counted_requests(claim), self._free.rows)
         return devices + self._free.bundles.requested(tied, loose)
 
     def _counted_requests(self, claim: DeviceClaim) -> Iterator[tuple[int, int]]:
