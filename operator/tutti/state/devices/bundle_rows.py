@@ -84,12 +84,11 @@ class BundleRows:
 
     def read(self, place: Place, whole: Seen, free: Seen) -> None:
         """Take in the devices of a place, and those of them that are free."""
-        if self._wants:
-            self._rooms[place] = _Room(
-                limits.limits(bundles.kinds(whole), self._wants, self._loose),
-                limits.limits(bundles.kinds(free), self._wants, self._loose),
-                len(whole),
-            )
+        self._rooms[place] = _Room(
+            limits.limits(bundles.kinds(whole), self._wants, self._loose),
+            limits.limits(bundles.kinds(free), self._wants, self._loose),
+            len(whole),
+        )
 
     def name(self) -> None:
         """Name the sums that limit a place."""
