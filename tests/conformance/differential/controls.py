@@ -160,7 +160,7 @@ def _as_texts(body: Manifest) -> None:
 
 
 def _first_alternative(body: Manifest) -> None:
-    for request in body["spec"]["devices"]["requests"]:
+    for request in body["spec"]["devices"].get("requests") or ():
         if "firstAvailable" in request:
             del request["firstAvailable"][1:]
 

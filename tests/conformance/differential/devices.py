@@ -165,7 +165,7 @@ def _device(draw: Draw, driver: str, i: int) -> Manifest:
         device["capacity"] = {"memory": {"value": draw(among(("16Gi", "40Gi", "80Gi", "40e9")))}}
     elif draw(st.booleans()):
         device["attributes"] = {"rack": {"string": draw(among(("r1", "x1")))}}
-    if draw(among((True, True, True, False))):
+    if draw(among((True,) * 5 + (False,))):
         device.setdefault("attributes", {})[ROOT] = _root(draw)
     if draw(among((False, False, False, True))):
         device["taints"] = [_taint(draw)]
@@ -207,19 +207,33 @@ def claims(draw: Draw, pod: Manifest) -> None:
 
 
 def _open_claim(draw: Draw) -> Manifest:
+    if draw(among((True, False, False))):
+        return _matching_claim(draw)
     requests = [_request(draw, f"r{i}") for i in range(draw(among((1, 1, 2))))]
     claim = _claim("", requests)
-    if draw(among((False, False, True))):
-        count = draw(among((1, 1, 1, 2)))
-        claim["spec"]["devices"]["constraints"] = [
-            _constraint(draw, requests) for _ in range(count)
-        ]
+    if draw(among((False,) * 5 + (True,))):
+        claim["spec"]["devices"]["constraints"] = [_constraint(draw, requests)]
+    return claim
+
+
+def _matching_claim(draw: Draw) -> Manifest:
+    """Devices that most nodes have, if only some of them match."""
+    requests = []
+    for i, name in enumerate(draw(among((("gpu",), ("any",), ("gpu", "nic"), ("gpu", "any"))))):
+        kind: Manifest = {"deviceClassName": name, "count": draw(among((1, 1, 2, 2, 3)))}
+        if draw(among((False, False, True))):
+            kind["selectors"] = [_cel(draw(among(SELECTORS[2:4])))]
+        kind["tolerations"] = [{"operator": "Exists"}]
+        requests.append({"name": f"r{i}", "exactly": kind})
+    claim = _claim("", requests)
+    count = draw(among((1, 1, 1, 2)))
+    claim["spec"]["devices"]["constraints"] = [_constraint(draw, requests) for _ in range(count)]
     return claim
 
 
 def _constraint(draw: Draw, requests: Sequence[Manifest]) -> Manifest:
     """One value of an attribute for some requests, or for all of a claim."""
-    name = draw(among((f"{GPU}/model", f"{GPU}/firmware", ROOT, ROOT, ROOT)))
+    name = draw(among((f"{GPU}/model", f"{GPU}/firmware", *[ROOT] * 5)))
     chosen = [request["name"] for request in requests if draw(among((True, True, False)))]
     if chosen and "firstAvailable" in requests[-1] and draw(among((False, False, True))):
         chosen[-1:] = [f"{requests[-1]['name']}/p0"]
