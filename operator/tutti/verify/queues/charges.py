@@ -31,11 +31,8 @@ class QueueCharges:
     def of(cls, snapshot: Snapshot, placements: Sequence[Placement]) -> "QueueCharges":
         """Charge all gangs of a Snapshot with Queues."""
         charged = with_charged_pods(snapshot)
-        index, tree, records = (
-            lookup.SnapshotLookup(charged),
-            QueueChains.of(charged),
-            charged.records,
-        )
+        index, tree = lookup.SnapshotLookup(charged), QueueChains.of(charged)
+        records = charged.records
         reservations = {reservation.uid: reservation for reservation in charged.reservations}
         queues = {
             gang.key: tree.charged(gang, reservations.get(gang.uid), records.get(gang.uid))
@@ -53,8 +50,6 @@ def with_charged_pods(snapshot: Snapshot) -> Snapshot:
     PodGroup is gone gets the data of its record. A pod that is charged by itself is a gang of its
     own.
     """
-    if not snapshot.queues:
-        return snapshot
     charged_to = _ChargedTo.of(snapshot)
     own, moved = list[Gang](), defaultdict[GangKey, list[Member]](list)
     for gang in snapshot.gangs:
