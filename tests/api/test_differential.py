@@ -25,6 +25,9 @@ OPEN = {
         OVERLAPS,
         *(f"shared, where driver {name} has a limit" for name in DRIVERS),
     )
+} | {
+    f"spec.resourceClaims (devices.constraints[] for requests with {what})"
+    for what in ("allocationMode: All", "firstAvailable")
 }
 
 # Wrong rules that take the thousands of cases of `make conformance`, where all must be noticed.
