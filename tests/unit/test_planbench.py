@@ -574,6 +574,15 @@ def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> Non
     assert (far.value, far.gpus, far.placed) == (near.value, near.gpus, near.placed)
 
 
+def test_commits_before_there_were_loads_know_the_other_scenes() -> None:
+    case = Case(Kind.PLAN, small(16), "bestfit")
+    scene = json.loads(child.asked(case, Source()))["scene"]
+    assert scene.keys().isdisjoint({"load", "scale"})
+    assert Scene.of(scene) == case.scene
+    loaded = replace(case.scene, load="kueue", scale=0.5)
+    assert Scene.of(loaded.plain) == loaded
+
+
 def test_a_case_that_takes_too_long_is_ended() -> None:
     case = Case(Kind.PLAN, small(16), "bestfit")
     assert alone(case, Source(), limit=0.01).unfinished == "did not finish in 0.01 s"

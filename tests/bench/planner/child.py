@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def asked(case: Case, source: Source) -> str:
     """What to tell the process."""
-    return json.dumps(asdict(case) | asdict(source))
+    return json.dumps(asdict(case) | {"scene": case.scene.plain} | asdict(source))
 
 
 def answer(text: str) -> Figures:

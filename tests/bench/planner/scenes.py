@@ -5,7 +5,7 @@ Plain values, so that a process of its own can be told what to measure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -85,10 +85,19 @@ class Scene:
 
     @classmethod
     def of(cls, plain: Mapping[str, object]) -> Scene:
-        """The scene that ``dataclasses.asdict`` wrote down."""
+        """The scene that ``plain`` wrote down."""
         made: dict[str, object] = {**plain, "sizes": tuple(plain["sizes"])}  # type: ignore[arg-type]
         made |= {"shapes": Shapes(str(plain["shapes"])), "twist": Twist(str(plain["twist"]))}
         return cls(**made)  # type: ignore[arg-type]
+
+    @property
+    def plain(self) -> dict[str, object]:
+        """The scene as JSON can have it; commits before there were loads know all others."""
+        fields = asdict(self)
+        return fields if self.load else {n: v for n, v in fields.items() if n not in _OF_LOADS}
+
+
+_OF_LOADS = ("load", "scale")
 
 
 def grid(listed: int, scale: float) -> tuple[Scene, ...]:
