@@ -207,7 +207,9 @@ class GangBuilder:
         names = iter(nodes)
         return self.where(
             lambda m: (
-                replace(m, node=NodeName(n)) if m.node is None and (n := next(names, "")) else m
+                replace(m, node=NodeName(n), bound_at=m.bound_at or 0.0)
+                if m.node is None and (n := next(names, ""))
+                else m
             )
         )
 

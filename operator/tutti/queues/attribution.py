@@ -94,12 +94,15 @@ class _RecordedPods:
         return (pod.node is not None or pod.uid in self.promised) and not pod.is_over
 
     def gang_of(self, pod: Member, own: GangKey) -> GangKey:
-        """The gang that a pod with room is charged to; ``own`` is the gang of its label."""
+        """The gang that a pod with room is charged to; ``own`` is the gang of its label.
+
+        A pod that is created with a node has no time of its binding until a kubelet writes one.
+        """
         if (key := self.gangs.get(pod.uid)) is not None:
             return key
         if pod.node is None:
             return own
-        is_later = pod.bound_at is not None and pod.bound_at > self.since
+        is_later = (pod.created if pod.bound_at is None else pod.bound_at) > self.since
         return _key_alone(pod) if is_later or own in self.naming else own
 
     def latest(

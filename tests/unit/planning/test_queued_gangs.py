@@ -635,6 +635,28 @@ def test_a_pod_that_ran_before_there_were_queues_is_charged_to_the_gang_of_its_l
         assert charges(ROOM, ML, OLDER, runs.each(bound_at=bound_at)).keys() == expected
 
 
+def test_a_pod_that_is_created_with_a_node_does_not_make_a_gang_count_as_older_than_queues() -> (
+    None
+):
+    """No kubelet says when such a pod got its node; some name a node that does not exist."""
+    runs = gang("a").of(2, cpu=1).bound_on("n1", "n1").but(queue="vision")
+    late = runs.each(bound_at=None, created=20.0)
+    assert charges(ROOM, ML, OLDER, late).keys() == {"a-0", "a-1"}
+    guaranteed = replace(OLDER, guaranteed=(("cpu", 8000),), limits=())
+    for named in ("", "gone", "vision"):
+        gang_of_three = gang("x").of(3, cpu=1).needing(3).but(queue=named, created=20.0)
+        ghost = gang_of_three.last(1, node=NodeName("ghost"), created=20.0)
+        waits = in_vision(gang("b").of(1, cpu=8))
+        world = snapshot_of(node("n1", cpu=8), ML, guaranteed, ghost, waits, at=60.0)
+        made = plan(world, BEST_FIT, BEST_FIT, Budget())
+        assert started(made) == {"b"}, "it repairs nothing, so it does not come first"
+    waits = in_vision(gang("b").of(1, cpu=1))
+    world = snapshot_of(ROOM, ML, replace(OLDER, limits=(("cpu", 2000),)), late, waits, at=60.0)
+    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    assert started(made) == {"b"}
+    assert not violations(world, made), "the checker charges the same pods"
+
+
 def test_pods_of_plans_before_queues_count_as_such_although_a_queue_was_there() -> None:
     """A plan may not know the first Queue yet; and that Queue may be gone, unlike others."""
     runs = gang("a").of(2, cpu=1).bound_on("n1", "n1").but(queue="vision").each(bound_at=15.0)

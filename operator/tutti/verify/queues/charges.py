@@ -115,7 +115,8 @@ class _ChargedTo:
             return label
         if pod.uid in self.gangs or pod.node is None:
             return self.gangs.get(pod.uid, label)
-        is_old = pod.bound_at is None or pod.bound_at <= self.first_queue
+        since = pod.created if pod.bound_at is None else pod.bound_at
+        is_old = since <= self.first_queue
         is_own = is_old and label not in self.named
         return label if is_own else GangKey(pod.key.namespace, pod.key.name, POD)
 

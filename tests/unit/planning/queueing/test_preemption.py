@@ -61,7 +61,7 @@ def waits(name: str, into: str, gpu: int, priority: int = 0, **changes: Any) -> 
 
 def runs(builder: GangBuilder, into: Queue, *, on: str = "n1", start: float = 20.0) -> list[Part]:
     """A gang of which all members are on one node, and the record of its start."""
-    bound = builder.each(node=NodeName(on)).but(queue=into.name)
+    bound = builder.each(node=NodeName(on), bound_at=0.0).but(queue=into.name)
     made = bound.made
     starts = (
         RoleAtStart("", made.min_member, resources(gpu=made.min_member, pods=made.min_member)),
