@@ -260,7 +260,8 @@ def _gang(state: State, job: Job) -> Gang:
         members.append(replace(member, node=NodeName(f"n{extra.node}"), bound_at=bound_at))
     for i, leaving in enumerate(one for one in state.leaving if one.job == job.name):
         member = _member(job, f"{job.name}-gone-{i}", job.since)
-        members.append(replace(member, node=NodeName(f"n{leaving.node}"), terminating=True))
+        member = replace(member, bound_at=0.0, terminating=True)  # of the gang, in each state
+        members.append(replace(member, node=NodeName(f"n{leaving.node}")))
     if job.single:
         members = [replace(member, key=PodKey(NAMESPACE, job.name), group="") for member in members]
     return Gang(

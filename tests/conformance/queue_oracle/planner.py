@@ -112,6 +112,7 @@ def _gang(gang: oracle.Gang) -> Gang:
                 group=gang.name,
                 priority=gang.priority,
                 node=node,
+                bound_at=None if node is None else 0.0,  # before there were Queues
                 terminating=pod.leaves,
             )
         )

@@ -133,7 +133,9 @@ def _members(job: Job) -> Iterator[Member]:
         key = PodKey(NAMESPACE, f"{job.name}-{i}")
         member = Member(key, Uid(str(key)), "1", Shape(_requests(job.each)), float(job.since))
         node = NodeName(f"n{job.nodes[i]}") if job.nodes else None
-        yield replace(member, group=job.name, priority=job.priority, node=node)
+        bound_at = 0.0 if job.nodes else None  # before there were Queues
+        member = replace(member, group=job.name, priority=job.priority)
+        yield replace(member, node=node, bound_at=bound_at)
 
 
 def _record(job: Job) -> QueueRecord:
