@@ -1,6 +1,6 @@
 """A gang that has others ended so that it starts: what is written when, and what crashes leave."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -97,11 +97,25 @@ async def live(
     return life
 
 
-async def whole_life(cluster: FakeCluster, clock: Clock) -> None:
+async def whole_life(cluster: FakeCluster, clock: Clock) -> FakeCluster:
     """From the claim to the start of the claimant."""
     await live(cluster, clock)
     go(cluster)
     await live(cluster, clock)
+    return cluster
+
+
+async def after_crashes(
+    whole: FakeCluster, *, is_committed: bool
+) -> AsyncIterator[tuple[int, FakeCluster, Clock]]:
+    """The same life once for each call, with a crash at this call, and another leader after it."""
+    for number in range(1, len(whole.calls) + 1):
+        cluster, clock = prioritized(), Clock()
+        cluster.fault = dying_at(number, is_committed=is_committed)
+        with pytest.raises(Crash):
+            await whole_life(cluster, clock)
+        await whole_life(cluster, clock)
+        yield number, cluster, clock
 
 
 async def test_the_claim_is_written_down_before_the_first_victim_goes() -> None:
@@ -201,16 +215,8 @@ async def test_shadow_mode_says_who_would_end_and_ends_nobody() -> None:
 async def test_a_crash_at_any_call_ends_the_same_gangs_and_starts_the_claimant(
     *, is_committed: bool
 ) -> None:
-    whole = prioritized()
-    await whole_life(whole, Clock())
-    for number in range(1, len(whole.calls) + 1):
-        cluster, clock = prioritized(), Clock()
-        cluster.fault = dying_at(number, is_committed=is_committed)
-        with pytest.raises(Crash):
-            await whole_life(cluster, clock)
-        await live(cluster, clock)
-        go(cluster)
-        await live(cluster, clock)
+    whole = await whole_life(prioritized(), Clock())
+    async for number, cluster, _ in after_crashes(whole, is_committed=is_committed):
         assert on_nodes(cluster) == on_nodes(whole), number
         assert not cluster.reservations, number
         assert calls(cluster, "evict") <= 4, number
@@ -680,17 +686,9 @@ async def test_a_gang_that_ends_again_is_told_what_it_has_lost_before() -> None:
 
 @moments
 async def test_a_crash_at_any_call_counts_no_end_twice(*, is_committed: bool) -> None:
-    whole = prioritized()
-    await whole_life(whole, Clock())
+    whole = await whole_life(prioritized(), Clock())
     counted = []
-    for number in range(1, len(whole.calls) + 1):
-        cluster, clock = prioritized(), Clock()
-        cluster.fault = dying_at(number, is_committed=is_committed)
-        with pytest.raises(Crash):
-            await whole_life(cluster, clock)
-        await live(cluster, clock)
-        go(cluster)
-        await live(cluster, clock)
+    async for number, cluster, clock in after_crashes(whole, is_committed=is_committed):
         counted.append(lost(cluster, "low"))
         clock.now += 3600
         await live(cluster, clock)

@@ -181,6 +181,18 @@ def test_writes_are_those_of_the_scheduler_and_go_to_the_gang_they_are_about() -
     assert one.writes["create events"] == 3
 
 
+def test_each_pod_of_low_priority_that_ends_counts_once() -> None:
+    scene = scenarios(1.0)["h"]
+    account = _account(
+        _ours("pods/eviction", "running-1"),
+        _ours("pods/eviction", "running-1"),
+        _ours("pods", "running-2", verb="delete"),
+        _ours("pods", "t-g1-0", verb="delete"),
+        Write("somebody", "delete", "pods", "running-3", 1.0),
+    )
+    assert account.measured(scene, cpu=1.0, server_cpu=2.0, peak=3.0).ended == 2
+
+
 def test_nothing_bound_is_no_speed_and_an_endless_wait() -> None:
     one = _account().measured(BIG, cpu=1.0, server_cpu=2.0, peak=3.0)
     assert (one.bound, one.pods_per_second, one.wait_p50) == (0, 0.0, math.inf)

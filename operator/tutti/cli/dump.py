@@ -58,7 +58,7 @@ def command(
     and no environment variables or annotations except those that give the size of a Spark
     application. Of the pods of other schedulers it has only the requests, and the labels if a rule
     between pods may count them. With another setting of preemption than Off it also has the
-    PodDisruptionBudgets, and the plan says who would end for whom.
+    PodDisruptionBudgets, and the plan names the gangs that would end.
 
     The settings come from the environment, as for the operator: see `tutti settings`.
     """

@@ -45,8 +45,8 @@ def command(**options: Any) -> None:
 
     The room and the number of gangs by state are those of the whole cluster. The list has the gangs
     of one namespace, or of all with -A. The reasons are those that the operator has written. With
-    -o wide and --preemption, gangs that run say for whom they may be ended with that setting. The
-    command plans and changes nothing: `kubectl tutti explain` says what would start a gang.
+    -o wide and --preemption, a gang that runs says for which gangs it may end with that setting.
+    The command plans and changes nothing: `kubectl tutti explain` says what would start a gang.
     """
     watch.show(_print, **options)
 

@@ -36,9 +36,7 @@ class ChargedPods:
             leaving = [
                 pod
                 for pod in gang.members
-                if (pod.node is not None or recorded.promised)  # most pods only wait
-                and recorded.has_room(pod)
-                and recorded.gang_of(pod, gang.key) != gang.key
+                if recorded.has_room(pod) and recorded.gang_of(pod, gang.key) != gang.key
             ]
             if leaving:
                 uids = {pod.uid for pod in leaving}

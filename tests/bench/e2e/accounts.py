@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .usage import Usage
 
 
+_ENDS = {("create", "pods/eviction"), ("delete", "pods")}
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What one scheduler did in one round; not a number where there is nothing to say."""
@@ -79,6 +82,7 @@ class Account:
         self._bound: dict[str, float] = {}
         self._kinds: defaultdict[str, int] = defaultdict(int)
         self._large = 0
+        self._ended: set[str] = set()
         for write in writes:
             self._enter(write)
 
@@ -90,6 +94,8 @@ class Account:
             self._bound[write.name] = write.at
         if write.user in self._contender.users:
             self._kinds[f"{write.verb} {write.resource}"] += 1
+            if not is_member and (write.verb, write.resource) in _ENDS:
+                self._ended.add(write.name)
             self._large += self._sizes.get(self._gang_of(write.name), 0) >= LARGE
 
     def _gang_of(self, name: str) -> str:
@@ -117,12 +123,9 @@ class Account:
             peak_megabytes=peak,
             writes_per_pod=sum(self._kinds.values()) / scenario.pods,
             large_writes_per_pod=self._large_writes(),
-            ended=self._ended() if scenario.running else math.nan,
+            ended=len(self._ended) if scenario.running else math.nan,
             writes=dict(self._kinds),
         )
-
-    def _ended(self) -> int:
-        return self._kinds["create pods/eviction"] + self._kinds["delete pods"]
 
     def _large_writes(self) -> float:
         pods = sum(size for size in self._sizes.values() if size >= LARGE)

@@ -106,9 +106,7 @@ class _Play:
                 raise FallenError(f"{self._contender.name} binds nothing")
             if scenario.running:
                 warm_up.remove()
-                stage.fill(
-                    self._contender.form, f"{next(iter(self._sizes))}-running", scenario.running
-                )
+                stage.fill(self._contender.form, scenario.running)
             stage.until_quiet()
             before, server = usage.of_all(scheduler.pids), self._server_cpu()
             stage.ledger.mark()

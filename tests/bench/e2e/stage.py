@@ -73,12 +73,12 @@ class Stage:
             if manifest is not None:
                 self.write([written("DELETE", f"{collection(manifest)}/{name}")])
 
-    def fill(self, form: Form, prefix: str, n: int) -> None:
+    def fill(self, form: Form, n: int) -> None:
         """Create pods of low priority that run, one for each GPU, and that a scheduler may end."""
         load = Load(Form.PLAIN, NAMESPACE, Member(), {"app": RUNNING}, SCHEDULERS[form])
         self.create(
             pod | {"spec": pod["spec"] | {"nodeName": _node_name(i // GPUS_PER_NODE)}}
-            for i, pod in enumerate(load.pods(prefix, n))
+            for i, pod in enumerate(load.pods(RUNNING, n))
         )
 
     def clear(self) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import gcd, lcm
+from typing import NamedTuple
 
 from ...gang.demand import PlacementRequest
 from ...gang.order import waiting_since
@@ -29,8 +30,13 @@ AGE_STEPS = 4  # steps per ``age_seconds`` of waiting: gangs with equal steps ha
 MOST_WEIGHT = 16  # limits the weight of age, so that an old gang does not outweigh all other gangs
 HALF = 25  # bits of an amount of a Grid, which has at most 50
 
-# What decides the value of a gang: its level, its needed members by shape, and its weight.
-_Kind = tuple[DemandLevel, frozenset[tuple[int, int]], int]
+
+class _Kind(NamedTuple):
+    """What decides the value of a gang."""
+
+    level: DemandLevel
+    needed: frozenset[tuple[int, int]]  # (row of a shape in the Grid, members)
+    weight: int
 
 
 def worths(
@@ -48,11 +54,11 @@ def worths(
     kinds: list[_Kind] = []
     for want, level in zip(wants, levels(wants), strict=True):
         counts = _needed_counts(base, want)
-        key = frozenset(counts.items())
-        if key not in shares:
-            shares[key] = _share(totals, [(shapes[row], n) for row, n in counts.items()])
-        kinds.append((level, key, _weight(want, policy, now)))
-    exact = {kind: shares[kind[1]] * kind[2] for kind in set(kinds)}
+        needed = frozenset(counts.items())
+        if needed not in shares:
+            shares[needed] = _share(totals, [(shapes[row], n) for row, n in counts.items()])
+        kinds.append(_Kind(level, needed, _weight(want, policy, now)))
+    exact = {kind: shares[kind.needed] * kind.weight for kind in set(kinds)}
     whole = _whole(exact, _finest(totals.values()))
     return [whole[kind] for kind in kinds]
 
@@ -137,10 +143,10 @@ def _whole(exact: Mapping[_Kind, Fraction], finest: Fraction) -> Mapping[_Kind, 
     value is rounded by itself. So no gang's value depends on the requests of other gangs.
     """
     different: dict[DemandLevel, set[Fraction]] = {}
-    for (level, *_), value in exact.items():
-        different.setdefault(level, set()).add(value)
+    for kind, value in exact.items():
+        different.setdefault(kind.level, set()).add(value)
     scaled = {level: _scaled(values, finest) for level, values in different.items()}
-    return {kind: scaled[kind[0]][value] for kind, value in exact.items()}
+    return {kind: scaled[kind.level][value] for kind, value in exact.items()}
 
 
 def _scaled(values: Iterable[Fraction], finest: Fraction) -> Mapping[Fraction, int]:

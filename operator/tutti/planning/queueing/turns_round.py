@@ -108,9 +108,7 @@ class _Borrowing:
 
     def _started(self, placed: Collection[Uid]) -> set[Borrower]:
         return {
-            gang
-            for gang, want in self.wants.items()
-            if any(member.uid in placed for member in want.members)
+            gang for gang, want in self.wants.items() if any(uid in placed for uid in want.uids)
         }
 
     def _in_fact(self, placed: Collection[Uid]) -> "_InFact":

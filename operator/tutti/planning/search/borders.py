@@ -79,7 +79,7 @@ class Joint:
 
     def worth(self, placed: Collection[Uid]) -> Worth:
         """The same value for the requests that have a node in the plan so far."""
-        return self._worth([any(m.uid in placed for m in want.members) for want in self.wants])
+        return self._worth([any(uid in placed for uid in want.uids) for want in self.wants])
 
     def _worth(self, starts: Sequence[bool]) -> Worth:
         free = list(zip(self.problem.demands, starts, strict=True))[self.staying :]
@@ -117,7 +117,7 @@ def staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest]
     merged = {
         want.gang.uid: as_placed(want, placed)
         for want in above.wants
-        if want.gang.uid in growing and any(member.uid in placed for member in want.members)
+        if want.gang.uid in growing and any(uid in placed for uid in want.uids)
     }
     alone = (want for want in above.joined if want.gang.uid not in merged)
     return [*alone, *merged.values()]

@@ -56,8 +56,7 @@ def with_charged_pods(snapshot: Snapshot) -> Snapshot:
         elsewhere = {
             pod.uid: key
             for pod in gang.members
-            if (pod.node is not None or charged_to.reserved)  # most pods only wait
-            and (key := charged_to.key(pod, gang.key)) != gang.key
+            if (key := charged_to.key(pod, gang.key)) != gang.key
         }
         if not elsewhere:
             own.append(gang)

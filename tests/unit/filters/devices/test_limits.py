@@ -121,6 +121,21 @@ def test_two_sizes_share_the_halves_of_a_node() -> None:
     assert known.bounds == {((0, 1),): 4, ((1, 1),): 2, ((0, 1), (1, 2)): 4}
 
 
+@pytest.mark.parametrize("loose", [0, 1, 3])
+def test_a_node_with_eight_gpus_and_eight_nics_has_exact_limits(loose: int) -> None:
+    """Pairs at a root of their own, beside sets of two and four GPUs of one half."""
+    node = kinds([(1 << bit, (i // 4, i)) for bit in (0, 1) for i in range(8)])
+    pair = Want(((0, 1), (1, 1)), ((1, (0, 1)),))
+    known = limits.limits(node, (pair, one_value(2), one_value(4)), loose)
+    assert not known.without
+    assert known.bounds == {
+        ((0, 1),): 8,
+        ((1, 1),): 4,
+        ((2, 1),): 2,
+        ((0, 1), (1, 2), (2, 4)): 8,
+    }
+
+
 def test_where_all_devices_have_one_value_rows_count_all_sizes() -> None:
     same = kinds([(1, ("a",))] * 8)
     known = limits.limits(same, tuple(one_value(n) for n in range(1, 9)), 1)
