@@ -325,6 +325,18 @@ def test_the_record_of_a_start_never_changes(server: ControlPlane) -> None:
     server.request("DELETE", path)
 
 
+def test_a_record_without_a_queue_gets_one_once(server: ControlPlane) -> None:
+    """Its gang ran before there were Queues."""
+    body = held([], queue={"name": "", "uid": "", "startedAt": "2026-01-01T00:00:00Z"})
+    path = _path("reservations", body["metadata"]["name"])
+    server.request("POST", _path("reservations"), body)
+    spec = server.request("PATCH", path, {"spec": {"queue": {"name": "ml", "uid": "1"}}})["spec"]
+    assert spec["queue"] == {"name": "ml", "uid": "1", "startedAt": "2026-01-01T00:00:00Z"}
+    sentence = _refusal(server, "PATCH", path, {"spec": {"queue": {"name": "", "uid": ""}}})
+    assert "the queue in which a gang started never changes" in sentence
+    server.request("DELETE", path)
+
+
 def test_a_reservation_that_is_kept_for_its_record_may_hold_room_again(
     server: ControlPlane,
 ) -> None:

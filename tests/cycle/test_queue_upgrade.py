@@ -1,5 +1,7 @@
 """Gangs that run while Tutti is upgraded: Queues come, change and go, and versions take turns."""
 
+from dataclasses import replace
+
 import pytest
 
 from tutti.model.keys import Uid
@@ -54,6 +56,33 @@ async def test_queues_that_are_created_while_gangs_run_end_nobody_and_stop_start
     assert before.items() <= bound(cluster).items()
     recorded = sorted(str(reservation.gang.name) for reservation in cluster.reservations.values())
     assert recorded == ["a", "b", "c", "d"], "those that ran before have a record, too"
+
+
+@pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
+async def test_gangs_that_belong_to_a_queue_later_keep_the_minimum_they_ran_with(
+    *, is_committed: bool
+) -> None:
+    """Whichever call fails, the record of each names its queue in the end."""
+    for number in range(CALLS):
+        cluster = running()
+        await live(cluster)
+        cluster.add_queue(Queue("vision", Uid("vision-1")))
+        await live(cluster)
+        first = {key: stored.record for key, stored in cluster.reservations.items()}
+        assert {record.queue for record in first.values() if record} == {""}
+        cluster.add_queue(ALL)
+        at = len(cluster.calls) + number
+        cluster.fault = lambda n, _, at=at: Fault(Crash(), is_committed) if n == at else None  # type: ignore[misc]
+        for identity in ("tutti-1", "tutti-2"):
+            try:
+                await live(cluster, identity)
+            except Crash:
+                continue
+        for key, stored in cluster.reservations.items():
+            before = first[key]
+            assert before is not None
+            assert stored.record == replace(before, queue="all", queue_uid=Uid("all-1")), number
+        assert not cluster.broken
 
 
 async def test_queues_that_are_removed_again_leave_all_as_it_was_without_them() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tutti.kube import errors
 from tutti.model.cluster import Phase, Reservation
+from tutti.model.inter_pod import Requirement
 from tutti.model.keys import PodKey, Uid
 from tutti.model.queues import Queue, QueueRecord
 
@@ -46,6 +47,12 @@ def lose_member(cluster: FakeCluster, *, cpu: int = 1) -> None:
     cluster.change_pod("a-2", phase=Phase.FAILED, failure="OutOfcpu")
     replacement = builders.member("a-new", builders.shape(cpu=cpu))
     cluster.add_pod(replace(replacement, group="a", created=50.0))
+
+
+def queues_of_records(cluster: FakeCluster) -> dict[str, str]:
+    """The queue of each record, by gang."""
+    standing = cluster.reservations.values()
+    return {r.gang.name: r.record.queue for r in standing if r.record is not None}
 
 
 def is_bound(cluster: FakeCluster, name: str) -> bool:
@@ -305,9 +312,7 @@ async def test_a_gang_that_ran_before_the_first_queue_is_charged_to_one_queue_fr
     life.watch.catch_up()
     life = await live(cluster, "tutti-1") if is_restarted else life
     await life.settle()
-    (standing,) = cluster.reservations.values()
-    assert standing.record is not None
-    assert (standing.gang.name, standing.record.queue) == ("a", "vision")
+    assert queues_of_records(cluster) == {"a": "vision", "c": ""}
     cluster.add_queue(Queue("nlp", Uid("nlp-1")))
     cluster.change_group("a", queue="nlp")
     cluster.change_pod("a-0", group="gone")
@@ -315,7 +320,32 @@ async def test_a_gang_that_ran_before_the_first_queue_is_charged_to_one_queue_fr
     life.watch.catch_up()
     await life.settle()
     assert not is_bound(cluster, "b-0")
-    assert cluster.calls.count("reserve") == 3, "two starts and one record"
+    assert queues_of_records(cluster) == {"a": "vision", "c": ""}
+    assert cluster.calls.count("reserve") == 4, "two starts and two records"
+    assert not cluster.broken
+
+
+async def test_a_namespace_with_new_labels_moves_the_charge_of_no_gang_that_runs() -> None:
+    """Its pods without a PodGroup count in the new default at once, and gangs that start later."""
+    cluster = FakeCluster()
+    cluster.add_namespace(NAMESPACE, team="vision")
+    for name in ("vision", "nlp"):
+        default = (Requirement("team", "In", (name,)),)
+        cluster.add_queue(
+            Queue(name, Uid(f"{name}-1"), limits=(("cpu", 3000),), default_for=default)
+        )
+    cluster.add(node("n1", cpu=8), gang("a").of(3, cpu=1))
+    life = await live(cluster)
+    cluster.add_namespace(NAMESPACE, team="nlp")
+    cluster.add(gang("b").of(3, cpu=1))
+    life.watch.catch_up()
+    await life.settle()
+    assert queues_of_records(cluster) == {"a": "vision", "b": "nlp"}
+    cluster.add_namespace(NAMESPACE, team="vision")
+    cluster.add(gang("c").of(1, cpu=1))
+    life.watch.catch_up()
+    await life.settle()
+    assert not is_bound(cluster, "c-0"), "the gang that started first is still charged"
     assert not cluster.broken
 
 
@@ -335,10 +365,7 @@ async def test_after_a_crash_at_any_call_the_missing_records_are_written_once(
                 await live(cluster, identity)
             except Crash:
                 continue
-        standing = record(cluster)
-        assert standing is not None
-        assert standing.queue == "vision"
-        assert len(cluster.reservations) == 1
+        assert queues_of_records(cluster) == {"a": "vision", "c": ""}
 
 
 async def test_a_record_that_is_refused_stops_nobody_and_is_tried_again() -> None:

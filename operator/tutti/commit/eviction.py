@@ -147,7 +147,7 @@ class Evictor:
     def _of_queue(self, queue: str, claim: Claim) -> Collection[Uid]:
         """The gangs that are charged to a queue, and the victims of the claim in this queue."""
         snapshot = self._state.snapshot(self._clock())
-        queues = {uid: record.queue for uid, record in snapshot.records.items()}
+        queues = {uid: record.queue or ROOT for uid, record in snapshot.records.items()}
         uids = {gang.uid for gang in snapshot.gangs if queues.get(gang.uid, ROOT) == queue}
         return uids | {victim.uid for victim in claim.victims if victim.queue == queue}
 

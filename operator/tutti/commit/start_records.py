@@ -1,7 +1,8 @@
-"""Writes start records that are missing: never written, or deleted by another client.
+"""Writes start records that are missing: never written, without a queue, or deleted by others.
 
-A plan obeys the records, so they are written before it. Each record is one object that is created
-once. After a crash, the next cycle writes the records that are still missing.
+A plan obeys the records, so they are written before it. Each record is one object. It is created
+once, and changed once if its gang belongs to a Queue only later. After a crash, the next cycle
+writes what is still missing.
 """
 
 import logging
@@ -15,7 +16,7 @@ from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Reservation
 from ..model.keys import LeaderTerm
-from ..planning.queued_gangs import UnrecordedGang, unrecorded_gangs
+from ..planning.queued_gangs import UnrecordedGang, completed_records, unrecorded_gangs
 from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class StartRecords:
         now = self._clock()
         missing = [
             reservation
-            for reservation in (*self._deleted(term), *self._never_written(term, now))
+            for reservation in (*self._deleted(term), *self._incomplete(term, now))
             if not self._state.refusals.holds_off(reservation.uid, now)
         ]
         await self._limit.all(
@@ -73,10 +74,12 @@ class StartRecords:
                 charged=charged,
             )
 
-    def _never_written(self, term: LeaderTerm, now: float) -> Iterator[Reservation]:
+    def _incomplete(self, term: LeaderTerm, now: float) -> Iterator[Reservation]:
         """Records of gangs that started before there were Queues."""
-        for unrecorded in unrecorded_gangs(self._state.snapshot(now)):
+        snapshot = self._state.snapshot(now)
+        for unrecorded in unrecorded_gangs(snapshot):
             yield self._reservation(unrecorded, term, now)
+        yield from completed_records(snapshot)
 
     def _reservation(self, unrecorded: UnrecordedGang, term: LeaderTerm, now: float) -> Reservation:
         gang = unrecorded.gang
@@ -98,10 +101,11 @@ class StartRecords:
             reservation.uid, reservation.gang, what, self._clock
         ):
             try:
-                self._state.reservations.put(await self._api.reserve(reservation))
+                write = self._api.amend if reservation.version else self._api.reserve
+                self._state.reservations.put(await write(reservation))
             except (errors.Conflict, errors.Gone):
-                return  # the watch will show that it exists, or that its namespace does not
-            record = reservation.record
-            queue = "" if record is None else record.queue
-            logger.info("gang %s: recorded that it runs in queue %s", reservation.gang, queue)
+                return  # the watch will show what has changed, or that its namespace is gone
+            logger.info(
+                "gang %s: wrote down that it runs: %s", reservation.gang, reservation.record
+            )
             self._state.refusals.forget(reservation.uid)

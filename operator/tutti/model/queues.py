@@ -97,7 +97,7 @@ class QueueRecord:
     A queue that was deleted and created again has another uid, and is not the queue of the record.
     """
 
-    queue: str
+    queue: str  # empty if the gang ran before there were Queues and has belonged to none since
     queue_uid: Uid
     started: float  # seconds since the epoch
     minimum: tuple[RoleAtStart, ...] = ()  # sorted by role

@@ -21,7 +21,7 @@ from ..gang.findings import (
     UnknownQueue,
 )
 from ..gang.order import by_age, waiting_since
-from ..model.cluster import Gang, Member, Snapshot
+from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import POD, GangKey, Uid
 from ..model.queues import ROOT, QueueRecord, Stop
@@ -195,10 +195,10 @@ class UnrecordedGang:
 
 
 def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
-    """The gangs that run without a record, and now belong to a Queue.
+    """The gangs that run without a record.
 
-    They started before there were Queues. Gangs in the root get no record until they belong to a
-    Queue, and gangs with a Reservation get none until it ends.
+    They started before there were Queues. The record of a gang that belongs to no Queue names no
+    queue. Gangs with a Reservation get no record until it ends.
     """
     known = snapshot.records.keys() | {reservation.uid for reservation in snapshot.reservations}
     candidates = [
@@ -214,16 +214,44 @@ def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
     memberships = admission.memberships(tree, snapshot.namespaces, gangs)
     unrecorded = []
     for gang in gangs:
-        queue = memberships[gang.key].queue
         own = [member for member in gang.members if _has_node(member)]
-        if queue in ("", ROOT) or not own:
+        if not own:
             continue
         started, minimum = charge.started_at(gang), charge.start_charge(gang, own)
-        record = QueueRecord(queue, tree.queues[queue].uid, started, minimum)
+        record = QueueRecord("", Uid(""), started, minimum)
         charged = (*own, *pods.others.get(gang.key, ()))
         uids_of_pods = tuple(sorted(member.uid for member in charged))
+        record = _in_queue(record, tree, memberships[gang.key].queue)
         unrecorded.append(UnrecordedGang(gang, record, uids_of_pods))
     return unrecorded
+
+
+def completed_records(snapshot: Snapshot) -> Sequence[Reservation]:
+    """The records without a queue whose gangs now belong to a Queue, with that Queue."""
+    candidates = {
+        reservation.gang: (reservation, record)
+        for reservation, record in snapshot.recorded
+        if reservation.is_spent and not record.queue
+    }
+    if not (snapshot.queues and candidates):
+        return ()
+    tree = QueueTree.of(snapshot.queues)
+    gangs = [gang for gang in snapshot.gangs if gang.key in candidates]
+    memberships = admission.memberships(tree, snapshot.namespaces, gangs)
+    completed = []
+    for key, membership in memberships.items():
+        reservation, record = candidates[key]
+        complete = _in_queue(record, tree, membership.queue)
+        if complete.queue:
+            completed.append(replace(reservation, record=complete))
+    return completed
+
+
+def _in_queue(record: QueueRecord, tree: QueueTree, queue: str) -> QueueRecord:
+    """The record with this queue; without a queue if it is empty or the root."""
+    if queue in ("", ROOT):
+        return record
+    return replace(record, queue=queue, queue_uid=tree.queues[queue].uid)
 
 
 def _has_node(member: Member) -> bool:

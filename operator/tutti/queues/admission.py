@@ -119,10 +119,10 @@ def memberships(
 def charged_queue(tree: QueueTree, record: QueueRecord | None, now: Membership) -> str:
     """The queue to which a gang that runs is charged.
 
-    Without a record, it is the queue to which the gang would belong now. If the queue of the record
-    is gone, the root is charged.
+    Without a queue in its record, it is the queue to which the gang would belong now. If the queue
+    of the record is gone, the root is charged.
     """
-    if record is None:
+    if record is None or not record.queue:
         return now.charged
     queue = tree.queues.get(record.queue)
     return ROOT if queue is None or queue.uid != record.queue_uid else queue.name

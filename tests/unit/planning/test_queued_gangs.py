@@ -26,7 +26,12 @@ from tutti.model.queues import Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
 from tutti.planning import observed_demand
 from tutti.planning.plan import plan
-from tutti.planning.queued_gangs import QueuedGangs, queue_gangs, unrecorded_gangs
+from tutti.planning.queued_gangs import (
+    QueuedGangs,
+    completed_records,
+    queue_gangs,
+    unrecorded_gangs,
+)
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
@@ -315,14 +320,42 @@ def test_a_gang_that_ran_before_there_were_queues_gets_a_record_of_its_queue() -
     assert unrecorded.record == QueueRecord("vision", OLDER.uid, 5.0, (two,))
     assert unrecorded.pods == tuple(sorted(member.uid for member in runs.members))
     assert not unrecorded_gangs(snapshot_of(ROOM, ML, runs)), "there are no queues"
-    assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs.but(queue=""))), (
-        "it is in the root"
-    )
     assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs.each(bound_at=11.0)))
     record = started_in(VISION, runs, 3)
     assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs, record))
     standing = reservation(runs, ("a-0", "n1"))
     assert not unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs, standing))
+
+
+@pytest.mark.parametrize("named", ["", "later"], ids=["root", "unknown queue"])
+def test_a_gang_that_ran_before_there_were_queues_is_recorded_without_a_queue(named: str) -> None:
+    """Else the members that join for a larger minimum would count as replacements."""
+    runs = gang("a").of(2, cpu=1).needing(1).bound_on("n1").each(bound_at=5.0).but(queue=named)
+    (unrecorded,) = unrecorded_gangs(snapshot_of(ROOM, ML, OLDER, runs))
+    start = RoleAtStart("", 1, resources(cpu=1, pods=1))
+    assert unrecorded.record == QueueRecord("", Uid(""), 5.0, (start,))
+    record = replace(started_in(OLDER, runs, 1), record=unrecorded.record)
+    assert not completed_records(snapshot_of(ROOM, ML, OLDER, runs, record))
+    assert not completed_records(snapshot_of(ROOM, ML, runs, record)), "there are no queues"
+    later = queue("later", default_for=TEAM_A)
+    (complete,) = completed_records(snapshot_of(ROOM, ML, OLDER, later, runs, record))
+    completed = replace(unrecorded.record, queue="later", queue_uid=later.uid)
+    assert complete == replace(record, record=completed)
+    assert not completed_records(snapshot_of(ROOM, ML, OLDER, later, runs, complete))
+
+
+@pytest.mark.parametrize("named", ["", "unknown"])
+def test_members_of_a_gang_without_a_queue_for_a_larger_minimum_are_extras(named: str) -> None:
+    vision = queue("vision", guaranteed=(("cpu", 4000),), created=10.0)
+    runs = gang("a").of(4, cpu=1).needing(4).bound_on("n1").each(bound_at=5.0).but(queue=named)
+    start = RoleAtStart("", 1, resources(cpu=1, pods=1))
+    record = started_in(vision, replace(runs, members=runs.members[:1]), 1)
+    record = replace(record, record=QueueRecord("", Uid(""), 5.0, (start,)))
+    covered = in_vision(gang("b").of(4, cpu=1))
+    plan = planned(node("n1", cpu=5), ML, vision, runs, record, covered)
+    assert started(plan) == {"b"}
+    held = queue("held", stop=Stop.HOLD, default_for=TEAM_A, created=10.0)
+    assert started(planned(ROOM, ML, held, runs, record)) == set()
 
 
 def test_a_gang_that_is_refused_is_given_up_in_time() -> None:

@@ -244,6 +244,7 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
             "reservedAt": spec["reservedAt"],
             "evict": spec.get("evict"),
             "charged": spec.get("charged"),
+            "queue": {"name": value.record.queue, "uid": value.record.queue_uid},
         }
     if value.victims is not None:
         changed["claim"] = spec["claim"]

@@ -3,6 +3,7 @@
 If a queue is its own ancestor, or if its parent does not exist, its chain is the queue alone.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ class QueueChains:
     queues: Mapping[str, Queue]
     parents: Collection[str]
     labels: Mapping[str, Labels]
+    astray: Collection[str]  # the queues without a parent that exists, and their own ancestors
     chains: dict[str, Sequence[Queue]] = field(default_factory=dict)  # filled by ``chain``
 
     @classmethod
@@ -29,9 +31,9 @@ class QueueChains:
         """Index the Queues of a Snapshot; a Queue with the name of the root does not count."""
         queues = {queue.name: queue for queue in snapshot.queues if queue.name != ROOT}
         labels = {namespace.name: dict(namespace.labels) for namespace in snapshot.namespaces}
-        tree = cls(queues, (), labels)
-        parents = {queue.parent for queue in queues.values() if not tree.is_astray(queue)}
-        return cls(queues, parents, labels)
+        astray = _astray(queues)
+        parents = {queue.parent for queue in queues.values() if queue.name not in astray}
+        return cls(queues, parents, labels, astray)
 
     def of_gang(self, gang: Gang) -> str:
         """The queue in which the gang starts; empty if there is none, or more than one."""
@@ -82,7 +84,7 @@ class QueueChains:
         has_room = reservation is not None and bool(reservation.entries or reservation.slots)
         if not (has_node or has_room):
             return self.of_gang(gang)
-        if record is None:
+        if record is None or record.queue == "":
             return self.without_record(gang)
         queue = self.queues.get(record.queue)
         return queue.name if queue is not None and queue.uid == record.queue_uid else ROOT
@@ -96,24 +98,14 @@ class QueueChains:
     def _chain(self, name: str) -> Iterator[Queue]:
         while (queue := self.queues.get(name)) is not None:
             yield queue
-            name = "" if self.is_astray(queue) else queue.parent
-
-    def is_astray(self, queue: Queue) -> bool:
-        """Whether the parent of the queue does not exist, or the queue is its own ancestor."""
-        if queue.parent not in ("", ROOT) and queue.parent not in self.queues:
-            return True
-        met, name = set[str](), queue.parent
-        while name in self.queues and name not in met:
-            met.add(name)
-            name = self.queues[name].parent
-        return queue.name in met
+            name = "" if queue.name in self.astray else queue.parent
 
     def is_stopped(self, queue: Queue, gang: Gang, placement: Placement) -> bool:
         """Whether the queue does not start this gang.
 
         It starts nothing, or it drains and the gang or a pod that starts is too new.
         """
-        if queue.is_terminating or queue.stop is Stop.HOLD or self.is_astray(queue):
+        if queue.is_terminating or queue.stop is Stop.HOLD or queue.name in self.astray:
             return True
         if queue.stop is not Stop.DRAIN or queue.draining_since is None:
             return False
@@ -128,6 +120,23 @@ class QueueChains:
         record, queue = placement.record, self.queues.get(name)
         uid = "" if queue is None else queue.uid
         return record is not None and (record.queue, record.queue_uid) != (name, uid)
+
+
+def _astray(queues: Mapping[str, Queue]) -> Collection[str]:
+    """The queues whose parent does not exist, and the queues that are their own ancestors.
+
+    The latter are those that remain once queues without children are removed again and again.
+    """
+    children = Counter(queue.parent for queue in queues.values())
+    childless = [name for name in queues if not children[name]]
+    for name in childless:
+        parent = queues[name].parent
+        children[parent] -= 1
+        if parent in queues and not children[parent]:
+            childless.append(parent)
+    known = {"", ROOT, *queues}
+    lost = {q.name for q in queues.values() if q.parent not in known}
+    return (queues.keys() - childless) | lost
 
 
 def _selects(selector: Selector | None, labels: Labels) -> bool:

@@ -203,6 +203,7 @@ def test_only_a_reservation_with_a_record_is_filled_again() -> None:
         "reservedAt": "1970-01-01T00:01:00Z",
         "evict": None,
         "charged": None,
+        "queue": {"name": "vision", "uid": "q"},
     }
     charged = replace(recorded, charged=(Uid("a"),))
     assert encode.amendment(charged)["spec"]["charged"] == ["a"]
