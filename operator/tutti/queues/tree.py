@@ -80,8 +80,10 @@ class QueueTree:
             if n > 0
         }
         depths = {ROOT: 0}
-        for name in known:
-            _measure(name, parents, depths)
+        from_the_root = [ROOT]
+        for name in from_the_root:
+            depths.update(dict.fromkeys(children[name], depths[name] + 1))
+            from_the_root += children[name]
         order = tuple(sorted(known, key=lambda name: (-depths[name], name)))
         tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children, depths, order)
         held, draining = _stops(tree)
@@ -176,22 +178,17 @@ def _findings_of_children(
 def _on_cycles(parents: Mapping[str, str]) -> frozenset[str]:
     """The queues that are their own ancestors."""
     on_cycles: set[str] = set()
+    visited: set[str] = set()
     for name in parents:
-        seen: list[str] = []
+        path: list[str] = []
         step = name
-        while step in parents and step not in seen:
-            seen.append(step)
+        while step in parents and step not in visited:
+            visited.add(step)
+            path.append(step)
             step = parents[step]
-        if step == name:
-            on_cycles.add(name)
+        if step in path:
+            on_cycles.update(path[path.index(step) :])
     return frozenset(on_cycles)
-
-
-def _measure(name: str, parents: Mapping[str, str], depths: dict[str, int]) -> int:
-    """The depth of a queue; ``depths`` is filled for it and its ancestors."""
-    if name not in depths:
-        depths[name] = 1 + _measure(parents[name], parents, depths)
-    return depths[name]
 
 
 def _tiers(tree: QueueTree) -> Mapping[str, int]:

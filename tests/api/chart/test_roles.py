@@ -81,7 +81,7 @@ def test_the_usual_roles_hold_for_gangs_and_nobody_writes_what_is_tuttis(
 
 
 def test_whoever_runs_a_namespace_cannot_forge_or_edit_a_reservation(people: Place) -> None:
-    """Nor give that right to anybody, nor set a status, with the PodGroup or without."""
+    """Nor give that right to anybody, nor set a status, nor label the namespace for a queue."""
     plane, standing = people.plane, held()
     path = f"{RESERVATIONS}/{standing['metadata']['name']}"
     made = plane.request("POST", RESERVATIONS, standing)
@@ -91,6 +91,7 @@ def test_whoever_runs_a_namespace_cannot_forge_or_edit_a_reservation(people: Pla
         f"patch reservation {standing['metadata']['name']} --type=merge -p '{{}}'",
         f"delete reservation {standing['metadata']['name']}",
         "patch ptg train --subresource=status --type=merge -p '{}'",
+        f"label namespace {USERS} team=vision",
         "create role forger --verb=create --resource=reservations.tutti.dev",
         "create rolebinding forger --clusterrole=tutti-system.tutti --user=tenant-admin",
     )

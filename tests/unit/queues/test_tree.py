@@ -4,10 +4,14 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tutti.model.queues import ROOT, QueueMode, Stop
 from tutti.queues.tree import Fault, Finding, QueueTree, findings
+from tutti.verify.queues.chains import QueueChains
 
+from ...harness.builders import snapshot_of
 from .builders import amounts, queue
 
 TEAMS = (queue("research", gpu=8), queue("vision", "research", gpu=4), queue("nlp", "research"))
@@ -25,6 +29,33 @@ def test_paths_lead_to_the_root() -> None:
     assert [tree.depths[name] for name in ("vision", "research", ROOT)] == [2, 1, 0]
     assert [*tree.from_the_leaves] == ["nlp", "vision", "research", ROOT]
     assert [tree.is_leaf(name) for name in ("vision", "research", ROOT)] == [True, False, True]
+
+
+def test_a_chain_of_thousands_of_queues_is_a_tree() -> None:
+    names = [f"q{number}" for number in range(3000)]
+    chain = [queue(name, parent) for name, parent in zip(names, ["", *names], strict=False)]
+    tree = QueueTree.of(chain)
+    assert tree.height == len(names)
+    assert not tree.broken
+    first, *rest = chain
+    ring = [replace(first, parent=names[-1]), *rest]
+    assert QueueTree.of(ring).broken == frozenset(names)
+
+
+@given(st.lists(st.integers(-1, 7), min_size=1, max_size=7))
+def test_queues_that_are_their_own_ancestors_are_broken(parents: list[int]) -> None:
+    """The checker finds the same with code of its own."""
+    queues = [queue(f"q{i}", f"q{above}" if above >= 0 else "") for i, above in enumerate(parents)]
+    expected = set[str]()
+    for start, parent in enumerate(parents):
+        above = parent
+        for _ in parents:
+            if 0 <= above < len(parents) and above != start:
+                above = parents[above]
+        if above == start or parent >= len(parents):
+            expected.add(f"q{start}")
+    assert QueueTree.of(queues).broken == expected
+    assert QueueChains.of(snapshot_of(*queues)).astray == expected
 
 
 def test_leaves_have_one_tier_and_queues_of_several_children_the_next() -> None:
