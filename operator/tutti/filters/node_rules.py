@@ -7,7 +7,7 @@ of a node. All these rules depend on one shape and one node, and not on the pods
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..model.cluster import Node
 from ..model.inter_pod import Requirement
@@ -59,10 +59,10 @@ def unwelcome(node: Node, tolerates: Tolerates) -> int:
     )
 
 
-def topologies(shape: Shape) -> Iterator[str]:
+def topologies(shape: Shape) -> Sequence[str]:
     """The labels that a node must have for the pod affinity and the spread of the shape."""
-    yield from (term.topology for term in shape.rules.affinity)
-    yield from (spread.topology for spread in shape.rules.spread)
+    affinity = [term.topology for term in shape.rules.affinity]
+    return affinity + [spread.topology for spread in shape.rules.spread]
 
 
 def repelled(node: Node, tolerates: Tolerates) -> str | None:
@@ -95,8 +95,10 @@ def not_selected(shape: Shape, labels: Mapping[str, str]) -> str | None:
 
 def lacks_label(shape: Shape, labels: Mapping[str, str]) -> str | None:
     """The first topology label of the shape that the labels of a node lack; None if none."""
-    lacking = next((key for key in topologies(shape) if key not in labels), None)
-    return None if lacking is None else f"without label {lacking}"
+    for key in topologies(shape):
+        if key not in labels:
+            return f"without label {key}"
+    return None
 
 
 def _is_avoided(shape: Shape, node: Node, labels: Mapping[str, str]) -> str | None:

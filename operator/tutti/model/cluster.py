@@ -110,6 +110,24 @@ class Member:
     gone_by: float | None = field(default=None, compare=False)
     # That hold a pod that terminates; of other pods none are read.
     finalizers: tuple[str, ...] = field(default=(), compare=False)
+    # Whether its containers have ended, so that it holds no room any more.
+    is_over: bool = field(init=False, repr=False, compare=False)
+    # Whether it counts for its gang: it has succeeded, or is bound and not terminating.
+    counts_as_bound: bool = field(init=False, repr=False, compare=False)
+    # Whether the pod by itself could be bound, or handed over, now.
+    is_waiting: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compute what plans ask of each member many times."""
+        is_over = self.phase is Phase.SUCCEEDED or self.phase is Phase.FAILED
+        object.__setattr__(self, "is_over", is_over)
+        is_bound = self.phase is Phase.SUCCEEDED or (
+            self.node is not None and not (self.terminating or is_over)
+        )
+        object.__setattr__(self, "counts_as_bound", is_bound)
+        own_gates = (GATE,) if self.bound_by is BoundBy.KUBE_SCHEDULER else ()
+        is_waiting = self.may_get_a_node and self.gates == own_gates
+        object.__setattr__(self, "is_waiting", is_waiting)
 
     @property
     def gang(self) -> GangKey:
@@ -122,18 +140,6 @@ class Member:
     def controller_uid(self) -> Uid:
         """The uid of its controller, or its own uid if it has no controller."""
         return self.uid if self.owner is None or self.owner.uid is None else self.owner.uid
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its containers have ended, so that it holds no room any more."""
-        return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
-
-    @property
-    def counts_as_bound(self) -> bool:
-        """Whether it counts for its gang: it has succeeded, or is bound and not terminating."""
-        if self.phase is Phase.SUCCEEDED:
-            return True
-        return self.node is not None and not self.terminating and self.phase is not Phase.FAILED
 
     @property
     def foreign_gates(self) -> tuple[str, ...]:
@@ -155,12 +161,6 @@ class Member:
     def is_stuck(self, now: float) -> bool:
         """Whether it terminates, and should have been gone for ``STUCK_SECONDS``."""
         return self.terminating and self.gone_by is not None and now >= self.gone_by + STUCK_SECONDS
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the pod by itself could be bound, or handed over, now."""
-        own_gates = (GATE,) if self.bound_by is BoundBy.KUBE_SCHEDULER else ()
-        return self.may_get_a_node and self.gates == own_gates
 
     @property
     def lacks_claims(self) -> bool:

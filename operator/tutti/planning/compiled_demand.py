@@ -48,10 +48,7 @@ def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
     waiting = [member for gang in observed.gangs for member in gang.waiting]
     members = (*waiting, *(member for member, _ in promised))
     index = pod_classes.selector_index(snapshot, members, residents)
-    gangs = [
-        replace(gang, ready=index.classify(gang.ready), absent=index.classify(gang.absent))
-        for gang in observed.gangs
-    ]
+    gangs = [_classified(gang, index) for gang in observed.gangs]
     promised = [
         (classified, node) for member, node in promised for classified in index.classify((member,))
     ]
@@ -63,6 +60,13 @@ def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
     tried = [gang for gang in gangs if not timeouts.is_given_up(gang, snapshot.taken_at)]
     requests = _requests(empty, tried)
     return CompiledDemand(snapshot, residents, index, gangs, tried, grid, blank, empty, requests)
+
+
+def _classified(gang: MemberCounts, index: SelectorIndex) -> MemberCounts:
+    """The members, each with the shape of its class."""
+    ready, absent = index.classify(gang.ready), index.classify(gang.absent)
+    is_unchanged = ready is gang.ready and absent is gang.absent
+    return gang if is_unchanged else replace(gang, ready=ready, absent=absent)
 
 
 def _requests(empty: FitByShape, gangs: Sequence[MemberCounts]) -> Sequence[PlacementRequest]:
