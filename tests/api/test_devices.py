@@ -127,6 +127,27 @@ def test_a_gang_that_lacks_a_device_waits_and_says_so(place: Place) -> None:
     place.until_bound("train", 2)
 
 
+def test_pods_with_admin_access_share_the_devices_of_others(place: Place) -> None:
+    (node,) = place.nodes(1)
+    _publish(place, node, 2)
+    _gang(place, "train", 2, _template(place, 1))
+    place.until_bound("train", 2)
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    place.rig.plane.request("PATCH", f"/api/v1/namespaces/{place.name}", label)
+    exactly = {"deviceClassName": CLASS, "allocationMode": "All", "adminAccess": True}
+    spec = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
+    place.rig.create(_object("ResourceClaimTemplate", "watched", spec, namespace=place.name))
+    _gang(place, "watch", 2, "watched")
+    place.until_bound("watch", 2)
+    watching = [
+        _results(claim)
+        for claim in _claims(place)
+        if claim["status"]["reservedFor"][0]["name"].startswith("watch")
+    ]
+    assert [len(results) for results in watching] == [2, 2]
+    assert all(result["adminAccess"] for results in watching for result in results)
+
+
 def test_a_device_is_not_used_while_a_rule_taints_it(place: Place) -> None:
     (node,) = place.nodes(1)
     _publish(place, node, 2)

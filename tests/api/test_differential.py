@@ -29,11 +29,14 @@ OPEN = {
     f"spec.resourceClaims (devices.constraints[] for requests with {what})"
     for what in ("allocationMode: All", "firstAvailable")
 }
+OPEN.add("spec.resourceClaims (adminAccess beside claims without it)")
 
 # Wrong rules that take the thousands of cases of `make conformance`, where all must be noticed.
 RARE = {
     "ReadWriteOncePod read as ReadWriteOnce",
     "ScheduleAnyway binds",
+    "adminAccess of allocated devices ignored",
+    "adminAccess of requests ignored",
     "affinity's matchLabelKeys ignored",
     "affinity's mismatchLabelKeys ignored",
     "anti-affinity's matchLabelKeys ignored",

@@ -137,7 +137,7 @@ async def every_crash(
             for entry in reserved:
                 for allocation in entry.claims:
                     now = cluster.devices.claim(allocation.claim)
-                    assert now.allocated == allocation.results
+                    assert now.has(allocation.results)
         else:
             return number
         assert (bound(cluster), holding(cluster)) == (pods, devices), number
@@ -308,10 +308,50 @@ async def test_a_tainted_device_is_for_requests_that_tolerate_it() -> None:
 
 async def test_what_is_not_modelled_is_named() -> None:
     cluster = cluster_of()
-    ask(cluster, train(1), request(adminAccess=True))
+    ask(cluster, train(1), request(capacity={"requests": {"memory": "1Gi"}}))
     await settled(cluster)
     assert reason(cluster)[0] == "NotModelled"
-    assert "adminAccess" in reason(cluster)[1]
+    assert "capacity" in reason(cluster)[1]
+
+
+async def test_pods_with_admin_access_see_devices_that_others_have() -> None:
+    cluster = cluster_of(nodes=2, devices=2)
+    ask(cluster, train(4))
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (4, 4)
+    watching = claiming(gang("b").of(3, cpu=1))
+    ask(cluster, watching, request(adminAccess=True, allocationMode="All"))
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (7, 4)
+    for member in watching.made.members:
+        own = cluster.devices.claim(f"{member.key.name}-gpu")
+        assert len(own.administered) == 2
+        (home,) = (pod.node for pod in cluster.pods.values() if pod.key == member.key)
+        assert own.nodes == (home,)
+        raw = cluster.devices.raw[own.key]["status"]["allocation"]["devices"]["results"]
+        assert all(result["adminAccess"] for result in raw)
+
+
+async def test_pods_with_admin_access_wait_for_a_node_that_has_such_devices() -> None:
+    cluster = cluster_of(nodes=2, devices=1)
+    ask(cluster, train(1), request(count=2, adminAccess=True))
+    await settled(cluster)
+    why, message = reason(cluster)
+    assert why == "NoNodeFits"
+    assert "2 gpu with adminAccess; no node has any" in message
+    cluster.put_devices(gpus("n1", 2))
+    await settled(cluster)
+    assert bound(cluster) == 1
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+async def test_after_a_crash_at_any_call_pods_with_admin_access_get_the_same_devices(
+    *, is_committed: bool
+) -> None:
+    def ask_for(cluster: FakeCluster) -> None:
+        ask(cluster, train(), request(count=3, adminAccess=True))
+
+    assert await every_crash(ask_for, is_committed=is_committed, pods=4, devices=0) > 15
 
 
 async def test_a_request_for_any_device_leaves_the_rare_one_to_the_request_for_it() -> None:

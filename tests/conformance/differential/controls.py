@@ -371,6 +371,14 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
             "types of attributes ignored",
             cluster=_of("ResourceSlice", _as_texts),
         ),
+        Control(
+            "adminAccess of requests ignored",
+            cluster=_of("ResourceClaim", _drop(f"{_EXACTLY}.adminAccess")),
+        ),
+        Control(
+            "adminAccess of allocated devices ignored",
+            cluster=_of("ResourceClaim", _drop("status.allocation.devices.results.adminAccess")),
+        ),
         Control("later alternatives ignored", cluster=_of("ResourceClaim", _first_alternative)),
         Control(
             "tolerations of requests ignored",

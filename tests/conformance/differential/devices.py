@@ -49,6 +49,7 @@ SELECTORS = (
 TAINTS = ("broken", "slow")
 EFFECTS = ("NoSchedule", "NoExecute", "None")
 TAKEN = 3  # claims in namespace red, of which some have devices
+ADMIN = "admin"  # the request of a claim that is allocated with admin access
 CLAIMS = "claims"  # of a drawn pod, until they are taken out
 
 
@@ -84,7 +85,8 @@ def _status(words: str) -> Manifest:
     results = []
     for device in devices:
         driver, pool, name = device.split("/")
-        results.append({"request": request, "driver": driver, "pool": pool, "device": name})
+        result = {"request": request, "driver": driver, "pool": pool, "device": name}
+        results.append({**result, **({"adminAccess": True} if request == ADMIN else {})})
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     return {
         "allocation": {
@@ -125,10 +127,16 @@ def inventory(draw: Draw, names: tuple[str, ...]) -> list[Manifest]:
         made.append(_rule(draw, names))
     for i in range(TAKEN):
         about: Manifest = {}
+        name = "devices"
         if here and draw(st.booleans()):
-            node, device = here.pop(draw(among(tuple(range(len(here))))))
-            about = {"tests/status": f"{node} devices {device}"}
-        made.append(_claim(f"taken-{i}", [_exactly(draw, "devices")], about))
+            at = draw(among(tuple(range(len(here)))))
+            if draw(st.booleans()):
+                name, (node, device) = ADMIN, here[at]
+            else:
+                node, device = here.pop(at)
+            about = {"tests/status": f"{node} {name} {device}"}
+        asked = _for_admin(draw, name) if name == ADMIN else _exactly(draw, name)
+        made.append(_claim(f"taken-{i}", [asked], about))
     return made
 
 
@@ -203,7 +211,15 @@ def claims(draw: Draw, pod: Manifest) -> None:
         pod["metadata"]["namespace"] = "red"
         name = f"taken-{draw(among(tuple(range(TAKEN))))}"
         pod["spec"]["resourceClaims"].append({"name": "taken", "resourceClaimName": name})
-    pod[CLAIMS] = [_open_claim(draw) for _ in range(draw(among((1, 1, 1, 2))))]
+    count = draw(among((1, 1, 1, 2)))
+    if draw(among((False,) * 6 + (True,))):
+        pod["metadata"]["namespace"] = "red"
+        pod[CLAIMS] = [
+            _claim("", [_for_admin(draw, f"r{i}") for i in range(draw(among((1, 1, 2))))])
+            for _ in range(count)
+        ]
+    else:
+        pod[CLAIMS] = [_open_claim(draw) for _ in range(count)]
 
 
 def _open_claim(draw: Draw) -> Manifest:
@@ -254,6 +270,16 @@ def _request(draw: Draw, name: str) -> Manifest:
 
 def _exactly(draw: Draw, name: str) -> Manifest:
     return {"name": name, "exactly": {**_kind(draw), "count": draw(among((1, 1, 2, 3)))}}
+
+
+def _for_admin(draw: Draw, name: str) -> Manifest:
+    """For devices that others may have."""
+    asked = _exactly(draw, name)
+    if draw(st.booleans()):
+        del asked["exactly"]["count"]
+        asked["exactly"]["allocationMode"] = "All"
+    asked["exactly"]["adminAccess"] = True
+    return asked
 
 
 def _kind(draw: Draw) -> Manifest:

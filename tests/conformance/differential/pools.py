@@ -17,7 +17,8 @@ GHOST = "no-node-has-this"
 ZONES, RACKS = ("z1", "z2", "z3"), ("r1", "r2")
 TIERS = ("1", "5", "10", "007", "9e1", "high", "")
 
-NAMESPACES = {"red": {"team": "red"}, "blue": {"team": "blue"}, "plain": {}}
+ADMIN = {"resource.kubernetes.io/admin-access": "true"}  # claims for admin access may be there
+NAMESPACES = {"red": {"team": "red", **ADMIN}, "blue": {"team": "blue"}, "plain": {}}
 SENTINELS = "sentinels"  # the namespace of what is asked only to know that all was heard
 
 DRIVERS = ("one.csi", "two.csi", "needed.csi")

@@ -34,6 +34,14 @@ from tutti.strategies.problem import Budget
 
 from .test_round_trip import SETUP
 
+WATCHED = {
+    "request": "gpu",
+    "driver": DRIVER,
+    "pool": "n1",
+    "device": "gpu-0",
+    "adminAccess": True,
+}
+
 
 async def seen() -> Snapshot:
     """A cluster in which a gang has devices, and another waits for some."""
@@ -82,8 +90,9 @@ async def seen() -> Snapshot:
     for name, allocation in (
         ("far", {"nodeSelector": {"nodeSelectorTerms": [zone]}}),
         ("wide", {"devices": {"results": []}}),
+        ("watching", {"devices": {"results": [WATCHED]}}),
     ):
-        made = claim(name)
+        made = claim(name, *[request(adminAccess=True)] * (name == "watching"))
         made["metadata"]["finalizers"] = ["x/y"]
         made["status"] = {"allocation": allocation}
         cluster.put_devices(made)

@@ -177,7 +177,7 @@ def _is_ours(claim: DeviceClaim, allocation: ClaimAllocation, pods: Collection[U
         return False  # that claim is gone, and its devices are free
     if claim.allocated is None or any(user.uid in pods for user in claim.consumers):
         return True
-    return {*claim.allocated} == {*allocation.results}
+    return claim.has(allocation.results)
 
 
 def _missing_results(
@@ -188,5 +188,5 @@ def _missing_results(
         return None
     if claim.allocated is None:
         return allocation.results or None
-    is_same = not allocation.results or {*claim.allocated} == {*allocation.results}
+    is_same = not allocation.results or claim.has(allocation.results)
     return () if is_same else None

@@ -7,7 +7,7 @@ uses it, and it may hold secrets.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...kube.codec.devices import ALL, EXACT_COUNT, NODE_NAME, VERSION
+from ...kube.codec.devices import ADMIN, ALL, EXACT_COUNT, NODE_NAME, VERSION
 from ...model.cluster import Member
 from ...model.devices.claims import DeviceClaim, DeviceRequest, DeviceRoom
 from ...model.devices.inventory import (
@@ -143,6 +143,7 @@ def _part(value: DeviceRequest) -> Raw:
         "allocationMode": ALL if value.takes_all else EXACT_COUNT,
         "selectors": _selectors(value.selectors),
         "tolerations": [_toleration(toleration) for toleration in value.tolerations],
+        **({ADMIN: True} if value.admin_access else {}),
     }
 
 
@@ -160,8 +161,9 @@ def _status(value: DeviceClaim) -> Raw:
     status: Raw = {"reservedFor": consumers}
     if value.allocated is not None:
         results = [
-            {"request": result.request, **dict(zip(_DEVICE, result.device, strict=True))}
-            for result in value.allocated
+            {"request": result.request, **dict(zip(_DEVICE, result.device, strict=True)), **mark}
+            for of, mark in ((value.allocated, {}), (value.administered, {ADMIN: True}))
+            for result in of
         ]
         status["allocation"] = {"devices": {"results": results}}
         terms = _terms(value.nodes, reaches_unknown=value.reaches_unknown)

@@ -41,6 +41,7 @@ CLAIMS_FIELD = "spec.resourceClaims"
 NODE_NAME = "metadata.name"
 EXACT_COUNT, ALL = "ExactCount", "All"
 _ALL = f"allocationMode: {ALL}"
+EXACTLY, ADMIN = "exactly", "adminAccess"
 
 Raw = dict[str, Any]
 
@@ -136,7 +137,10 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
         for each in spec.constraints
         for constraint in _constraint(each, requests, unknown)
     ]
+    if len({request.admin_access for request in requests}) > 1:
+        unknown.add(f"requests[].{EXACTLY}.{ADMIN} beside requests without it")
     nodes, reaches_unknown = _nodes(status.allocation)
+    results = () if status.allocation is None else status.allocation.devices.results
     owner = next(
         (owner.uid for owner in metadata.owner_references if owner.controller and owner.uid), None
     )
@@ -147,7 +151,8 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
         tuple(f"devices.{field}" for field in sorted(unknown)),
         None if owner is None else Uid(owner),
         terminating=metadata.deletion_timestamp is not None,
-        allocated=None if status.allocation is None else tuple(_results(status.allocation)),
+        allocated=None if status.allocation is None else _results(results, administered=False),
+        administered=_results(results, administered=True),
         nodes=nodes,
         reaches_unknown=reaches_unknown,
         consumers=tuple(
@@ -164,7 +169,7 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
 def _request(read: devices.DeviceRequest, unknown: set[str]) -> Iterator[DeviceRequest]:
     """The request, if Tutti supports its kind; adds its unsupported fields to ``unknown``."""
     if read.exactly is not None:
-        yield _part(read.name, read.exactly, "exactly", unknown)
+        yield _part(read.name, read.exactly, EXACTLY, unknown)
     elif not read.first_available:
         unknown.add("requests[]")
     else:
@@ -190,6 +195,8 @@ def _constraint(
         fields.append("")
     if any(request.takes_all for request in named):
         fields.append(f" for requests with {_ALL}")
+    if any(request.admin_access for request in named):
+        fields.append(f" for requests with {ADMIN}")
     if of_alternative or any(request.alternatives for request in named):
         fields.append(" for requests with firstAvailable")
     unknown |= {f"constraints[]{field}" for field in fields}
@@ -200,8 +207,8 @@ def _constraint(
 def _part(name: str, part: devices.ExactRequest, where: str, unknown: set[str]) -> DeviceRequest:
     """A request of one class; adds its unsupported fields to ``unknown``."""
     fields = {field for field, value in (part.model_extra or {}).items() if value}
-    if part.admin_access:
-        fields.add("adminAccess")
+    if part.admin_access and where != EXACTLY:
+        fields.add(ADMIN)
     if part.allocation_mode not in (EXACT_COUNT, ALL):
         fields.add(f"allocationMode: {part.allocation_mode}")
     expressions, unread = _expressions(part.selectors)
@@ -216,6 +223,7 @@ def _part(name: str, part: devices.ExactRequest, where: str, unknown: set[str]) 
             for t in part.tolerations
         ),
         takes_all=part.allocation_mode == ALL,
+        admin_access=part.admin_access,
     )
 
 
@@ -228,11 +236,15 @@ def _expressions(
     return tuple(cel.expression for cel in read if cel is not None), unknown
 
 
-def _results(allocation: devices.Allocation) -> Iterator[DeviceResult]:
-    """The devices that nobody else can have; admin access takes no device."""
-    for result in allocation.devices.results:
-        if not result.admin_access:
-            yield DeviceResult(result.request, DeviceId(result.driver, result.pool, result.device))
+def _results(
+    results: Iterable[devices.DeviceResult], *, administered: bool
+) -> tuple[DeviceResult, ...]:
+    """The devices with admin access, or those that nobody else can have."""
+    return tuple(
+        DeviceResult(result.request, DeviceId(result.driver, result.pool, result.device))
+        for result in results
+        if result.admin_access is administered
+    )
 
 
 def _nodes(allocation: devices.Allocation | None) -> tuple[tuple[NodeName, ...] | None, bool]:
@@ -335,6 +347,7 @@ def encode_allocation(claim: DeviceClaim, write: ClaimWrite) -> Raw:
                 "pool": result.device.pool,
                 "device": result.device.name,
                 **_tolerations(requests[result.request]),
+                **({ADMIN: True} if claim.takes_nothing else {}),
             }
             for result in write.results
         ]

@@ -51,6 +51,7 @@ class DeviceRequest:
     tolerations: tuple[DeviceToleration, ...] = ()
     takes_all: bool = False
     alternatives: tuple["DeviceRequest", ...] = ()  # the most wanted first
+    admin_access: bool = False  # devices that others have will do, and others keep them
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -123,6 +124,7 @@ class DeviceClaim:
     owner: Uid | None = None  # of the pod that it was made for
     terminating: bool = False
     allocated: tuple[DeviceResult, ...] | None = None  # None: not allocated
+    administered: tuple[DeviceResult, ...] = ()  # allocated with admin access; others can have them
     nodes: tuple[NodeName, ...] | None = None  # that can reach the allocated devices; None: all
     reaches_unknown: bool = False  # the nodes are not given by name
     consumers: tuple[Consumer, ...] = ()  # that it is reserved for
@@ -136,6 +138,15 @@ class DeviceClaim:
     def is_allocated(self) -> bool:
         """Whether devices are allocated to it."""
         return self.allocated is not None
+
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether its requests are for admin access, so that others can have its devices."""
+        return any(request.admin_access for request in self.requests)
+
+    def has(self, results: tuple[DeviceResult, ...]) -> bool:
+        """Whether exactly these devices are allocated to it."""
+        return {*(self.allocated or ()), *self.administered} == {*results}
 
 
 class FreeDevice(NamedTuple):

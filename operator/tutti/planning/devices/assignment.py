@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from ...filters.devices import bundles, requests
+from ...filters.devices import admin_access, bundles, requests
 from ...model.cluster import Member
 from ...model.devices.claims import (
     AttributeName,
@@ -76,6 +76,7 @@ class _Finder:
         self._index = {selected: i for i, selected in enumerate(room.selections)}
         self._free = {here.node: here.free for here in room.nodes}
         self._room = room
+        self._at: dict[NodeName, admin_access.Here] = {}
 
     @cached_property
     def _devices(self) -> Mapping[DeviceId, Device]:
@@ -92,7 +93,9 @@ class _Finder:
             for member in members
             if len(own := self._claims_of(member)) == len(member.device_claims)
         }
-        wanted = {claim.key: claim for own in claims.values() for claim in own}
+        open_claims = [c for own in claims.values() for c in own if not c.is_allocated]
+        named = {claim.key: claim for claim in open_claims}
+        wanted = {name: claim for name, claim in named.items() if not claim.takes_nothing}
         free = self._free.get(node, ())
         wishes = [wish for claim in wanted.values() for wish in self._wishes(claim, free)]
         tied = [own for claim in wanted.values() for own in self._tied(claim)]
@@ -100,6 +103,10 @@ class _Finder:
         taken = {result.device for own in results.values() for result in own}
         given = self._given(wishes, [device for device in free if device.id not in taken])
         short |= {wish.claim for i, wish in enumerate(wishes) if i not in given}
+        for name in named.keys() - wanted.keys():
+            found = self._administered(named[name], node)
+            results[name] = found
+            short |= set() if found else {name}
         for i, device in given.items():
             if not is_stand_in(device):
                 result = DeviceResult(self._name(wishes[i], device), device)
@@ -117,18 +124,29 @@ class _Finder:
 
     def _wishes(self, claim: DeviceClaim, free: Sequence[FreeDevice]) -> Iterator[Wish]:
         """One wish for each device that a claim lacks; all of a node count with stand-ins."""
-        if not claim.is_allocated:
-            for request, selected in bundles.divided(claim, self._classes).loose:
-                index = self._index.get(selected, -1)
-                count = request.count
-                if selected.takes_all:
-                    count = max(1, sum(1 for device in free if _suits(device, index)))
-                wish = Wish(claim.key, request, selected, index)
-                yield from (wish for _ in range(count))
+        for request, selected in bundles.divided(claim, self._classes).loose:
+            index = self._index.get(selected, -1)
+            count = request.count
+            if selected.takes_all:
+                count = max(1, sum(1 for device in free if _suits(device, index)))
+            wish = Wish(claim.key, request, selected, index)
+            yield from (wish for _ in range(count))
+
+    def _administered(self, claim: DeviceClaim, node: NodeName) -> list[DeviceResult]:
+        """The devices of a claim for admin access on a node; none if the node lacks some."""
+        if node not in self._at:
+            self._at[node] = admin_access.on(node, self._room.slices)
+        asked = admin_access.wanted(claim, self._classes)
+        found = admin_access.chosen(asked, self._at[node], self._room.rules) or ()
+        return [
+            DeviceResult(request.name, device)
+            for request, devices in zip(claim.requests, found, strict=False)
+            for device in devices
+        ]
 
     def _tied(self, claim: DeviceClaim) -> Iterator[Tied]:
         """The bundles of a claim that lacks its devices."""
-        if claim.constraints and not claim.is_allocated:
+        if claim.constraints:
             for bundle, own in bundles.divided(claim, self._classes).bundles:
                 yield Tied(claim.key, bundle, tuple(request.name for request in own))
 

@@ -6,11 +6,13 @@ Only nodes whose devices or claims changed are computed again, unless the select
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...filters.devices import pools, requests, rows, selectors
+from ...filters.devices.admin_access import Here, Wanted
 from ...filters.devices.pools import PoolName
 from ...model.devices.claims import MOST_RESULTS, FreeDevice, NodeDevices, Selection, stand_in
 from ...model.devices.inventory import Device, DeviceId, ResourceSlice, TaintRule
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
+from .admin_rows import AdminRows
 from .bundle_rows import NOTHING_TIED, BundleRows, Seen, Tied
 
 Place = NodeName | None  # None: devices of several nodes
@@ -38,6 +40,8 @@ class FreeDevices:
         self._counts: dict[Place, VolumeUsage] = {}
         self._tied = NOTHING_TIED
         self.bundles = BundleRows()
+        self.admin = AdminRows()
+        self._administered: tuple[Wanted, ...] = ()
         self.rows: Mapping[int, str] = {}
         self.has_new_rows = False  # or new unsupported devices, since the refresh before
         self.has_too_many_rows = False
@@ -94,8 +98,11 @@ class FreeDevices:
     def may_take(self, device: DeviceId, node: NodeName, claim: Uid) -> bool:
         """Whether a claim may have this device of a node: it exists, and no other claim has it."""
         holders = self._holders.get(device, ())
-        is_there = self._place.get(device) == node
-        return is_there and all(of == claim for of, _ in holders)
+        return self.is_on(device, node) and all(of == claim for of, _ in holders)
+
+    def is_on(self, device: DeviceId, node: NodeName) -> bool:
+        """Whether a node has this device."""
+        return self._place.get(device) == node
 
     def changed_devices(self) -> Collection[Device]:
         """The devices of the places that changed since the last refresh."""
@@ -110,20 +117,30 @@ class FreeDevices:
             yield from self._by_pool[pool].get(place, ())
 
     def refresh(
-        self, selections: tuple[Selection, ...], tied: Tied = NOTHING_TIED
+        self,
+        selections: tuple[Selection, ...],
+        tied: Tied = NOTHING_TIED,
+        administered: tuple[Wanted, ...] = (),
     ) -> Collection[NodeName] | None:
         """Compute what changed; returns the nodes whose counts changed, or None if all may have."""
         is_new = (selections, tied) != (self._selections, self._tied)
-        if selections != self._selections:
+        if selections != self._selections or administered != self._administered:
             self._stale.update(self._pools_of)
+        if administered != self._administered:
+            self._administered = administered
+            self.admin.choose(administered)
+            is_new = True
         changed = self._stale | self._uncounted
         if is_new:
             self._selections, self._tied = selections, tied
             self.bundles.choose(tied, selections)
             changed |= self._pools_of.keys()
-        before = self._known_features()
+        before = self._known_features(), self.admin.features
         for place in self._stale:
             self._masks[place], self._features[place] = self._seen(place)
+            if administered:
+                here = Here(tuple(self._at(place)), self._is_whole(place))
+                self.admin.read(place, here, self._rules)
         self._stale = set()
         named, largest, bundled = self.rows, self._largest, self.bundles.state
         if is_new or changed:
@@ -136,7 +153,7 @@ class FreeDevices:
             self.rows,
             self._largest,
             self.bundles.state,
-        ) or before != self._known_features()
+        ) or before != (self._known_features(), self.admin.features)
         if self.has_new_rows:
             changed = set(self._masks)
         for place in changed:
@@ -167,11 +184,15 @@ class FreeDevices:
 
     def _all_of(self, place: Place, selected: Selection) -> Sequence[Device]:
         """The devices of a place that a selection takes, which takes all; none if it cannot."""
-        if any(place in places for places in self._unusable.values()):
+        if not self._is_whole(place):
             return ()
         chosen = [d for d in self._at(place) if selectors.matches(selected.expressions, d)]
         is_whole = all(requests.is_untainted(selected, device, self._rules) for device in chosen)
         return chosen if is_whole and len(chosen) <= MOST_RESULTS else ()
+
+    def _is_whole(self, place: Place) -> bool:
+        """Whether the devices of all pools of a place count."""
+        return all(place not in places for places in self._unusable.values())
 
     def _largest_totals(self) -> Mapping[int, int]:
         """For each selection that takes all of a node, the most devices that a node has for it."""
@@ -239,8 +260,8 @@ class FreeDevices:
             (mask for device, mask in masks.items() if device in self._holders), self.rows
         )
         sets = self.bundles.counted(place)
-        usage = VolumeUsage(offered + sets.offered, used + sets.used)
-        self._counts[place] = usage if masks else NOTHING_ATTACHED
+        usage = VolumeUsage(offered + sets.offered, used + sets.used) if masks else NOTHING_ATTACHED
+        self._counts[place] = VolumeUsage(usage.offered + self.admin.offered(place), usage.used)
 
     def counted(self, node: NodeName) -> VolumeUsage:
         """How many devices a node has for each row, and how many of them are taken."""

@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from ...filters.devices import bundles, requests, rows, selectors
+from ...filters.devices import admin_access, bundles, requests, rows, selectors
+from ...filters.devices.admin_access import Wanted
 from ...kube import kinds
+from ...kube.codec.devices import ADMIN
 from ...kube.codec.shapes import DEVICE_CLAIMS
 from ...model.cluster import ForeignPod, Member, PodReservation, Reservation
 from ...model.devices.claims import (
@@ -74,6 +76,7 @@ class DeviceIndex:
         self._users = ClaimUsers()
         self._free = FreeDevices()
         self._selections: tuple[Selection, ...] = ()  # of the claims that wait; sorted
+        self._unheld: set[Uid] = set()  # the claims that take no device away from others
         self._is_outdated = False  # whether ``refresh`` has something to do
         self._are_pods_outdated = False  # every pod with claims, not only those that changed
         self._room: DeviceRoom | None = NO_DEVICES  # None: outdated
@@ -118,6 +121,10 @@ class DeviceIndex:
         if (claim := new or old) is not None:
             results = () if new is None else new.allocated or ()
             self._free.hold(claim.uid, "status", (result.device for result in results))
+            self._unheld.discard(claim.uid)
+            if new is not None and new.takes_nothing:
+                self._unheld.add(claim.uid)
+                self._free.hold(claim.uid, "Reservation", ())
         self._change()
 
     def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
@@ -129,7 +136,8 @@ class DeviceIndex:
         """Take in a Reservation: no other pod gets the devices of its claims."""
         before, now = _allocations(old), _allocations(new)
         for claim in before.keys() | now.keys():
-            self._free.hold(claim, "Reservation", now.get(claim, ()))
+            devices = () if claim in self._unheld else now.get(claim, ())
+            self._free.hold(claim, "Reservation", devices)
         if self._users.reservation_changed(old, new) or before or now:
             self._change()
 
@@ -140,8 +148,10 @@ class DeviceIndex:
         """
         if not (self._is_outdated and self._is_known):
             return (), ()
-        wanted = {text for selected in self._wanted() for text in selected.texts}
-        if wanted <= {text for known in self._selections for text in known.texts}:
+        chosen = [*self._wanted(), *(of for asked in self._administered() for of, _ in asked)]
+        known = [*self._selections, *(of for asked in self._free.admin.wanted for of, _ in asked)]
+        wanted = {text for selected in chosen for text in selected.texts}
+        if wanted <= {text for selected in known for text in selected.texts}:
             return wanted, self._free.changed_devices()
         return wanted, self._free.all_devices()
 
@@ -156,7 +166,7 @@ class DeviceIndex:
         selections = tuple(sorted(set(self._wanted()), key=str))
         if selections != self._selections:
             self._selections, self._are_pods_outdated = selections, True
-        nodes = self._free.refresh(selections, self._tied())
+        nodes = self._free.refresh(selections, self._tied(), self._administered())
         self._are_pods_outdated |= self._free.has_new_rows
         changed = self._users.take_changed()
         if self._are_pods_outdated:
@@ -169,10 +179,20 @@ class DeviceIndex:
     def _wanted(self) -> Iterator[Selection]:
         """The selections of the claims that waiting pods need and that have no devices yet."""
         for claim in self._users.waiting_claims():
-            if not claim.is_allocated:
+            if not claim.is_allocated and not claim.takes_nothing:
                 for _, selected in requests.selections(claim, self._classes):
                     if not selectors.problem(selected.texts):
                         yield selected
+
+    def _administered(self) -> tuple[Wanted, ...]:
+        """What the claims for admin access ask for that waiting pods need; sorted."""
+        asked = {
+            admin_access.wanted(claim, self._classes)
+            for claim in self._users.waiting_claims()
+            if claim.takes_nothing and not claim.is_allocated
+            if not any(requests.unsupported(claim, self._classes))
+        }
+        return tuple(sorted(asked, key=str))
 
     def _tied(self) -> Tied:
         """The bundles of claims that waiting pods need, and what their other requests select."""
@@ -197,7 +217,8 @@ class DeviceIndex:
 
     def counted(self, node: NodeName) -> VolumeUsage:
         """How many devices a node has for each row, and how many of them are taken."""
-        return self._free.counted(node) if self._selections else NOTHING_ATTACHED
+        are_counted = self._selections or self._free.admin.wanted
+        return self._free.counted(node) if are_counted else NOTHING_ATTACHED
 
     def with_devices(self, member: Member) -> Member:
         """The pod with what its claims require, and the problems that keep it waiting."""
@@ -212,7 +233,7 @@ class DeviceIndex:
             problem = self._broken(entry, member)
             return replace(member, device_problems=(problem,)) if problem else member
         problems: list[str] = []
-        unsupported: set[str] = set()
+        unsupported = {*self._mixed(member)}
         wanted = NOTHING
         shape, labels = member.shape, member.labels
         for pod_claim in member.device_claims:
@@ -237,6 +258,15 @@ class DeviceIndex:
             device_problems=tuple(problems),
         )
 
+    def _mixed(self, member: Member) -> Iterator[str]:
+        """What is unsupported of a pod with claims for admin access and others, none allocated.
+
+        Of these, kube-scheduler lets a device be in both, or not, by their order.
+        """
+        named = (self._users.claim(member.key.namespace, own) for own in member.device_claims)
+        if len({of.takes_nothing for of in named if of is not None and not of.is_allocated}) > 1:
+            yield f"{DEVICE_CLAIMS} ({ADMIN} beside claims without it)"
+
     def _broken(self, entry: PodReservation, member: Member) -> str:
         """Why a Reservation does not give the claims of a pod their devices; empty if it does."""
         allocations = {allocation.claim: allocation for allocation in entry.claims}
@@ -260,14 +290,17 @@ class DeviceIndex:
         if allocation is None:
             return f"its Reservation has no devices for {name}"
         if claim.allocated is not None:
-            is_same = not allocation.results or {*claim.allocated} == {*allocation.results}
+            is_same = not allocation.results or claim.has(allocation.results)
             return "" if is_same else f"{name} has other devices by now"
         if not allocation.results:
             return f"{name} has no devices any more"
         if problem := requests.problem(claim, self._classes):
             return f"{name} {problem}"
         devices = (result.device for result in allocation.results)
-        lost = next((d for d in devices if not self._free.may_take(d, node, claim.uid)), None)
+        if claim.takes_nothing:
+            lost = next((d for d in devices if not self._free.is_on(d, node)), None)
+        else:
+            lost = next((d for d in devices if not self._free.may_take(d, node, claim.uid)), None)
         return "" if lost is None else f"device {lost} of {name} is gone or in use by now"
 
     def _problem(self, claim: DeviceClaim, pod_claim: PodClaim, member: Member) -> str:
@@ -304,6 +337,9 @@ class DeviceIndex:
         yield from requests.unsupported(claim, self._classes)
         if len({user.gang for user in self._users.waiting(claim.key)}) > 1:
             yield f"{claim.key.name}, which pods of several gangs that wait share"
+        if claim.takes_nothing:
+            yield from self._free.admin.problems(admin_access.wanted(claim, self._classes))
+            return
         if sum(count for _, count in self._counted_requests(claim)) > MOST_RESULTS:
             yield "allocationMode: All beside other requests, for more than 32 devices"
         if self._free.has_too_many_rows:
@@ -321,6 +357,8 @@ class DeviceIndex:
 
     def _counts(self, claim: DeviceClaim) -> Resources:
         """What a claim takes of the resources that count devices and bundles."""
+        if claim.takes_nothing:
+            return Resources.of({admin_access.row(admin_access.wanted(claim, self._classes)): 1})
         devices = rows.requested(self._counted_requests(claim), self._free.rows)
         if not self._free.bundles.are_counted:
             return devices

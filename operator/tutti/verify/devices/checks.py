@@ -51,9 +51,15 @@ class _Known:
         """The devices that claims and standing Reservations have."""
         taken = {result.device for claim in self.room.claims for result in claim.allocated or ()}
         for reservation in self._reservations:
+            space = reservation.gang.namespace
             for entry in reservation.entries:
-                taken.update(devices_of(entry.claims))
+                held = (own for own in entry.claims if not self._takes_nothing(space, own.claim))
+                taken.update(devices_of(tuple(held)))
         return taken
+
+    def _takes_nothing(self, namespace: str, name: str) -> bool:
+        claim = self.claims.get((namespace, name))
+        return claim is not None and claim.takes_nothing
 
     @cached_property
     def promised(self) -> Collection[tuple[str, str]]:
@@ -133,15 +139,18 @@ class DeviceLedger:
             yield f"{pod}: claim {claim.key.name} uses {', '.join(claim.unsupported)}"
         yield from self._unmatched(pod, claim, given)
         by_name = dict(part for request in claim.requests for part in request.by_name())
+        taken, held = self._taken, self._known.taken
+        if claim.takes_nothing:
+            taken, held = set(), ()
         for request_name, device in allocation.results:
             place, found = self._known.devices.get(device, (None, None))
             if found is None or place != node or found.unsupported:
                 yield f"{pod}: node {node} has no device {device}"
-            elif device in self._taken or device in self._known.taken:
+            elif device in taken or device in held:
                 yield f"{pod}: device {device} is in use"
             elif request_name not in by_name or not self._suits(found, by_name[request_name]):
                 yield f"{pod}: device {device} will not do for request {request_name}"
-            self._taken.add(device)
+            taken.add(device)
 
     def _unmatched(
         self, pod: str, claim: DeviceClaim, given: Mapping[str, Sequence[DeviceId]]

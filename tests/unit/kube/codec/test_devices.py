@@ -168,7 +168,11 @@ def first(**fields: Any) -> dict[str, Any]:
             "devices.requests[].firstAvailable[].allocationMode: All",
         ),
         ({"name": "a"}, {}, "devices.requests[]"),
-        (exactly(adminAccess=True), {}, "devices.requests[].exactly.adminAccess"),
+        (
+            exactly(adminAccess=True),
+            {"constraints": [{"matchAttribute": "a/b"}]},
+            "devices.constraints[] for requests with adminAccess",
+        ),
         (exactly(allocationMode="Odd"), {}, "devices.requests[].exactly.allocationMode: Odd"),
         (exactly(capacity={"requests": {}}), {}, "devices.requests[].exactly.capacity"),
         (exactly(selectors=[{}]), {}, "devices.requests[].exactly.selectors[]"),
@@ -248,7 +252,24 @@ def test_an_allocation_has_devices_and_nodes(
 
 def test_admin_access_takes_no_device() -> None:
     allocation = {"devices": {"results": [{**RESULT, "adminAccess": True}]}}
-    assert read_claim(exactly(), status={"allocation": allocation}).allocated == ()
+    claim = read_claim(exactly(adminAccess=True), status={"allocation": allocation})
+    assert (claim.allocated, claim.administered) == ((), (DeviceResult("gpu", ID),))
+    assert claim.takes_nothing
+    assert claim.has((DeviceResult("gpu", ID),))
+    assert not claim.has(())
+
+
+def test_admin_access_beside_other_requests_is_not_supported() -> None:
+    claim = read_claim(exactly(adminAccess=True), {**exactly(), "name": "b"})
+    assert claim.unsupported == (
+        "devices.requests[].exactly.adminAccess beside requests without it",
+    )
+
+
+def test_devices_for_admin_access_are_marked() -> None:
+    written = devices.encode_allocation(read_claim(exactly(adminAccess=True)), WRITE)
+    (result,) = written["status"]["allocation"]["devices"]["results"]
+    assert result["adminAccess"] is True
 
 
 def test_a_pod_names_claims_and_its_status_those_of_templates() -> None:

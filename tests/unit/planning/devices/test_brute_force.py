@@ -1,7 +1,8 @@
 """Small clusters with devices: a plan starts a gang exactly if trying everything finds a way.
 
 The other side places pod after pod on every node, and gives each request every device; it knows
-neither counts nor shapes. In every second scene, some devices of a claim have one numa number.
+neither counts nor shapes. In every second scene, some devices of a claim have one numa number; in
+every third, some claims are for admin access, and some devices are held by others or broken.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device, device_class
 from tests.harness.fakes import Clock, FakeCluster, Life
 from tutti.model.devices.claims import PodClaim
-from tutti.model.devices.inventory import ResourceSlice
+from tutti.model.devices.inventory import DeviceTaint, ResourceSlice
 from tutti.model.keys import NodeName
 from tutti.planning.plan import plan
 from tutti.strategies import load
@@ -27,6 +28,7 @@ from tutti.verify import plan_checks
 COLOURS = ("red", "green", "blue")
 NUMAS = (0, 0, 1, 1, 2, None)
 NODES, CPU = 2, 3
+TAINT = DeviceTaint("broken", "", "NoSchedule")
 SEEDS = range(250)
 Inventory = Mapping[str, Mapping[str, tuple[str, int | None]]]  # by node: colour and numa number
 
@@ -47,6 +49,9 @@ class Scene:
     inventory: Inventory
     claims: Sequence[Sequence[Wanted]]
     pods: Sequence[int]
+    administered: frozenset[int] = frozenset()  # the claims for admin access
+    held: frozenset[tuple[str, str]] = frozenset()  # devices that another claim has
+    broken: frozenset[tuple[str, str]] = frozenset()  # devices with a taint
 
 
 def scene(seed: int) -> Scene:
@@ -62,7 +67,26 @@ def scene(seed: int) -> Scene:
     if seed % 2:
         claims = [[_tied(wanted, draw) for wanted in own] for own in claims]
     pods = [draw.randrange(3) if draw.random() < 0.3 else i for i in range(draw.choice((2, 3)))]
-    return Scene(inventory, claims, pods)
+    made = Scene(inventory, claims, pods)
+    return _with_admin_access(made, draw) if seed % 3 == 0 else made
+
+
+def _with_admin_access(made: Scene, draw: random.Random) -> Scene:
+    named = [(home, name) for home, devices in made.inventory.items() for name in devices]
+    claims = [[_for_admin(wanted) for wanted in own] for own in made.claims]
+    administered = frozenset(i for i in range(len(claims)) if draw.random() < 0.6)
+    return replace(
+        made,
+        claims=[claims[i] if i in administered else own for i, own in enumerate(made.claims)],
+        administered=administered,
+        held=frozenset(of for of in named if draw.random() < 0.4),
+        broken=frozenset(of for of in named if draw.random() < 0.1),
+    )
+
+
+def _for_admin(wanted: Wanted) -> Wanted:
+    """Without alternatives and constraints, which such claims cannot have or are not modelled."""
+    return replace(wanted, colours=wanted.colours[:1], is_tied=False)
 
 
 def _wanted(draw: random.Random) -> Wanted:
@@ -92,13 +116,17 @@ def has_a_way(made: Scene) -> bool:
         fits = all(places.count(place) <= CPU for place in places)
         if fits and all(len(home) == 1 for home in homes.values()):
             asked = [(own, min(homes[own]), w) for own in sorted(homes) for w in made.claims[own]]
-            if _given(made.inventory, asked, frozenset(), {}):
+            ordinary = [of for of in asked if of[0] not in made.administered]
+            if _given(made, ordinary, made.held, {}) and all(
+                _given(made, [of for of in asked if of[0] == i], frozenset(), {})
+                for i in made.administered
+            ):
                 return True
     return False
 
 
 def _given(
-    inventory: Inventory,
+    made: Scene,
     asked: Sequence[tuple[int, str, Wanted]],
     taken: frozenset[tuple[str, str]],
     numa: Mapping[int, int | None],
@@ -106,7 +134,7 @@ def _given(
     if not asked:
         return True
     (own, home, wanted), *rest = asked
-    devices = inventory[home]
+    devices = made.inventory[home]
     for colours in wanted.colours:
         meeting = [name for name, (colour, _) in devices.items() if colour in colours]
         count = len(meeting) if wanted.count is None else wanted.count
@@ -118,7 +146,7 @@ def _given(
                 number = known.setdefault(own, devices[chosen[0]][1])
                 if number is None or numbers != {number}:
                     continue
-            if not new & taken and _given(inventory, rest, taken | new, known):
+            if not new & (taken | made.broken) and _given(made, rest, taken | new, known):
                 return True
     return False
 
@@ -142,10 +170,22 @@ def cluster_of(made: Scene) -> FakeCluster:
     cluster.put_devices(device_class())
     for name, devices in made.inventory.items():
         cluster.add(node(name, cpu=CPU).labelled(hostname=name))
-        listed = tuple(device(d, name, (), **_attributes(*of)) for d, of in devices.items())
+        listed = tuple(
+            device(d, name, (TAINT,) * ((name, d) in made.broken), **_attributes(*of))
+            for d, of in devices.items()
+        )
         cluster.put_devices(ResourceSlice(name, DRIVER, name, node=NodeName(name), devices=listed))
+    if made.held:
+        results = [
+            {"request": "gpu", "driver": DRIVER, "pool": home, "device": name}
+            for home, name in sorted(made.held)
+        ]
+        other = claim("other") | {"status": {"allocation": {"devices": {"results": results}}}}
+        cluster.put_devices(other)
     for i, asked in enumerate(made.claims):
         requests = [_request(f"r{j}", wanted) for j, wanted in enumerate(asked)]
+        for wanted in requests if i in made.administered else ():
+            wanted["exactly"]["adminAccess"] = True
         tied = [f"r{j}" for j, wanted in enumerate(asked) if wanted.is_tied]
         constraint = {"requests": tied, "matchAttribute": f"{DRIVER}/numa"}
         cluster.put_devices(claim(f"c{i}", *requests, constraints=[constraint] if tied else []))

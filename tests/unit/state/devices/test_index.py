@@ -21,7 +21,7 @@ from tutti.model.devices.claims import (
 from tutti.model.devices.inventory import DeviceTaint, ResourceSlice
 from tutti.model.keys import NodeName
 from tutti.state.cluster_state import ClusterState
-from tutti.state.devices import bundle_rows, index
+from tutti.state.devices import admin_rows, bundle_rows, index
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
 
 OWN = (PodClaim("gpu", "c"),)
@@ -183,13 +183,28 @@ def test_a_claim_that_terminates_has_a_problem() -> None:
     assert shown(cluster)[1].device_problems == ("claim c is being deleted",)
 
 
+SHARED = replace(
+    gpus("n1", 1), devices=(replace(gpus("n1", 1).devices[0], unsupported=("consumesCounters",)),)
+)
+
+
 @pytest.mark.parametrize(
     ("own", "piece", "field"),
     [
         (
-            claim("c", request(adminAccess=True)),
+            claim("c", request(adminAccess=True), request("other")),
             None,
-            "devices.requests[].exactly.adminAccess",
+            "devices.requests[].exactly.adminAccess beside requests without it",
+        ),
+        (
+            claim("c", request(adminAccess=True)),
+            SHARED,
+            "devices[].consumesCounters",
+        ),
+        (
+            claim("c", request(adminAccess=True, allocationMode="All")),
+            SHARED,
+            "devices[].consumesCounters",
         ),
         (
             claim("c", request("gpu", "gpu", 1, 'ip("::1").family() == 6')),
@@ -198,10 +213,7 @@ def test_a_claim_that_terminates_has_a_problem() -> None:
         ),
         (
             claim("c"),
-            replace(
-                gpus("n1", 1),
-                devices=(replace(gpus("n1", 1).devices[0], unsupported=("consumesCounters",)),),
-            ),
+            SHARED,
             "devices[].consumesCounters",
         ),
         (
@@ -223,6 +235,66 @@ def test_what_is_not_modelled_is_named(
     _, member = shown(cluster_of(own, piece=piece))
     assert member.unsupported_fields == (f"spec.resourceClaims ({field})",)
     assert "device:gpu" not in member.shape.requests.names
+
+
+WATCHED = "device:sets:gpu with adminAccess"
+
+
+def test_nodes_whose_devices_others_have_are_for_claims_for_admin_access() -> None:
+    taken = allocated()
+    taken["metadata"] = {**taken["metadata"], "name": "other"}
+    cluster = cluster_of(claim("c", request(adminAccess=True)), taken, piece=gpus("n1", 1))
+    life, member = shown(cluster)
+    assert not member.unsupported_fields
+    assert member.shape.requests[WATCHED] == 1
+    free = {n.name: n.allocatable[WATCHED] for n in life.state.snapshot(0.0).nodes}
+    assert free == {"n1": admin_rows.ENOUGH, "n2": 0}
+    cluster.put_devices(gpus("n1", 0))
+    life.watch.catch_up()
+    free = {n.name: n.allocatable[WATCHED] for n in life.state.snapshot(0.0).nodes}
+    assert free == {"n1": 0, "n2": 0}
+
+
+def test_admin_access_beside_other_claims_of_a_pod_is_not_modelled() -> None:
+    cluster = cluster_of(claim("c", request(adminAccess=True)), claim("d"))
+    cluster.add(gang("b").of(1, cpu=1).each(device_claims=(*OWN, PodClaim("more", "d"))))
+    life, _ = shown(cluster)
+    (member,) = life.state.snapshot(0.0).gangs[1].members
+    assert member.unsupported_fields == (
+        "spec.resourceClaims (adminAccess beside claims without it)",
+        "spec.resourceClaims (c, which pods of several gangs that wait share)",
+    )
+
+
+def test_too_many_claims_for_admin_access_are_not_modelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admin_rows, "MOST_ROWS", 0)
+    _, member = shown(cluster_of(claim("c", request(adminAccess=True))))
+    assert member.unsupported_fields == (
+        "spec.resourceClaims (adminAccess, asked for in more than 0 ways)",
+    )
+
+
+async def test_a_reservation_for_admin_access_holds_no_device() -> None:
+    """Whichever is seen first: the claim or the Reservation."""
+    cluster = cluster_of(claim("c", request(adminAccess=True)), piece=gpus("n1", 1))
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "allocate" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    cluster.fault = lambda _at, _name: None
+    (reservation,) = cluster.reservations.values()
+    assert [r.device.name for r in reservation.entries[0].claims[0].results] == ["gpu-0"]
+    cluster.put_devices(claim("d"))
+    cluster.add(gang("b").of(1, cpu=1).each(device_claims=(PodClaim("gpu", "d"),)))
+    life = Life(cluster, Clock())
+    assert [n.used["device:gpu"] for n in life.state.snapshot(0.0).nodes] == [0, 0]
+    cluster.put_devices(gpus("n1", 0))
+    life = Life(cluster, Clock())
+    own = life.state.snapshot(0.0).gangs[0].members[0]
+    assert own.device_problems == (
+        "device gpu.example.com/n1/gpu-0 of claim c is gone or in use by now",
+    )
 
 
 def test_a_claim_for_all_devices_takes_as_many_of_each_node_with_stand_ins() -> None:

@@ -312,3 +312,29 @@ def test_placements_that_hold_together_do_not_share_a_device() -> None:
     late = placement(replace(both, gangs=(second,)), *([given] for given in copied))
     assert plan_checks.upheld(both, [own, late]) == (own,)
     assert plan_checks.upheld(both, [late, own]) == (late,)
+
+
+def test_admin_access_takes_no_device() -> None:
+    watching = tuple(
+        claim(name, requests=(DeviceRequest("gpu", "gpu", admin_access=True),))
+        for name in ("c-0", "c-1")
+    )
+    held = claim("held", allocated=GOOD.results)
+    snapshot = cluster(replace(ROOM, claims=(*watching, held)))
+    same = replace(NEXT, results=GOOD.results)
+    assert faults(snapshot, [GOOD], [same]) == ""
+    twice = replace(GOOD, results=GOOD.results * 2)
+    both = replace(watching[0], requests=(DeviceRequest("gpu", "gpu", 2, admin_access=True),))
+    snapshot = cluster(replace(ROOM, claims=(both, watching[1], held)))
+    assert "gpu-0 is in use" in faults(snapshot, [twice], [same])
+
+
+def test_a_reservation_for_admin_access_holds_no_device() -> None:
+    watching = claim("c-9", requests=(DeviceRequest("gpu", "gpu", admin_access=True),))
+    entry = PodReservation(
+        PodKey(NAMESPACE, "x"), Uid("x"), N1, (replace(GOOD, claim="c-9", uid=Uid("c-9")),)
+    )
+    own = gang("b").of(1, cpu=1).made
+    held = Reservation(own.key, own.uid, 1, "", "t", 0.0, (entry,))
+    snapshot = cluster(replace(ROOM, claims=(*CLAIMS, watching)), held)
+    assert "in use" not in faults(snapshot, [GOOD], [NEXT])

@@ -1,0 +1,75 @@
+"""Resources of nodes that have the devices of claims for admin access, as many as pods can ask for.
+
+Such claims take nothing away from each other (``filters.devices.admin_access``).
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from ...filters.devices import admin_access, requests, selectors
+from ...filters.devices.admin_access import Here, Wanted
+from ...filters.devices.rows import MOST_ROWS
+from ...kube.codec.devices import ADMIN
+from ...model.devices.inventory import Device, TaintRule
+from ...model.keys import NodeName
+from ...model.resources import Resources
+
+ENOUGH = 100_000  # more pods than a node runs
+Place = NodeName | None
+
+
+class AdminRows:
+    """Which places have the devices of which claims."""
+
+    def __init__(self) -> None:
+        self.wanted: Sequence[Wanted] = ()
+        self.are_too_many = False  # counting them would make every plan slow
+        self._fitting: dict[Place, Sequence[Wanted]] = {}
+        self._features: dict[Place, Mapping[Wanted, Collection[str]]] = {}
+
+    def choose(self, wanted: Sequence[Wanted]) -> None:
+        """Look for the devices of these claims from now on; every place must be read again."""
+        self.are_too_many = len(wanted) > MOST_ROWS
+        self.wanted = () if self.are_too_many else wanted
+        self._fitting, self._features = {}, {}
+
+    def read(self, place: Place, here: Here, rules: Collection[TaintRule]) -> None:
+        """Take in the devices of a place."""
+        self._fitting[place] = [
+            asked for asked in self.wanted if admin_access.chosen(asked, here, rules) is not None
+        ]
+        self._features[place] = {
+            asked: {
+                f"devices[].{field}"
+                for device in here.devices
+                if device.unsupported and _is_asked_for(device, asked, rules)
+                for field in device.unsupported
+            }
+            for asked in self.wanted
+        }
+
+    @property
+    def features(self) -> Mapping[Wanted, Collection[str]]:
+        """The fields of devices that Tutti does not support, by the claims that could get them."""
+        return {
+            asked: sorted({field for known in self._features.values() for field in known[asked]})
+            for asked in self.wanted
+        }
+
+    def problems(self, asked: Wanted) -> Iterator[str]:
+        """Why it is not known which nodes have the devices of a claim."""
+        if self.are_too_many:
+            yield f"{ADMIN}, asked for in more than {MOST_ROWS} ways"
+        yield from self.features.get(asked, ())
+
+    def offered(self, place: Place) -> Resources:
+        """What a place has for claims."""
+        return Resources.of({admin_access.row(of): ENOUGH for of in self._fitting.get(place, ())})
+
+
+def _is_asked_for(device: Device, asked: Wanted, rules: Collection[TaintRule]) -> bool:
+    return any(
+        selectors.matches(of.expressions, device)
+        if of.takes_all
+        else requests.is_met(of, device, rules)
+        for of, _ in asked
+    )
