@@ -148,6 +148,31 @@ def test_pods_with_admin_access_share_the_devices_of_others(place: Place) -> Non
     assert all(result["adminAccess"] for results in watching for result in results)
 
 
+def test_partitions_share_the_counters_of_a_device(place: Place) -> None:
+    """Each half consumes 40Gi, and a quarter 20Gi, of the 80Gi of one card."""
+    (node,) = place.nodes(1)
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 2}
+    own = {"driver": DRIVER, "pool": pool, "nodeName": node}
+    counters = [{"name": "card", "counters": {"memory": {"value": "80Gi"}}}]
+    place.rig.create(_object("ResourceSlice", f"{node}-sets", {**own, "sharedCounters": counters}))
+    devices = [
+        {
+            "name": f"part-{size}-{i}".lower(),
+            "capacity": {"memory": {"value": size}},
+            "consumesCounters": [{"counterSet": "card", "counters": {"memory": {"value": size}}}],
+        }
+        for size in ("40Gi", "20Gi")
+        for i in range(4)
+    ]
+    place.rig.create(_object("ResourceSlice", f"{node}-parts", {**own, "devices": devices}))
+    _gang(place, "train", 2, _template(place, 1))
+    place.until_bound("train", 2)
+    _gang(place, "late", 1, "gpus")
+    place.until_waiting("late", "NotEnoughRoom", "set of gpu#")
+    place.delete("pods", "train-0")
+    place.until_bound("late", 1)
+
+
 def test_a_device_is_not_used_while_a_rule_taints_it(place: Place) -> None:
     (node,) = place.nodes(1)
     _publish(place, node, 2)

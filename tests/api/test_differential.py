@@ -30,9 +30,14 @@ OPEN = {
     for what in ("allocationMode: All", "firstAvailable")
 }
 OPEN.add("spec.resourceClaims (adminAccess beside claims without it)")
+OPEN |= {
+    f"spec.resourceClaims (devices[].consumesCounters and {what})"
+    for what in ("adminAccess", "allocationMode: All", "constraints[]", "firstAvailable")
+}
 
 # Wrong rules that take the thousands of cases of `make conformance`, where all must be noticed.
 RARE = {
+    "All read as one",
     "ReadWriteOncePod read as ReadWriteOnce",
     "ScheduleAnyway binds",
     "adminAccess of allocated devices ignored",
@@ -43,6 +48,7 @@ RARE = {
     "anti-affinity's mismatchLabelKeys ignored",
     "attach limits ignored",
     "attached volumes that nobody uses ignored",
+    "counters ignored",
     "host ports of sidecars ignored",
     "minDomains ignored",
     "nodeAffinityPolicy ignored",

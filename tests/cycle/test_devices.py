@@ -22,7 +22,7 @@ from tests.harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from tutti.kube import errors
 from tutti.kube.codec.devices import ClaimWrite
 from tutti.model.devices.claims import FINALIZER, Consumer, DeviceResult, PodClaim
-from tutti.model.devices.inventory import DeviceId, DeviceTaint, TaintRule
+from tutti.model.devices.inventory import Counter, DeviceId, DeviceTaint, TaintRule
 from tutti.model.keys import NodeName, Uid
 
 
@@ -503,3 +503,36 @@ async def test_the_devices_of_a_claim_have_one_attribute() -> None:
     cluster.add(late)
     await Life(cluster, Clock()).settle()
     assert bound(cluster) == 3
+
+
+async def test_partitions_of_a_device_share_its_counters() -> None:
+    """A GPU has room for a partition of four slices and one of two, or for three of two."""
+    cluster = cluster_of(nodes=0)
+    cluster.add(node("n0", cpu=8).labelled(hostname="n0"))
+    devices = tuple(
+        replace(
+            device(f"part-{size}-{at}", "n0", (), size=size),
+            counters=tuple(Counter("gpu", f"slice-{at + i}", "1") for i in range(size)),
+        )
+        for size, places in ((2, (0, 2, 4)), (4, (0, 2)))
+        for at in places
+    )
+    own = replace(gpus("n0", 0), slices=2)
+    counters = tuple(Counter("gpu", f"slice-{i}", "1") for i in range(6))
+    cluster.put_devices(replace(own, devices=devices), replace(own, name="sets", counters=counters))
+
+    def asking(name: str, count: int, size: int) -> GangBuilder:
+        made = claiming(gang(name).of(count, cpu=1))
+        selector = f'device.attributes["{DRIVER}"].size == {size}'
+        ask(cluster, made, request("gpu", "gpu", 1, selector))
+        return made
+
+    asking("a", 2, 2)
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (2, 2)
+    asking("b", 1, 4)
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (2, 2)
+    asking("c", 1, 2)
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (3, 3)

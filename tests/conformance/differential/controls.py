@@ -372,6 +372,10 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
             cluster=_of("ResourceSlice", _as_texts),
         ),
         Control(
+            "counters ignored",
+            cluster=_of("ResourceSlice", _drop("spec.devices.consumesCounters")),
+        ),
+        Control(
             "adminAccess of requests ignored",
             cluster=_of("ResourceClaim", _drop(f"{_EXACTLY}.adminAccess")),
         ),

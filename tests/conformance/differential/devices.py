@@ -121,7 +121,7 @@ def inventory(draw: Draw, names: tuple[str, ...]) -> list[Manifest]:
                 pool = piece["spec"]["pool"]["name"]
                 here += [
                     (node, f"{driver}/{pool}/{device['name']}")
-                    for device in piece["spec"]["devices"]
+                    for device in piece["spec"].get("devices", ())
                 ]
     if draw(among((False, True, True))) and "devicetaintrules" in seen():
         made.append(_rule(draw, names))
@@ -149,9 +149,27 @@ def _slices(draw: Draw, node: str, driver: str, count: int) -> list[Manifest]:
     count = len(parts) + (state == "incomplete")
     pool = {"name": node, "generation": draw(among((1, 1, 1, 2))), "resourceSliceCount": count}
     made = [_slice(pool, driver, i, part) for i, part in enumerate(parts)]
+    if driver == GPU and draw(among((False, False, False, True))):
+        made.append(_shared(draw, pool, driver, devices))
+        pool["resourceSliceCount"] += 1
     if state == "outdated":
         newer = {**pool, "generation": pool["generation"] + 1, "resourceSliceCount": 1}
         made.append(_slice(newer, driver, 9, [_device(draw, driver, 9)]))
+    return made
+
+
+def _shared(draw: Draw, pool: Manifest, driver: str, devices: Sequence[Manifest]) -> Manifest:
+    """Counters of a pool, which some devices from now on consume."""
+    for device in devices:
+        if draw(among((True,) * 7 + (False,))):
+            uses = {"memory": {"value": draw(among(("10Gi", "20Gi", "40Gi", "40Gi")))}}
+            if draw(st.booleans()):
+                uses["cores"] = {"value": draw(among(("1", "2", "3")))}
+            device["consumesCounters"] = [{"counterSet": "card", "counters": uses}]
+    counters = {"memory": {"value": "40Gi"}, "cores": {"value": draw(among(("2", "4", "7")))}}
+    made = _slice(pool, driver, 5, ())
+    del made["spec"]["devices"]
+    made["spec"]["sharedCounters"] = [{"name": "card", "counters": counters}]
     return made
 
 

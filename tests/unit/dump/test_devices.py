@@ -21,6 +21,7 @@ from tutti.model.devices.claims import ClaimName, DeviceClaim, PodClaim
 from tutti.model.devices.inventory import (
     Attribute,
     Capacity,
+    Counter,
     Device,
     DeviceClass,
     DeviceId,
@@ -58,11 +59,13 @@ async def seen() -> Snapshot:
         (Capacity(DRIVER, "memory", "80Gi"),),
         (DeviceTaint("k", "v", "NoSchedule"),),
         ("bindingConditions", "devices of several nodes"),
+        (Counter("a", "cores", "3"), Counter("a", "memory", "40Gi"), Counter("b", "cores", "1")),
     )
     cluster.put_devices(
         gpus("n1", 2),
         gpus("n2", 1),
         ResourceSlice("odd", DRIVER, "odd", 3, 2, None, (rich,)),
+        ResourceSlice("sets", DRIVER, "sets", 3, 2, None, (), rich.counters),
         device_class(),
         DeviceClass("other", ("false",)),
         TaintRule("r", DeviceTaint("k", "", "NoExecute"), pool="elsewhere"),

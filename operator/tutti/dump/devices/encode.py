@@ -12,6 +12,7 @@ from ...model.cluster import Member
 from ...model.devices.claims import DeviceClaim, DeviceRequest, DeviceRoom
 from ...model.devices.inventory import (
     Attribute,
+    Counter,
     Device,
     DeviceClass,
     DeviceTaint,
@@ -64,6 +65,7 @@ def _slice(value: ResourceSlice) -> Raw:
             "resourceSliceCount": value.slices,
         },
         "devices": [_device(device) for device in value.devices],
+        "sharedCounters": _counters("name", value.counters),
     }
     where = {"allNodes": True} if value.node is None else {"nodeName": value.node}
     return _object("ResourceSlice", value.name, {**spec, **where})
@@ -75,10 +77,18 @@ def _device(value: Device) -> Raw:
         "attributes": {f"{a.domain}/{a.name}": _attribute(a) for a in value.attributes},
         "capacity": {f"{c.domain}/{c.name}": {"value": c.quantity} for c in value.capacity},
         "taints": [_taint(taint) for taint in value.taints],
+        "consumesCounters": _counters("counterSet", value.counters),
     }
     for field in value.unsupported:
         device.setdefault(field, True)
     return device
+
+
+def _counters(key: str, counters: Iterable[Counter]) -> list[Raw]:
+    sets: dict[str, Raw] = {}
+    for of in counters:
+        sets.setdefault(of.counter_set, {})[of.name] = {"value": of.quantity}
+    return [{key: name, "counters": known} for name, known in sets.items()]
 
 
 def _attribute(value: Attribute) -> Raw:

@@ -13,8 +13,12 @@ from typing import NamedTuple
 from ...model.devices.claims import AttributeName, DeviceClaim, DeviceRequest, Selection
 from ...model.devices.inventory import Device, DeviceClass
 from . import requests
+from .counters import Uses
 
 Value = Hashable  # of an attribute, with its type; None if the device does not have it
+
+
+Seen = tuple[int, tuple[Value, ...], Uses]  # of a device: selections, values, counters
 
 
 class Match(NamedTuple):
@@ -100,20 +104,22 @@ class Kind(NamedTuple):
     selections: int
     values: tuple[int, ...]
     devices: int
+    counters: Uses = ()  # that each consumes
 
 
-def kinds(devices: Iterable[tuple[int, tuple[Value, ...]]]) -> tuple[Kind, ...]:
-    """The kinds of devices, which have selections and values; nodes that are alike have the same.
+def kinds(devices: Iterable[Seen]) -> tuple[Kind, ...]:
+    """The kinds of devices, which have selections, values and counters; alike nodes have the same.
 
     Only which devices have equal values matters, so values become numbers.
     """
     listed = list(devices)
     width = len(listed[0][1]) if listed else 0
-    numbers = [_numbers([(mask, values[i]) for mask, values in listed]) for i in range(width)]
+    numbers = [_numbers([(of[0], of[1][i]) for of in listed]) for i in range(width)]
     counted = Counter(
-        (mask, tuple(numbers[i][of] for i, of in enumerate(values))) for mask, values in listed
+        (mask, tuple(numbers[i][of] for i, of in enumerate(values)), uses)
+        for mask, values, uses in listed
     )
-    return tuple(Kind(mask, values, n) for (mask, values), n in sorted(counted.items()))
+    return tuple(Kind(mask, values, n, uses) for (mask, values, uses), n in sorted(counted.items()))
 
 
 def _numbers(listed: Sequence[tuple[int, Value]]) -> Mapping[Value, int]:

@@ -7,6 +7,7 @@ each cell is found by trying all ways; a node holds what its cells hold together
 Beside them, rows (``rows``) count all other requests exactly, if each device of a way is one that
 its request shares with no narrower selection. A selection for which that does not hold becomes a
 bundle of one device. A bundle whose devices on a node have one value anyway needs no limit there.
+So does a selection some of whose devices consume counters.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,14 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import cells
 from .bundles import Kind
-from .ways import MISSING, MOST_STEPS, NoLimitsError, Want, Way, ways
+from .cells import Need, Numbers
+from .counters import Uses
+from .ways import MISSING, NoLimitsError, Want
 
 MOST_NUMBERS = 4_096  # different numbers of bundles on one node
 MOST_WEIGHTS = {1: 1, 2: 12, 3: 6, 4: 4, 5: 3, 6: 2}  # by how many bundles share devices
 MOST_KNOWN = 4_096  # nodes whose limits are cached
 
-Numbers = tuple[int, ...]  # how many of each bundle
+_Like = tuple[int, tuple[int, ...], Uses]  # what equal devices have
 Weights = tuple[tuple[int, int], ...]  # by index of the bundle; ~i is a device of selection i
 
 
@@ -35,27 +39,44 @@ class Limits(NamedTuple):
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def limits(kinds: tuple[Kind, ...], wants: tuple[Want, ...], loose: int) -> Limits:
+def limits(
+    kinds: tuple[Kind, ...], wants: tuple[Want, ...], loose: int, counters: tuple[int, ...] = ()
+) -> Limits:
     """The limits of a node. Each bundle by itself has a bound.
 
-    ``loose`` has the selections of requests that are in no bundle. If all bundles together have no
-    limits, the largest ones are left out.
+    ``loose`` has the selections of requests that are in no bundle, ``counters`` how much there is
+    of each counter. If all bundles together have no limits, the largest ones are left out.
     """
-    counted, without = dict(enumerate(wants)), dict[int, str]()
+    sharing = loose & consuming(kinds)
+    of_one = {~bit: Want(((bit, 1),)) for bit in range(sharing.bit_length()) if sharing >> bit & 1}
+    every = {**dict(enumerate(wants)), **of_one}
+    counted, without = every, dict[int, str]()
     try:
-        bounds = _limits(kinds, counted, loose)
+        bounds = _limits(kinds, counted, loose, counters)
     except NoLimitsError:
         counted, bounds = {}, {}
-        for i in sorted(range(len(wants)), key=lambda i: (sum(n for _, n in wants[i].parts), i)):
+        for i in sorted(every, key=lambda i: (sum(n for _, n in every[i].parts), i)):
+            tried = {**counted, i: every[i]}
+            left_out = sum(1 << ~j for j in of_one.keys() - tried.keys())
             try:
-                bounds = _limits(kinds, {**counted, i: wants[i]}, loose)
-                counted[i] = wants[i]
+                bounds = _limits(kinds, tried, loose & ~left_out, counters)
+                counted = tried
             except NoLimitsError as why:
                 without[i] = str(why)
-    return Limits({**{((i, 1),): 0 for i in range(len(wants))}, **bounds}, without)
+    return Limits({**{((i, 1),): 0 for i in every}, **bounds}, without)
 
 
-def _limits(kinds: Sequence[Kind], wants: Mapping[int, Want], loose: int) -> Mapping[Weights, int]:
+def consuming(kinds: Iterable[Kind]) -> int:
+    """The selections that a device meets which consumes counters."""
+    met = 0
+    for kind in kinds:
+        met |= kind.selections if kind.counters else 0
+    return met
+
+
+def _limits(
+    kinds: Sequence[Kind], wants: Mapping[int, Want], loose: int, counters: Sequence[int]
+) -> Mapping[Weights, int]:
     """The bounds of these bundles that are not 0.
 
     Raises:
@@ -64,30 +85,32 @@ def _limits(kinds: Sequence[Kind], wants: Mapping[int, Want], loose: int) -> Map
     untied = {i for i, want in wants.items() if _is_untied(want, kinds)}
     while True:
         merged = _merged(kinds, [want for i, want in wants.items() if i not in untied])
-        counts = [kind.devices for kind in merged]
-        own: dict[int, Collection[Way]] = {}
+        there = cells.room(merged, counters)
+        own: dict[int, Collection[Need]] = {}
         for i, want in wants.items():
-            if i not in untied and (found := _all_ways(want, merged, counts)):
+            if i not in untied and (found := cells.needs(want, merged, there).keys()):
                 own[i] = found
         parts = {i: {bit for bit, _ in wants[i].parts} for i in own}
         bits = {i: {bit for bit, _ in wants[i].parts} for i in untied}
         others = loose | sum(1 << bit for bit in set().union(*bits.values()))
         while crossed := _crossed(merged, own, parts, others):
             for bit in crossed:
-                own[~bit] = _all_ways(Want(((bit, 1),)), merged, counts)
+                own[~bit] = cells.needs(Want(((bit, 1),)), merged, there).keys()
                 parts[~bit] = {bit}
         tied = {i for i in untied if any(~bit in own for bit in bits[i])}
         if not tied:
             break
         untied -= tied
     bounds: dict[Weights, int] = {((i, 1),): _most(wants[i], kinds) for i in untied}
-    for group, cells in _groups(own):
-        bounds.update(_bounds(group, cells, own, counts))
+    for group, inside in _groups(own):
+        bounds.update(_bounds(group, inside, own, there))
     return bounds
 
 
 def _is_untied(want: Want, kinds: Sequence[Kind]) -> bool:
     """Whether all devices that a bundle could get here match, so that rows count it."""
+    if consuming(kinds) & sum(1 << bit for bit in {bit for bit, _ in want.parts}):
+        return False
     for attribute, parts in want.matches:
         bits = [want.parts[part][0] for part in parts]
         values = {
@@ -107,21 +130,17 @@ def _most(want: Want, kinds: Iterable[Kind]) -> int:
 def _merged(kinds: Iterable[Kind], wants: Iterable[Want]) -> Sequence[Kind]:
     """The kinds that differ in attributes which bundles compare."""
     compared = {attribute for want in wants for attribute, _ in want.matches}
-    devices: dict[tuple[int, tuple[int, ...]], int] = {}
+    devices: dict[_Like, int] = {}
     for kind in kinds:
         values = tuple(v if i in compared else MISSING for i, v in enumerate(kind.values))
-        devices[kind.selections, values] = devices.get((kind.selections, values), 0) + kind.devices
-    return [Kind(*like, n) for like, n in devices.items()]
-
-
-def _all_ways(want: Want, kinds: Sequence[Kind], counts: Sequence[int]) -> Collection[Way]:
-    """The ways of a bundle, each as the sorted kinds of its devices."""
-    return {tuple(sorted(way)) for way in ways(want, kinds, counts)}
+        like = (kind.selections, values, kind.counters)
+        devices[like] = devices.get(like, 0) + kind.devices
+    return [Kind(mask, values, n, uses) for (mask, values, uses), n in devices.items()]
 
 
 def _crossed(
     kinds: Sequence[Kind],
-    own: Mapping[int, Collection[Way]],
+    own: Mapping[int, Collection[Need]],
     parts: Mapping[int, Collection[int]],
     loose: int,
 ) -> Collection[int]:
@@ -138,7 +157,7 @@ def _crossed(
     return {
         other
         for i, found in own.items()
-        for kind in {kind for way in found for kind in way}
+        for kind in {at for need in found for at, _ in need if at < len(kinds)}
         for bit in parts[i]
         if kinds[kind].selections >> bit & 1
         for other, devices in meeting.items()
@@ -148,17 +167,13 @@ def _crossed(
 
 
 def _groups(
-    own: Mapping[int, Collection[Way]],
+    own: Mapping[int, Collection[Need]],
 ) -> Sequence[tuple[Sequence[int], Sequence[Collection[int]]]]:
-    """The bundles that share cells, with these cells: the kinds of devices that ways join."""
-    cells: list[set[int]] = []
-    for found in own.values():
-        for way in found:
-            joined = set(way).union(*(cell for cell in cells if not cell.isdisjoint(way)))
-            cells = [*(cell for cell in cells if cell.isdisjoint(way)), joined]
+    """The bundles that share cells, with these cells."""
+    found = cells.joined(own.values())
     groups: list[tuple[list[int], list[Collection[int]]]] = []
-    for i, found in own.items():
-        mine = [cell for cell in cells if any(way[0] in cell for way in found)]
+    for i, needs in own.items():
+        mine: list[Collection[int]] = [cell for cell in found if cells.inside(cell, needs)]
         sharing = [group for group in groups if any(cell in group[1] for cell in mine)]
         group = sorted([i, *(j for known, _ in sharing for j in known)])
         others = [cell for _, known in sharing for cell in known if cell not in mine]
@@ -168,15 +183,14 @@ def _groups(
 
 def _bounds(
     group: Sequence[int],
-    cells: Sequence[Collection[int]],
-    own: Mapping[int, Collection[Way]],
-    counts: Sequence[int],
+    found: Sequence[Collection[int]],
+    own: Mapping[int, Collection[Need]],
+    there: Sequence[int],
 ) -> Iterator[tuple[Weights, int]]:
-    """The limits of bundles that share devices."""
+    """The limits of bundles that share devices or counters."""
     fitting: set[Numbers] = {(0,) * len(group)}
-    for cell in cells:
-        inside = [[way for way in own[i] if way[0] in cell] for i in group]
-        here = _numbers(inside, [n if kind in cell else 0 for kind, n in enumerate(counts)])
+    for cell in found:
+        here = cells.filled(cell, [cells.inside(cell, own[i]) for i in group], there)
         fitting = {
             tuple(n + more for n, more in zip(known, new, strict=True))
             for known in fitting
@@ -185,38 +199,9 @@ def _bounds(
         if len(fitting) > MOST_NUMBERS:
             raise NoLimitsError(f"more than {MOST_NUMBERS} ways to fill a node")
     most = [max(numbers) for numbers in zip(*fitting, strict=True)]
-    yield from ((((i, 1),), n) for i, n in zip(group, most, strict=True) if i >= 0)
+    yield from ((((i, 1),), n) for i, n in zip(group, most, strict=True))
     for weights, bound in _cuts(fitting, most):
         yield tuple((i, w) for i, w in zip(group, weights, strict=True) if w), bound
-
-
-def _numbers(inside: Sequence[Collection[Way]], counts: Sequence[int]) -> Collection[Numbers]:
-    """How many of each bundle fit in a cell together, from its ways there: tries all."""
-    left_by_numbers = {(0,) * len(inside): {tuple(counts)}}
-    steps = 0
-    for at, found in enumerate(inside):
-        newest = left_by_numbers
-        while newest:
-            more: dict[Numbers, set[tuple[int, ...]]] = {}
-            for numbers, lefts in newest.items():
-                grown = (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :])
-                steps += len(lefts) * len(found)
-                if steps > MOST_STEPS:
-                    raise NoLimitsError(f"more than {MOST_STEPS} ways to fill a node")
-                remaining = {rest for left in lefts for way in found if (rest := _less(left, way))}
-                if remaining:
-                    more[grown] = remaining
-            left_by_numbers = {**left_by_numbers, **more}
-            newest = more
-    return left_by_numbers.keys()
-
-
-def _less(left: tuple[int, ...], way: Way) -> tuple[int, ...]:
-    """What is left without the devices of a way; empty if some are not there."""
-    rest = list(left)
-    for kind in way:
-        rest[kind] -= 1
-    return () if min(rest) < 0 else tuple(rest)
 
 
 def _cuts(fitting: Collection[Numbers], most: Sequence[int]) -> Iterator[tuple[Numbers, int]]:

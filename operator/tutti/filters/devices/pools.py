@@ -7,9 +7,11 @@ of k8s.io/dynamic-resource-allocation.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ...model.devices.inventory import Device, ResourceSlice
 from ...model.keys import NodeName
+from . import counters
 
 PoolName = tuple[str, str]  # the driver, and the name of the pool
 
@@ -21,25 +23,32 @@ def pool_of(piece: ResourceSlice) -> PoolName:
 
 def devices(pieces: Iterable[ResourceSlice]) -> Mapping[NodeName | None, tuple[Device, ...]]:
     """The devices of the slices of one pool, by node; None for those of several nodes."""
-    current = _newest(pieces)
-    if not current or len(current) != current[0].slices:
+    current = newest(pieces)
+    if not current or len(current) != current[0].slices or not counters.are_sound(current):
         return {}
     by_node: dict[NodeName | None, list[Device]] = {}
+    is_spread = counters.are_spread(current)
     for piece in current:
-        by_node.setdefault(piece.node, []).extend(piece.devices)
+        found = (_spread(of) if of.counters else of for of in piece.devices)
+        by_node.setdefault(piece.node, []).extend(found if is_spread else piece.devices)
     return {node: tuple(found) for node, found in by_node.items() if not _has_twins(found)}
 
 
 def unusable_on(pieces: Collection[ResourceSlice]) -> Collection[NodeName | None]:
     """The nodes of the newest slices of one pool whose devices do not count."""
-    return {piece.node for piece in _newest(pieces)} - devices(pieces).keys()
+    return {piece.node for piece in newest(pieces)} - devices(pieces).keys()
 
 
-def _newest(pieces: Iterable[ResourceSlice]) -> Sequence[ResourceSlice]:
+def newest(pieces: Iterable[ResourceSlice]) -> Sequence[ResourceSlice]:
     """The slices of the newest generation, by name."""
     known = sorted(pieces, key=lambda piece: piece.name)
     newest = max((piece.generation for piece in known), default=0)
     return [piece for piece in known if piece.generation == newest]
+
+
+def _spread(device: Device) -> Device:
+    """A device whose counters devices at other nodes consume, too."""
+    return replace(device, unsupported=(*device.unsupported, "consumesCounters at several nodes"))
 
 
 def _has_twins(found: Iterable[Device]) -> bool:

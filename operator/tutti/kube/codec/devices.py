@@ -22,6 +22,7 @@ from ...model.devices.claims import (
 from ...model.devices.inventory import (
     Attribute,
     Capacity,
+    Counter,
     Device,
     DeviceClass,
     DeviceId,
@@ -61,6 +62,13 @@ def decode_slice(piece: devices.ResourceSlice) -> ResourceSlice:
             _device(spec.driver, pool.name, device, is_shared=not spec.node_name)
             for device in spec.devices
         ),
+        _counters((of.name, of.counters) for of in spec.shared_counters),
+    )
+
+
+def _counters(sets: Iterable[tuple[str, Mapping[str, devices.Capacity]]]) -> tuple[Counter, ...]:
+    return tuple(
+        sorted(Counter(of, name, str(n.value)) for of, known in sets for name, n in known.items())
     )
 
 
@@ -93,6 +101,7 @@ def _device(driver: str, pool: str, device: devices.Device, *, is_shared: bool) 
         ),
         tuple(DeviceTaint(taint.key, taint.value, taint.effect) for taint in device.taints),
         tuple(sorted(unknown)),
+        _counters((of.counter_set, of.counters) for of in device.consumes_counters),
     )
 
 

@@ -23,6 +23,20 @@ class Capacity(Wire):
     value: str | int | float = "0"
 
 
+class CounterSet(Wire):
+    """Counters that devices of a pool share."""
+
+    name: str
+    counters: dict[str, Capacity] = Field(default_factory=dict)
+
+
+class CounterConsumption(Wire):
+    """What a device consumes of the counters of a set."""
+
+    counter_set: str
+    counters: dict[str, Capacity] = Field(default_factory=dict)
+
+
 class DeviceTaint(Wire):
     """A taint of a device."""
 
@@ -40,6 +54,7 @@ class Device(Wire):
     attributes: dict[str, Attribute] = Field(default_factory=dict)
     capacity: dict[str, Capacity] = Field(default_factory=dict)
     taints: tuple[DeviceTaint, ...] = ()
+    consumes_counters: tuple[CounterConsumption, ...] = ()
 
 
 class Pool(Wire):
@@ -57,6 +72,7 @@ class ResourceSliceSpec(Wire):
     pool: Pool
     node_name: str = ""
     devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
 
 
 class ResourceSlice(Object):

@@ -154,6 +154,8 @@ class FreeDevice(NamedTuple):
 
     id: DeviceId
     selections: int  # a bit for each selection, in the order of ``DeviceRoom.selections``
+    # Of the counters that devices of the node share, by number, and how much it consumes of each.
+    counters: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,7 @@ class NodeDevices:
 
     node: NodeName
     free: tuple[FreeDevice, ...] = ()
+    counters: tuple[int, ...] = ()  # how much is left of each
 
 
 class Selection(NamedTuple):

@@ -37,6 +37,14 @@ class Capacity(NamedTuple):
     quantity: str
 
 
+class Counter(NamedTuple):
+    """An amount of a counter that devices share: what there is, or what a device consumes."""
+
+    counter_set: str
+    name: str
+    quantity: str
+
+
 class DeviceTaint(NamedTuple):
     """A taint of a device."""
 
@@ -64,6 +72,7 @@ class Device:
     capacity: tuple[Capacity, ...] = ()  # sorted
     taints: tuple[DeviceTaint, ...] = ()
     unsupported: tuple[str, ...] = ()
+    counters: tuple[Counter, ...] = ()  # that it consumes, of its pool; sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,7 @@ class ResourceSlice:
     slices: int = 1  # of the pool, in this generation
     node: NodeName | None = None
     devices: tuple[Device, ...] = ()
+    counters: tuple[Counter, ...] = ()  # of the pool; sorted
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from ...model.devices.claims import (
 from ...model.devices.inventory import Device, DeviceId
 from ...model.keys import NodeName, Uid
 from ..compile.bipartite_matching import matched
+from . import counter_choice
 from .bundle_choice import BundleChoice
 
 Place = tuple[Member, NodeName]
@@ -75,6 +76,7 @@ class _Finder:
         self._classes = {device_class.name: device_class for device_class in room.classes}
         self._index = {selected: i for i, selected in enumerate(room.selections)}
         self._free = {here.node: here.free for here in room.nodes}
+        self._left = {here.node: here.counters for here in room.nodes}
         self._room = room
         self._at: dict[NodeName, admin_access.Here] = {}
 
@@ -99,9 +101,10 @@ class _Finder:
         free = self._free.get(node, ())
         wishes = [wish for claim in wanted.values() for wish in self._wishes(claim, free)]
         tied = [own for claim in wanted.values() for own in self._tied(claim)]
-        results, short = self._bundled(tied, wishes, free)
+        results, short = self._bundled(tied, wishes, free, node)
         taken = {result.device for own in results.values() for result in own}
-        given = self._given(wishes, [device for device in free if device.id not in taken])
+        rest = [device for device in free if device.id not in taken]
+        given = self._given(wishes, rest, self._left.get(node, ()))
         short |= {wish.claim for i, wish in enumerate(wishes) if i not in given}
         for name in named.keys() - wanted.keys():
             found = self._administered(named[name], node)
@@ -151,7 +154,11 @@ class _Finder:
                 yield Tied(claim.key, bundle, tuple(request.name for request in own))
 
     def _bundled(
-        self, tied: Sequence[Tied], wishes: Sequence[Wish], free: Sequence[FreeDevice]
+        self,
+        tied: Sequence[Tied],
+        wishes: Sequence[Wish],
+        free: Sequence[FreeDevice],
+        node: NodeName,
     ) -> tuple[dict[ClaimName, list[DeviceResult]], set[ClaimName]]:
         """The devices of all bundles, such that every wish can be met, too; and whose lack them."""
         results: dict[ClaimName, list[DeviceResult]] = {}
@@ -159,7 +166,7 @@ class _Finder:
             return results, set()
 
         def suits(rest: Sequence[FreeDevice]) -> bool:
-            return len(self._given(wishes, rest)) == len(wishes)
+            return len(self._given(wishes, rest, self._left.get(node, ()))) == len(wishes)
 
         choice = BundleChoice([own.bundle for own in tied], self._index, free, self._value)
         chosen = choice.find(suits)
@@ -179,20 +186,33 @@ class _Finder:
         known = self._devices.get(device)
         return None if known is None else bundles.value(known, attribute)
 
-    def _given(self, wishes: Sequence[Wish], free: Iterable[FreeDevice]) -> Mapping[int, DeviceId]:
+    def _given(
+        self, wishes: Sequence[Wish], free: Iterable[FreeDevice], left: Sequence[int]
+    ) -> Mapping[int, DeviceId]:
         """A different device for each wish, by position, as far as that is possible.
 
-        The device that fewest selections want comes first; for a request with alternatives, the
+        ``left`` has how much there is of each counter. Without counters, the device that fewest
+        selections want comes first; for a request with alternatives, the
         device of the earliest alternative.
         """
-        rarest = sorted(free, key=lambda device: (device.selections.bit_count(), device.id))
+        devices = list(free)
+        given: dict[int, DeviceId] = {}
+        bits = (wish.bit for wish in wishes if wish.bit >= 0)
+        if shared := counter_choice.sharing(bits, devices):
+            places = [i for i, w in enumerate(wishes) if w.bit >= 0 and shared >> w.bit & 1]
+            found = counter_choice.chosen([wishes[i].bit for i in places], devices, left)
+            given.update(zip(places, found, strict=False))
+            devices = [device for device in devices if not device.selections & shared]
+        rarest = sorted(devices, key=lambda device: (device.selections.bit_count(), device.id))
         kinds = {wish.bit: wish.selection for wish in wishes}
         fits = {index: [device.id for device in rarest if _suits(device, index)] for index in kinds}
         for index, selected in kinds.items():
             if selected.alternatives:
                 fits[index].sort(key=partial(self._alternative, selected))
-        order = [wish.bit for wish in wishes]
-        return matched(order, fits, {device.id: 1 for device in rarest})
+        others = [i for i in range(len(wishes)) if i not in given]
+        order = [wishes[i].bit for i in others]
+        matching = matched(order, fits, {device.id: 1 for device in rarest})
+        return given | {others[at]: device for at, device in matching.items()}
 
     def _alternative(self, selected: Selection, device: DeviceId) -> int:
         """The first alternative of a selection that a device meets."""

@@ -41,8 +41,8 @@ class AdminRows:
             asked: {
                 f"devices[].{field}"
                 for device in here.devices
-                if device.unsupported and _is_asked_for(device, asked, rules)
-                for field in device.unsupported
+                if (fields := _unsupported(device)) and _is_asked_for(device, asked, rules)
+                for field in fields
             }
             for asked in self.wanted
         }
@@ -64,6 +64,12 @@ class AdminRows:
     def offered(self, place: Place) -> Resources:
         """What a place has for claims."""
         return Resources.of({admin_access.row(of): ENOUGH for of in self._fitting.get(place, ())})
+
+
+def _unsupported(device: Device) -> Sequence[str]:
+    """What of a device is not supported for admin access."""
+    counters = (f"consumesCounters and {ADMIN}",) if device.counters else ()
+    return (*device.unsupported, *counters)
 
 
 def _is_asked_for(device: Device, asked: Wanted, rules: Collection[TaintRule]) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...filters.devices import bundles, limits
-from ...filters.devices.bundles import Bundle, Value
+from ...filters.devices.bundles import Bundle, Seen, Value
+from ...filters.devices.counters import Shared
 from ...filters.devices.limits import Limits, Weights
 from ...filters.devices.rows import MOST_ROWS
 from ...filters.devices.ways import Want
@@ -20,7 +21,6 @@ from ..node_usage import VolumeUsage
 
 Place = NodeName | None
 Values = tuple[Value, ...]  # of a device, that bundles compare
-Seen = Sequence[tuple[int, Values]]  # the selections and the values of each device
 
 
 class Tied(NamedTuple):
@@ -82,11 +82,13 @@ class BundleRows:
         """The values of a device that bundles compare."""
         return tuple(bundles.value(device, attribute) for attribute in self._attributes)
 
-    def read(self, place: Place, whole: Seen, free: Seen) -> None:
-        """Take in the devices of a place, and those of them that are free."""
+    def read(
+        self, place: Place, whole: Sequence[Seen], free: Sequence[Seen], counters: Shared
+    ) -> None:
+        """Take in the devices of a place, those of them that are free, and what they share."""
         self._rooms[place] = _Room(
-            limits.limits(bundles.kinds(whole), self._wants, self._loose),
-            limits.limits(bundles.kinds(free), self._wants, self._loose),
+            limits.limits(bundles.kinds(whole), self._wants, self._loose, counters.whole),
+            limits.limits(bundles.kinds(free), self._wants, self._loose, counters.free),
             len(whole),
         )
 
@@ -96,17 +98,21 @@ class BundleRows:
         sums |= {((i, 1),) for i in range(len(self._wants))}
         self._names = {weights: self._name(weights) for weights in sorted(sums)}
         self._without = {
-            self._tied.bundles[i]: f"{why}, with {self._tied.bundles[i].label}"
+            of: f"{why}, with {of.label}"
             for room in self._rooms.values()
             for i, why in room.free.without.items()
+            for of in [self._bundle(i)]
         }
 
     def _name(self, weights: Weights) -> str:
         labels = []
         for i, weight in weights:
-            bundle = self._tied.bundles[i] if i >= 0 else bundles.unit(self._selections[~i])
+            bundle = self._bundle(i)
             labels.append(f"{weight} x {bundle.label}" if weight > 1 else bundle.label)
         return counting_sets("|".join(labels))
+
+    def _bundle(self, i: int) -> Bundle:
+        return self._tied.bundles[i] if i >= 0 else bundles.unit(self._selections[~i])
 
     @property
     def state(self) -> tuple[Mapping[Weights, str], Mapping[Bundle, str]]:
@@ -115,8 +121,8 @@ class BundleRows:
 
     @property
     def are_counted(self) -> bool:
-        """Whether there are bundles."""
-        return bool(self._wants)
+        """Whether there are bundles, or devices that consume counters."""
+        return bool(self._wants or self._loose)
 
     @property
     def are_too_many(self) -> bool:

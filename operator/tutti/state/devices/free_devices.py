@@ -4,18 +4,24 @@ Only nodes whose devices or claims changed are computed again, unless the select
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
-from ...filters.devices import pools, requests, rows, selectors
+from ...filters.devices import counters, pools, requests, rows, selectors
 from ...filters.devices.admin_access import Here, Wanted
+from ...filters.devices.bundles import Seen
+from ...filters.devices.counters import NOTHING_SHARED, Key, Shared
 from ...filters.devices.pools import PoolName
 from ...model.devices.claims import MOST_RESULTS, FreeDevice, NodeDevices, Selection, stand_in
 from ...model.devices.inventory import Device, DeviceId, ResourceSlice, TaintRule
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from .admin_rows import AdminRows
-from .bundle_rows import NOTHING_TIED, BundleRows, Seen, Tied
+from .bundle_rows import NOTHING_TIED, BundleRows, Tied
 
 Place = NodeName | None  # None: devices of several nodes
+Amounts = dict[Key, Fraction]
+SeenById = dict[DeviceId, Seen]
+SHARING = "devices[].consumesCounters"
 Holder = tuple[Uid, str]  # a claim, and by what it has the device: its status or a Reservation
 
 
@@ -38,6 +44,9 @@ class FreeDevices:
         self._stale: set[Place] = set()  # whose devices changed
         self._uncounted: set[Place] = set()  # of whose devices some were taken or given back
         self._counts: dict[Place, VolumeUsage] = {}
+        self._counters: dict[PoolName, Mapping[Key, Fraction]] = {}  # of pools that have some
+        self._shared: dict[Place, Shared] = {}  # of places with such pools
+        self._consuming = 0  # the selections that devices meet which consume counters
         self._tied = NOTHING_TIED
         self.bundles = BundleRows()
         self.admin = AdminRows()
@@ -68,6 +77,9 @@ class FreeDevices:
         if unusable := pools.unusable_on(pieces.values()):
             self._unusable[pool] = unusable
             self._stale.update(unusable)
+        self._counters.pop(pool, None)
+        if offered := counters.offered(pools.newest(pieces.values())):
+            self._counters[pool] = offered
         if not pieces:
             del self._pieces[pool]
         now = self._by_pool[pool] = pools.devices(pieces.values())
@@ -98,7 +110,8 @@ class FreeDevices:
     def may_take(self, device: DeviceId, node: NodeName, claim: Uid) -> bool:
         """Whether a claim may have this device of a node: it exists, and no other claim has it."""
         holders = self._holders.get(device, ())
-        return self.is_on(device, node) and all(of == claim for of, _ in holders)
+        is_there = self.is_on(device, node) and device not in self._shared_at(node).blocked
+        return is_there and all(of == claim for of, _ in holders)
 
     def is_on(self, device: DeviceId, node: NodeName) -> bool:
         """Whether a node has this device."""
@@ -123,13 +136,12 @@ class FreeDevices:
         administered: tuple[Wanted, ...] = (),
     ) -> Collection[NodeName] | None:
         """Compute what changed; returns the nodes whose counts changed, or None if all may have."""
-        is_new = (selections, tied) != (self._selections, self._tied)
-        if selections != self._selections or administered != self._administered:
+        chosen = self._selections, self._tied, self._administered
+        is_new = (selections, tied, administered) != chosen
+        if (selections, administered) != (self._selections, self._administered):
             self._stale.update(self._pools_of)
-        if administered != self._administered:
             self._administered = administered
             self.admin.choose(administered)
-            is_new = True
         changed = self._stale | self._uncounted
         if is_new:
             self._selections, self._tied = selections, tied
@@ -137,11 +149,10 @@ class FreeDevices:
             changed |= self._pools_of.keys()
         before = self._known_features(), self.admin.features
         for place in self._stale:
-            self._masks[place], self._features[place] = self._seen(place)
-            if administered:
-                here = Here(tuple(self._at(place)), self._is_whole(place))
-                self.admin.read(place, here, self._rules)
+            self._read(place)
         self._stale = set()
+        if self._counters or self._shared:
+            self._share(changed)
         named, largest, bundled = self.rows, self._largest, self.bundles.state
         if is_new or changed:
             self._largest = self._largest_totals()
@@ -161,6 +172,13 @@ class FreeDevices:
         self._uncounted = set()
         return None if self.has_new_rows else {place for place in changed if place is not None}
 
+    def _read(self, place: Place) -> None:
+        """Take in the devices of a place."""
+        self._masks[place], self._features[place] = self._seen(place)
+        if self._administered:
+            here = Here(tuple(self._at(place)), self._is_whole(place))
+            self.admin.read(place, here, self._rules)
+
     def _seen(self, place: Place) -> tuple[Mapping[DeviceId, int], Mapping[int, frozenset[str]]]:
         """The selections that each device of a place meets, and what is unsupported of these."""
         masks: dict[DeviceId, int] = {}
@@ -175,11 +193,16 @@ class FreeDevices:
                 masks[device.id] = sum(1 << i for i in met)
             for i in met if device.unsupported else ():
                 features[i] = features.get(i, frozenset()) | _fields(device)
+            for i in met if device.counters else ():
+                if self._selections[i].alternatives:
+                    features[i] = features.get(i, frozenset()) | {f"{SHARING} and firstAvailable"}
         for i, selected in enumerate(self._selections):
             if selected.takes_all:
                 for device in self._all_of(place, selected):
                     masks[device.id] = masks.get(device.id, 0) | 1 << i
                     features[i] = features.get(i, frozenset()) | _fields(device)
+                    if device.counters:
+                        features[i] |= {f"{SHARING} and allocationMode: All"}
         return masks, features
 
     def _all_of(self, place: Place, selected: Selection) -> Sequence[Device]:
@@ -189,6 +212,35 @@ class FreeDevices:
         chosen = [d for d in self._at(place) if selectors.matches(selected.expressions, d)]
         is_whole = all(requests.is_untainted(selected, device, self._rules) for device in chosen)
         return chosen if is_whole and len(chosen) <= MOST_RESULTS else ()
+
+    @property
+    def have_counters(self) -> bool:
+        """Whether some devices may share counters."""
+        return bool(self._counters)
+
+    def consumes(self, index: int) -> bool:
+        """Whether some device consumes counters that the selection of this index selects."""
+        return bool(self._consuming >> index & 1)
+
+    def _share(self, places: Iterable[Place]) -> None:
+        """Compute the counters of places."""
+        for place in places:
+            known: Amounts = {}
+            for pool in self._pools_of.get(place, ()):
+                known.update(self._counters.get(pool, {}))
+            self._shared.pop(place, None)
+            if known:
+                self._shared[place] = counters.shared(self._at(place), known, self._holders)
+        self._consuming = 0
+        for place, shared in self._shared.items():
+            for device in shared.uses:
+                self._consuming |= self._masks[place].get(device, 0)
+
+    def _shared_at(self, place: Place) -> Shared:
+        return self._shared.get(place, NOTHING_SHARED)
+
+    def _is_free(self, place: Place, device: DeviceId) -> bool:
+        return device not in self._holders and device not in self._shared_at(place).blocked
 
     def _is_whole(self, place: Place) -> bool:
         """Whether the devices of all pools of a place count."""
@@ -240,24 +292,25 @@ class FreeDevices:
     def _read_bundles(self, place: Place) -> None:
         """Compute which bundles fit a place."""
         if self.bundles.are_counted:
-            masks = self._masks.get(place, {})
+            masks, shared = self._masks.get(place, {}), self._shared_at(place)
             values = {d.id: self.bundles.values(d) for d in self._at(place) if d.id in masks}
             nothing = (None,) * self.bundles.width
-            stand_ins = [(of.selections, nothing) for of in self._stand_ins(place)] if masks else []
-            whole: Seen = [(mask, values[device]) for device, mask in masks.items()]
-            free: Seen = [
-                (mask, values[device])
-                for device, mask in masks.items()
-                if device not in self._holders
+            stand_ins: list[Seen] = [
+                (of.selections, nothing, ()) for of in (self._stand_ins(place) if masks else ())
             ]
-            self.bundles.read(place, [*whole, *stand_ins], [*free, *stand_ins])
+            whole: SeenById = {
+                device: (mask, values[device], shared.uses.get(device, ()))
+                for device, mask in masks.items()
+            }
+            free = [seen for device, seen in whole.items() if self._is_free(place, device)]
+            self.bundles.read(place, [*whole.values(), *stand_ins], [*free, *stand_ins], shared)
 
     def _count(self, place: Place) -> None:
         masks = self._masks.get(place, {})
         stand_ins = [device.selections for device in self._stand_ins(place)] if masks else []
         offered = rows.counts([*masks.values(), *stand_ins], self.rows)
         used = rows.counts(
-            (mask for device, mask in masks.items() if device in self._holders), self.rows
+            (mask for device, mask in masks.items() if not self._is_free(place, device)), self.rows
         )
         sets = self.bundles.counted(place)
         usage = VolumeUsage(offered + sets.offered, used + sets.used) if masks else NOTHING_ATTACHED
@@ -271,10 +324,15 @@ class FreeDevices:
         """The free devices of each node that meet some selection."""
         listed = []
         for place, masks in self._masks.items():
-            free = [FreeDevice(d, mask) for d, mask in masks.items() if d not in self._holders]
+            shared = self._shared_at(place)
+            free = [
+                FreeDevice(device, mask, shared.uses.get(device, ()))
+                for device, mask in masks.items()
+                if self._is_free(place, device)
+            ]
             free += self._stand_ins(place)
             if place is not None and free:
-                listed.append(NodeDevices(place, tuple(sorted(free))))
+                listed.append(NodeDevices(place, tuple(sorted(free)), shared.free))
         return tuple(sorted(listed, key=lambda here: here.node))
 
 

@@ -38,7 +38,7 @@ from ..store import Store
 from . import claim_demand
 from .bundle_rows import NOTHING_TIED, Tied
 from .claim_users import ClaimUsers
-from .free_devices import FreeDevices
+from .free_devices import SHARING, FreeDevices
 
 UNLISTED = "claims and devices are still being listed"
 TURNED_OFF = f"{DEVICE_CLAIMS} (devices.enabled is false)"
@@ -197,13 +197,13 @@ class DeviceIndex:
     def _tied(self) -> Tied:
         """The bundles of claims that waiting pods need, and what their other requests select."""
         waiting = [claim for claim in self._users.waiting_claims() if not claim.is_allocated]
-        if not any(claim.constraints for claim in waiting):
+        if not (any(claim.constraints for claim in waiting) or self._free.have_counters):
             return NOTHING_TIED
         tied: set[bundles.Bundle] = set()
         loose: set[Selection] = set()
         known = {*self._selections}
         for claim in waiting:
-            if not claim.unsupported:
+            if not claim.unsupported and not claim.takes_nothing:
                 divided = bundles.divided(claim, self._classes)
                 tied |= {
                     of for of, _ in divided.bundles if known.issuperset(s for s, _ in of.parts)
@@ -351,9 +351,19 @@ class DeviceIndex:
 
     def _uncounted(self, claim: DeviceClaim) -> Iterator[str]:
         """Why requests of a claim that constraints tie together cannot be counted."""
-        tied = bundles.divided(claim, self._classes).bundles if claim.constraints else ()
-        problems = (self._free.bundles.problem(bundle) for bundle, _ in tied)
+        counted = self._free.bundles
+        if not counted.are_counted:
+            return
+        divided = bundles.divided(claim, self._classes)
+        problems = (counted.problem(bundle) for bundle, _ in divided.bundles)
         yield from (f"devices.constraints[]: {problem}" for problem in problems if problem)
+        consuming = [
+            index for index, _ in self._counted_requests(claim) if self._free.consumes(index)
+        ]
+        if consuming and claim.constraints:
+            yield f"{SHARING} and constraints[]"
+        units = (counted.problem(bundles.unit(self._selections[index])) for index in consuming)
+        yield from (f"{SHARING}: {problem}" for problem in units if problem)
 
     def _counts(self, claim: DeviceClaim) -> Resources:
         """What a claim takes of the resources that count devices and bundles."""

@@ -4,11 +4,12 @@ Only the evaluation of one CEL expression for one device is shared with the plan
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
 from ...filters.devices import selectors
+from ...kube.codec.quantity import nanos
 from ...model.cluster import Member, Snapshot
 from ...model.decisions import Assignment
 from ...model.devices.claims import (
@@ -20,7 +21,13 @@ from ...model.devices.claims import (
     DeviceRoom,
     devices_of,
 )
-from ...model.devices.inventory import Device, DeviceClass, DeviceId, DeviceToleration
+from ...model.devices.inventory import (
+    Device,
+    DeviceClass,
+    DeviceId,
+    DeviceToleration,
+    ResourceSlice,
+)
 from ...model.keys import NodeName
 
 
@@ -60,6 +67,33 @@ class _Known:
     def _takes_nothing(self, namespace: str, name: str) -> bool:
         claim = self.claims.get((namespace, name))
         return claim is not None and claim.takes_nothing
+
+    @cached_property
+    def held(self) -> Mapping[tuple[str, str], Mapping[tuple[str, str], int]]:
+        """What the devices consume, in nanos, that claims and standing Reservations have."""
+        by_pool: dict[tuple[str, str], list[DeviceId]] = {}
+        for device in self.taken:
+            by_pool.setdefault(device[:2], []).append(device)
+        return {pool: self.consumed(devices) for pool, devices in by_pool.items()}
+
+    def consumed(self, devices: Iterable[DeviceId]) -> Counter[tuple[str, str]]:
+        """What devices of one pool consume, in nanos, by counter set and name."""
+        total = Counter[tuple[str, str]]()
+        for device in devices:
+            _, known = self.devices.get(device, (None, None))
+            for of in () if known is None else known.counters:
+                total[of.counter_set, of.name] += nanos(of.quantity)
+        return total
+
+    @cached_property
+    def counters(self) -> Mapping[tuple[str, str], Mapping[tuple[str, str], int]]:
+        """How much there is of each counter, in nanos, by pool, counter set and name."""
+        return {
+            pool: {
+                (of.counter_set, of.name): nanos(of.quantity) for p in pieces for of in p.counters
+            }
+            for pool, pieces in _current(self.room).items()
+        }
 
     @cached_property
     def promised(self) -> Collection[tuple[str, str]]:
@@ -151,6 +185,15 @@ class DeviceLedger:
             elif request_name not in by_name or not self._suits(found, by_name[request_name]):
                 yield f"{pod}: device {device} will not do for request {request_name}"
             taken.add(device)
+            if found is not None and found.counters and self._is_exceeded(device):
+                yield f"{pod}: device {device} needs more of a counter than is left"
+
+    def _is_exceeded(self, device: DeviceId) -> bool:
+        """Whether devices that are given away consume more of a counter of a pool than it has."""
+        pool = device[:2]
+        consumed = self._known.consumed(own for own in self._taken if own[:2] == pool)
+        consumed.update(self._known.held.get(pool, {}))
+        return any(consumed[name] > most for name, most in self._known.counters[pool].items())
 
     def _unmatched(
         self, pod: str, claim: DeviceClaim, given: Mapping[str, Sequence[DeviceId]]
@@ -214,17 +257,27 @@ def _covers(toleration: DeviceToleration, key: str, value: str, effect: str) -> 
     return toleration.operator == "Exists" or toleration.value == value
 
 
+def _current(room: DeviceRoom) -> Mapping[tuple[str, str], Sequence[ResourceSlice]]:
+    """The slices of the newest generation of each pool."""
+    by_pool: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for piece in room.slices:
+        by_pool.setdefault((piece.driver, piece.pool), []).append(piece)
+    newest = {pool: max(p.generation for p in pieces) for pool, pieces in by_pool.items()}
+    return {
+        pool: [p for p in pieces if p.generation == newest[pool]]
+        for pool, pieces in by_pool.items()
+    }
+
+
 def _devices(room: DeviceRoom) -> Iterator[tuple[DeviceId, tuple[NodeName | None, Device]]]:
     """The devices of complete pools of the newest generation, with their node."""
-    newest: dict[tuple[str, str], int] = {}
-    for piece in room.slices:
-        pool = piece.driver, piece.pool
-        newest[pool] = max(piece.generation, newest.get(pool, piece.generation))
-    current = [p for p in room.slices if p.generation == newest[p.driver, p.pool]]
-    pieces = Counter((piece.driver, piece.pool) for piece in current)
-    twice = Counter((device.id, p.node) for p in current for device in p.devices)
-    for piece in current:
-        if pieces[piece.driver, piece.pool] == piece.slices:
-            for device in piece.devices:
-                if twice[device.id, piece.node] == 1:
-                    yield device.id, (piece.node, device)
+    for pieces in _current(room).values():
+        twice = Counter((device.id, p.node) for p in pieces for device in p.devices)
+        sets = [name for p in pieces for name in {of.counter_set for of in p.counters}]
+        counters = {of[:2] for p in pieces for of in p.counters}
+        used = {of[:2] for p in pieces for device in p.devices for of in device.counters}
+        if len(pieces) == pieces[0].slices and len({*sets}) == len(sets) and used <= counters:
+            for piece in pieces:
+                for device in piece.devices:
+                    if twice[device.id, piece.node] == 1:
+                        yield device.id, (piece.node, device)

@@ -76,8 +76,19 @@ def test_a_value_has_a_type() -> None:
 
 
 def test_devices_of_one_kind_are_counted_and_values_are_numbers() -> None:
-    devices = [(1, ("x", None)), (1, ("y", None)), (1, ("x", None)), (3, ("z", "w"))]
-    other = [(1, ("q", None)), (3, ("r", "s")), (1, ("t", None)), (1, ("t", None))]
+    devices: list[bundles.Seen] = [
+        *((1, (value, None), ()) for value in "xyx"),
+        (3, ("z", "w"), ((0, 2),)),
+    ]
+    other: list[bundles.Seen] = [
+        (1, ("q", None), ()),
+        (3, ("r", "s"), ((0, 2),)),
+        *[(1, ("t", None), ())] * 2,
+    ]
     assert bundles.kinds(devices) == bundles.kinds(other)
-    assert bundles.kinds(devices) == (Kind(1, (0, -1), 1), Kind(1, (1, -1), 2), Kind(3, (2, 0), 1))
+    assert bundles.kinds(devices) == (
+        Kind(1, (0, -1), 1),
+        Kind(1, (1, -1), 2),
+        Kind(3, (2, 0), 1, ((0, 2),)),
+    )
     assert bundles.kinds([]) == ()

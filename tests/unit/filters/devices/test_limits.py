@@ -7,13 +7,17 @@ from typing import NamedTuple
 
 import pytest
 
-from tutti.filters.devices import limits, rows, ways
+from tutti.filters.devices import bundles, cells, limits, rows, ways
 from tutti.filters.devices.bundles import Kind, Value, kinds
 from tutti.filters.devices.limits import Limits
 from tutti.filters.devices.ways import NoLimitsError, Want
 from tutti.model.devices.claims import Selection
 
 Seen = tuple[int, tuple[Value, ...]]
+
+
+def seen(devices: Sequence[Seen]) -> list[bundles.Seen]:
+    return [(mask, values, ()) for mask, values in devices]
 
 
 class Scene(NamedTuple):
@@ -88,7 +92,7 @@ def cases(made: Scene) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
 @pytest.mark.parametrize("seed", range(250))
 def test_bundles_and_devices_fit_a_node_exactly_if_all_limits_and_rows_hold(seed: int) -> None:
     made = scene(seed)
-    known = limits.limits(kinds(made.devices), made.wants, made.loose)
+    known = limits.limits(kinds(seen(made.devices)), made.wants, made.loose)
     masks = [mask for mask, _ in made.devices]
     names = rows.rows([Selection("abc"[i]) for i in range(made.selections)], [masks])
     offered = rows.counts(masks, names)
@@ -117,14 +121,14 @@ def one_value(count: int) -> Want:
 
 def test_two_sizes_share_the_halves_of_a_node() -> None:
     """A half has room for two pairs, or for a set of three."""
-    known = limits.limits(kinds(NUMA), (one_value(2), one_value(3)), 0)
+    known = limits.limits(kinds(seen(NUMA)), (one_value(2), one_value(3)), 0)
     assert known.bounds == {((0, 1),): 4, ((1, 1),): 2, ((0, 1), (1, 2)): 4}
 
 
 @pytest.mark.parametrize("loose", [0, 1, 3])
 def test_a_node_with_eight_gpus_and_eight_nics_has_exact_limits(loose: int) -> None:
     """Pairs at a root of their own, beside sets of two and four GPUs of one half."""
-    node = kinds([(1 << bit, (i // 4, i)) for bit in (0, 1) for i in range(8)])
+    node = kinds(seen([(1 << bit, (i // 4, i)) for bit in (0, 1) for i in range(8)]))
     pair = Want(((0, 1), (1, 1)), ((1, (0, 1)),))
     known = limits.limits(node, (pair, one_value(2), one_value(4)), loose)
     assert not known.without
@@ -137,14 +141,14 @@ def test_a_node_with_eight_gpus_and_eight_nics_has_exact_limits(loose: int) -> N
 
 
 def test_where_all_devices_have_one_value_rows_count_all_sizes() -> None:
-    same = kinds([(1, ("a",))] * 8)
+    same = kinds(seen([(1, ("a",))] * 8))
     known = limits.limits(same, tuple(one_value(n) for n in range(1, 9)), 1)
     assert known == Limits({((i, 1),): 8 // (i + 1) for i in range(8)}, {})
 
 
 def test_a_bundle_that_shares_devices_with_a_tied_one_is_tied_as_well() -> None:
     """All devices have the second value, but the first bundle must not leave a wrong pair."""
-    devices = kinds([(3, (0, 0)), (1, (0, 0)), (3, (1, 0)), (1, (1, 0))])
+    devices = kinds(seen([(3, (0, 0)), (1, (0, 0)), (3, (1, 0)), (1, (1, 0))]))
     wants = (one_value(2), Want(((1, 1),), ((1, (0,)),)))
     known = limits.limits(devices, wants, 0)
     assert known.bounds == {((0, 1),): 2, ((1, 1),): 2, ((0, 1), (1, 1)): 2}
@@ -156,12 +160,12 @@ def test_the_largest_bundles_are_left_out_if_no_limits_are_exact(
     monkeypatch.setattr(limits, "MOST_WEIGHTS", {1: 1, 2: 1})
     limits.limits.cache_clear()
     wants = (one_value(3), one_value(2))
-    known = limits.limits(kinds(NUMA), wants, 0)
+    known = limits.limits(kinds(seen(NUMA)), wants, 0)
     assert known.bounds == {((0, 1),): 0, ((1, 1),): 4}
     assert known.without == {0: "no sums say which of them fit a node together"}
     monkeypatch.setattr(limits, "MOST_WEIGHTS", {1: 1})
     limits.limits.cache_clear()
-    known = limits.limits(kinds(NUMA), wants, 0)
+    known = limits.limits(kinds(seen(NUMA)), wants, 0)
     assert known.without == {0: "more than 1 of them compete for devices of a node"}
     limits.limits.cache_clear()
 
@@ -170,7 +174,7 @@ def test_the_largest_bundles_are_left_out_if_no_limits_are_exact(
     ("where", "name", "most", "words"),
     [
         (ways, "MOST_STEPS", 3, "more than 3 ways to choose devices of a node"),
-        (limits, "MOST_STEPS", 1, "more than 1 ways to fill a node"),
+        (cells, "MOST_STEPS", 1, "more than 1 ways to fill a node"),
         (limits, "MOST_NUMBERS", 2, "more than 2 ways to fill a node"),
         (limits, "MOST_NUMBERS", 14, "more than 14 ways to fill a node"),
     ],
@@ -180,7 +184,8 @@ def test_caps_are_named(
 ) -> None:
     monkeypatch.setattr(where, name, most)
     limits.limits.cache_clear()
-    known = limits.limits(kinds(NUMA), (one_value(2), one_value(3)), 0)
+    monkeypatch.setattr(cells, "_filled", cells._filled.__wrapped__)
+    known = limits.limits(kinds(seen(NUMA)), (one_value(2), one_value(3)), 0)
     limits.limits.cache_clear()
     assert words in known.without.values()
 

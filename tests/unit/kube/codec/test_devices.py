@@ -27,6 +27,7 @@ from tutti.model.devices.claims import (
 from tutti.model.devices.inventory import (
     Attribute,
     Capacity,
+    Counter,
     DeviceClass,
     DeviceId,
     DeviceTaint,
@@ -94,7 +95,7 @@ def test_a_slice_has_the_devices_of_a_node() -> None:
 @pytest.mark.parametrize(
     ("raw", "spec", "unsupported"),
     [
-        ({"consumesCounters": [{"counterSet": "s"}]}, {}, ("consumesCounters",)),
+        ({"bindsToNode": True}, {}, ("bindsToNode",)),
         ({"allowMultipleAllocations": False}, {}, ()),
         ({"allowMultipleAllocations": True}, {}, ("allowMultipleAllocations",)),
         ({"bindingConditions": ["x"], "future": 1}, {}, ("bindingConditions", "future")),
@@ -412,3 +413,30 @@ def test_a_reservation_keeps_the_devices_of_its_pods() -> None:
     body["metadata"] = {**body["metadata"], "uid": "r", "resourceVersion": "1"}
     assert decode_reservation(wire.parse_one(body, more.Reservation)).entries == entries
     assert ClaimName("ml", "c") == ("ml", "c")
+
+
+def test_counters_are_read() -> None:
+    spec: dict[str, Any] = {
+        "driver": GPU,
+        "pool": {"name": "n1", "resourceSliceCount": 2},
+        "nodeName": "n1",
+        "sharedCounters": [
+            {"name": "b", "counters": {"cores": {"value": 7}}},
+            {"name": "a", "counters": {"memory": {"value": "80Gi"}}},
+        ],
+    }
+    sets = wire.parse_one(
+        {"metadata": {"name": "s", "uid": "u"}, "spec": spec}, objects.ResourceSlice
+    )
+    assert devices.decode_slice(sets).counters == (
+        Counter("a", "memory", "80Gi"),
+        Counter("b", "cores", "7"),
+    )
+    uses = [{"counterSet": "a", "counters": {"memory": {"value": "40Gi"}}}]
+    del spec["sharedCounters"]
+    spec["devices"] = [{"name": "half", "consumesCounters": uses}]
+    piece = wire.parse_one(
+        {"metadata": {"name": "s", "uid": "u"}, "spec": spec}, objects.ResourceSlice
+    )
+    (half,) = devices.decode_slice(piece).devices
+    assert (half.counters, half.unsupported) == ((Counter("a", "memory", "40Gi"),), ())

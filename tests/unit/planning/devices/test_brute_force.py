@@ -2,13 +2,14 @@
 
 The other side places pod after pod on every node, and gives each request every device; it knows
 neither counts nor shapes. In every second scene, some devices of a claim have one numa number; in
-every third, some claims are for admin access, and some devices are held by others or broken.
+every third, some claims are for admin access, and some devices are held by others or broken. In
+every fifth, most devices consume some of two counters of their node.
 """
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device, device_class
 from tests.harness.fakes import Clock, FakeCluster, Life
 from tutti.model.devices.claims import PodClaim
-from tutti.model.devices.inventory import DeviceTaint, ResourceSlice
+from tutti.model.devices.inventory import Counter, DeviceTaint, ResourceSlice
 from tutti.model.keys import NodeName
 from tutti.planning.plan import plan
 from tutti.strategies import load
@@ -52,6 +53,9 @@ class Scene:
     administered: frozenset[int] = frozenset()  # the claims for admin access
     held: frozenset[tuple[str, str]] = frozenset()  # devices that another claim has
     broken: frozenset[tuple[str, str]] = frozenset()  # devices with a taint
+    # Of two counters, how much a device consumes; and how much each node has.
+    uses: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    counters: tuple[int, int] = (0, 0)
 
 
 def scene(seed: int) -> Scene:
@@ -68,7 +72,24 @@ def scene(seed: int) -> Scene:
         claims = [[_tied(wanted, draw) for wanted in own] for own in claims]
     pods = [draw.randrange(3) if draw.random() < 0.3 else i for i in range(draw.choice((2, 3)))]
     made = Scene(inventory, claims, pods)
+    if seed % 5 == 0:
+        return _with_counters(made, draw)
     return _with_admin_access(made, draw) if seed % 3 == 0 else made
+
+
+def _with_counters(made: Scene, draw: random.Random) -> Scene:
+    """Without what is not modelled of devices that consume counters."""
+    named = [(home, name) for home, devices in made.inventory.items() for name in devices]
+    return replace(
+        made,
+        claims=[
+            [replace(_for_admin(of), count=draw.choice((1, 1, 2))) for of in own[:1]]
+            for own in made.claims
+        ],
+        held=frozenset(of for of in named if draw.random() < 0.1),
+        uses={of: (draw.randint(0, 4), draw.randint(0, 3)) for of in named if draw.random() < 0.8},
+        counters=(draw.randint(4, 8), draw.randint(3, 6)),
+    )
 
 
 def _with_admin_access(made: Scene, draw: random.Random) -> Scene:
@@ -132,7 +153,11 @@ def _given(
     numa: Mapping[int, int | None],
 ) -> bool:
     if not asked:
-        return True
+        return all(
+            sum(made.uses.get(of, (0, 0))[i] for of in taken if of[0] == home) <= most
+            for home in made.inventory
+            for i, most in enumerate(made.counters)
+        )
     (own, home, wanted), *rest = asked
     devices = made.inventory[home]
     for colours in wanted.colours:
@@ -171,10 +196,15 @@ def cluster_of(made: Scene) -> FakeCluster:
     for name, devices in made.inventory.items():
         cluster.add(node(name, cpu=CPU).labelled(hostname=name))
         listed = tuple(
-            device(d, name, (TAINT,) * ((name, d) in made.broken), **_attributes(*of))
+            replace(
+                device(d, name, (TAINT,) * ((name, d) in made.broken), **_attributes(*of)),
+                counters=_counters(made.uses.get((name, d), ())),
+            )
             for d, of in devices.items()
         )
-        cluster.put_devices(ResourceSlice(name, DRIVER, name, node=NodeName(name), devices=listed))
+        own = ResourceSlice(name, DRIVER, name, 1, 2, NodeName(name), listed)
+        sets = replace(own, name=f"{name}-sets", devices=(), counters=_counters(made.counters))
+        cluster.put_devices(own, sets)
     if made.held:
         results = [
             {"request": "gpu", "driver": DRIVER, "pool": home, "device": name}
@@ -196,6 +226,10 @@ def cluster_of(made: Scene) -> FakeCluster:
         .where(lambda member: replace(member, device_claims=(_named(names),)))
     )
     return cluster
+
+
+def _counters(amounts: Iterable[int]) -> tuple[Counter, ...]:
+    return tuple(Counter("set", f"c{i}", f"{n}Gi") for i, n in enumerate(amounts))
 
 
 def _attributes(colour: str, numa: int | None) -> dict[str, str | int]:

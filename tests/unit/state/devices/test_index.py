@@ -18,7 +18,7 @@ from tutti.model.devices.claims import (
     is_stand_in,
     selected_by,
 )
-from tutti.model.devices.inventory import DeviceTaint, ResourceSlice
+from tutti.model.devices.inventory import Counter, DeviceTaint, ResourceSlice
 from tutti.model.keys import NodeName
 from tutti.state.cluster_state import ClusterState
 from tutti.state.devices import admin_rows, bundle_rows, index
@@ -184,8 +184,17 @@ def test_a_claim_that_terminates_has_a_problem() -> None:
 
 
 SHARED = replace(
-    gpus("n1", 1), devices=(replace(gpus("n1", 1).devices[0], unsupported=("consumesCounters",)),)
+    gpus("n1", 1),
+    devices=(replace(gpus("n1", 1).devices[0], counters=(Counter("set", "cores", "3"),)),),
+    counters=(Counter("set", "cores", "7"),),
 )
+ODD = replace(
+    gpus("n1", 1), devices=(replace(gpus("n1", 1).devices[0], unsupported=("bindsToNode",)),)
+)
+EITHER = {
+    "name": "gpu",
+    "firstAvailable": [{"name": name, "deviceClassName": "gpu"} for name in "ab"],
+}
 
 
 @pytest.mark.parametrize(
@@ -199,12 +208,23 @@ SHARED = replace(
         (
             claim("c", request(adminAccess=True)),
             SHARED,
-            "devices[].consumesCounters",
+            "devices[].consumesCounters and adminAccess",
         ),
         (
             claim("c", request(adminAccess=True, allocationMode="All")),
+            ODD,
+            "devices[].bindsToNode",
+        ),
+        (
+            claim("c", request(allocationMode="All")),
             SHARED,
-            "devices[].consumesCounters",
+            "devices[].consumesCounters and allocationMode: All",
+        ),
+        (claim("c", EITHER), SHARED, "devices[].consumesCounters and firstAvailable"),
+        (
+            claim("c", constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
+            SHARED,
+            "devices[].consumesCounters and constraints[]",
         ),
         (
             claim("c", request("gpu", "gpu", 1, 'ip("::1").family() == 6')),
@@ -213,8 +233,8 @@ SHARED = replace(
         ),
         (
             claim("c"),
-            SHARED,
-            "devices[].consumesCounters",
+            ODD,
+            "devices[].bindsToNode",
         ),
         (
             allocated(
@@ -439,3 +459,58 @@ def test_constraints_of_claims_that_are_not_modelled_are_not_counted() -> None:
     unknown = request("gpu", "gpu", 1, 'ip("::1").family() == 6')
     life, member = shown(cluster_of(claim("c", unknown, constraints=[constraint])))
     assert (sets(life), len(member.unsupported_fields)) == ({}, 1)
+
+
+def partitioned(cores: str = "7", count: int = 3) -> ResourceSlice:
+    """Devices that consume three of seven cores each."""
+    uses = (Counter("set", "cores", "3"),)
+    piece = gpus("n1", count)
+    devices = tuple(replace(of, counters=uses) for of in piece.devices)
+    return replace(piece, devices=devices, counters=(Counter("set", "cores", cores),))
+
+
+def room(life: Life, name: str = counting_sets("gpu")) -> list[tuple[int, int]]:
+    life.watch.catch_up()
+    nodes = life.state.snapshot(0.0).nodes
+    return [(n.allocatable[name], n.used[name]) for n in nodes]
+
+
+def test_counters_limit_how_many_devices_a_node_has() -> None:
+    cluster = cluster_of(claim("c"), piece=partitioned())
+    life, member = shown(cluster)
+    assert not member.unsupported_fields
+    assert member.shape.requests[counting_sets("gpu")] == 1
+    assert room(life) == [(2, 0), (0, 0)]
+    other = allocated()
+    other["metadata"] = {**other["metadata"], "name": "other", "uid": "other"}
+    cluster.put_devices(other)
+    assert room(life) == [(2, 1), (0, 0)]
+    cluster.put_devices(partitioned("2"))
+    assert room(life) == [(0, 0), (0, 0)]
+    assert room(life, "device:gpu") == [(3, 3), (0, 0)]
+    cluster.put_devices(gpus("n1", 2))
+    assert room(life, "device:gpu") == [(2, 1), (0, 0)]
+    _, member = shown(cluster)
+    assert member.shape.requests[counting_sets("gpu")] == 0
+
+
+async def test_a_reservation_whose_counters_others_took_is_broken() -> None:
+    cluster = cluster_of(claim("c"), piece=partitioned())
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "allocate" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    cluster.fault = lambda _at, _name: None
+    cluster.put_devices(partitioned("2"))
+    own = Life(cluster, Clock()).state.snapshot(0.0).gangs[0].members[0]
+    assert "is gone or in use by now" in own.device_problems[0]
+
+
+def test_counters_that_no_limits_describe_are_not_modelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MOST_NUMBERS", 0)
+    limits.limits.cache_clear()
+    _, member = shown(cluster_of(claim("c"), piece=partitioned()))
+    limits.limits.cache_clear()
+    (said,) = member.unsupported_fields
+    assert "devices[].consumesCounters: more than 0 ways to fill a node, with gpu" in said

@@ -22,9 +22,11 @@ from tutti.model.devices.claims import (
 )
 from tutti.model.devices.inventory import (
     Attribute,
+    Counter,
     DeviceId,
     DeviceTaint,
     DeviceToleration,
+    ResourceSlice,
     TaintRule,
 )
 from tutti.model.keys import NodeName, PodKey, Uid
@@ -338,3 +340,31 @@ def test_a_reservation_for_admin_access_holds_no_device() -> None:
     held = Reservation(own.key, own.uid, 1, "", "t", 0.0, (entry,))
     snapshot = cluster(replace(ROOM, claims=(*CLAIMS, watching)), held)
     assert "in use" not in faults(snapshot, [GOOD], [NEXT])
+
+
+def with_counters(most: str, *more: ResourceSlice) -> Snapshot:
+    """Two devices that consume three of a counter each."""
+    (one, other) = gpus("n1", 2).devices
+    uses = (Counter("set", "cores", "3"),)
+    piece = replace(
+        gpus("n1", 0),
+        slices=2 + len(more),
+        devices=(replace(one, counters=uses), replace(other, counters=uses)),
+    )
+    sets = replace(piece, name="sets", devices=(), counters=(Counter("set", "cores", most),))
+    return cluster(replace(ROOM, slices=(piece, sets, *more)))
+
+
+def test_devices_do_not_exceed_counters() -> None:
+    assert faults(with_counters("6"), [GOOD], [NEXT]) == ""
+    said = faults(with_counters("5"), [GOOD], [NEXT])
+    assert said == (f"pod ml/a-1: device {DRIVER}/n1/gpu-1 needs more of a counter than is left")
+
+
+def test_a_pool_whose_counters_contradict_each_other_has_no_devices() -> None:
+    twice = replace(with_counters("6").devices.slices[1], name="again", slices=3)
+    assert "has no device" in faults(with_counters("6", twice), [GOOD], [NEXT])
+    snapshot = with_counters("6")
+    unknown = replace(snapshot.devices.slices[1], counters=())
+    room = replace(snapshot.devices, slices=(snapshot.devices.slices[0], unknown))
+    assert "has no device" in faults(replace(snapshot, devices=room), [GOOD], [NEXT])
