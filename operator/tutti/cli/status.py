@@ -27,6 +27,7 @@ Examples:
   kubectl tutti status              # why gangs wait in your namespace
   kubectl tutti status -A -w        # in all namespaces, every two seconds
   kubectl tutti status -A -o wide   # also gangs that run
+  kubectl tutti status --queue research   # of this queue and those below it
   kubectl tutti status -A -o json \\
     | jq '.gangs[] | select(.reason == "NoNodeFits")'
 \b

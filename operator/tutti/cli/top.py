@@ -18,6 +18,7 @@ EXAMPLES = """\b
 Examples:
   kubectl tutti top -A        # the gang that holds most comes first
   kubectl tutti top -o wide   # with every resource that a gang holds
+  kubectl tutti top --queue research   # of this queue and those below it
 \b
 Exit codes: 0 shown; 1 the cluster cannot be read;
 2 an option or a setting is wrong.

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -365,6 +366,29 @@ AGES = {
 def test_ages_are_as_kubectl_says_them(seconds: float, words: str) -> None:
     """On both sides of the bounds that its HumanDuration has."""
     assert watch.age(0.0, seconds) == words
+
+
+def test_gangs_of_a_queue_and_below_it_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all namespaces; a queue that does not exist is an error that names those that do."""
+    picture, _ = inputs.read_files([str(DOCS / "queues" / "cluster.yaml")])
+    state = SimpleNamespace(groups=(), snapshot=lambda _now: picture)
+    monkeypatch.setattr(live_cluster, "look", lambda *_: state)
+
+    def names(*words: str) -> set[str]:
+        answer = tutti("status", "-o", "json", *words)
+        assert answer.exit_code == 0, answer.output
+        return {gang["name"] for gang in json.loads(answer.output)["gangs"]}
+
+    assert names("--queue", "vision") == names("--queue", "research") == {"train", "sweep", "tune"}
+    assert names("--queue", "nlp") == names("--queue", "root", "-n", "nlp") == set()
+    assert names("--queue", "vision", "-n", "elsewhere") == set()
+    answer = tutti("top", "--queue", "visoin")
+    assert answer.exit_code == 2
+    assert "--queue visoin: no Queue has this name; there are: " in answer.output
+    assert "vision" in answer.output
+    picture = cluster()
+    answer = tutti("top", "--queue", "vision")
+    assert "there are: none" in answer.output
 
 
 def test_a_gang_that_runs_in_a_queue_says_what_covers_it(

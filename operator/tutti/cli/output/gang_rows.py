@@ -18,6 +18,7 @@ from ...model.resources import NOTHING, Resources
 from ...planning.compile.grids import footprint
 from ...planning.observed_demand import observe
 from ...planning.queued_gangs import queue_gangs
+from ...queues.tree import QueueTree
 from ...queues.use import GangCover, gang_covers
 from ...reporting.utilisation import GangState, state_of
 
@@ -74,6 +75,25 @@ def rows(
     return sorted(
         standing_rows, key=lambda row: (-row.gang.priority, row.gang.created, row.gang.key)
     )
+
+
+class UnknownQueueError(Exception):
+    """No Queue has this name."""
+
+
+def rows_of_queue(
+    standing_rows: Iterable[StandingRow], snapshot: Snapshot, queue: str
+) -> Sequence[StandingRow]:
+    """The gangs that count in a queue, or in a queue below it.
+
+    Raises:
+        UnknownQueueError: there is no such queue.
+    """
+    tree = QueueTree.of(snapshot.queues)
+    if not snapshot.queues or queue not in tree.queues:
+        names = ", ".join(sorted(tree.queues)) if snapshot.queues else "none"
+        raise UnknownQueueError(f"--queue {queue}: no Queue has this name; there are: {names}")
+    return [row for row in standing_rows if row.queue and queue in tree.path(row.queue)]
 
 
 def hindrance(standing_rows: Iterable[StandingRow]) -> str:

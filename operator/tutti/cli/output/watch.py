@@ -59,6 +59,12 @@ def options(command: Command) -> Command:
                 "-A", "--all-namespaces", "everywhere", is_flag=True, help="List the gangs of all."
             ),
             click.option(
+                "--queue",
+                metavar="NAME",
+                help="List the gangs of this queue and of those below it; in all namespaces, unless"
+                " -n names one.",
+            ),
+            click.option(
                 "-o",
                 "--output",
                 type=click.Choice(["table", "wide", "json", "yaml"]),
@@ -80,6 +86,7 @@ def show(
     *,
     namespace: str | None,
     everywhere: bool,
+    queue: str | None,
     output: str,
     watch: bool,
     kubeconfig: str | None,
@@ -92,13 +99,17 @@ def show(
     """
     from ...kube.access import namespace_of
 
-    space = None if everywhere else namespace or namespace_of(kubeconfig, context)
+    space = namespace
+    if everywhere:
+        space = None
+    elif namespace is None and queue is None:
+        space = namespace_of(kubeconfig, context)
     try:
-        print_it(look(space, kubeconfig, context, preemption), output)
+        print_it(look(space, kubeconfig, context, preemption, queue), output)
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NO_CLUSTER)
     if watch:
-        look_again = partial(look, space, kubeconfig, context, preemption)
+        look_again = partial(look, space, kubeconfig, context, preemption, queue)
         again(look_again, lambda view: print_it(view, output), time.sleep)
 
 
@@ -128,8 +139,9 @@ def look(
     kubeconfig: str | None,
     context: str | None,
     preemption: str | None = None,
+    queue: str | None = None,
 ) -> View:
-    """The cluster as it is now; a wrong setting ends the command with one line.
+    """The cluster as it is now; a wrong setting or queue ends the command with one line.
 
     ``preemption`` is the setting of preemption, if it is not that of the environment.
 
@@ -137,7 +149,7 @@ def look(
         live_cluster.OutOfReach: the cluster cannot be read.
     """
     from ...operator.settings import Settings, SettingsError
-    from .gang_rows import rows
+    from .gang_rows import UnknownQueueError, rows, rows_of_queue
 
     try:
         settings = Settings.from_environment(environment(preemption))
@@ -146,7 +158,13 @@ def look(
     state = live_cluster.look(settings, kubeconfig, context)
     groups = {group.key: group for group in state.groups}
     snapshot = state.snapshot(time.time())
-    return View(snapshot, rows(snapshot, groups, namespace, settings.preemption), namespace)
+    shown = rows(snapshot, groups, namespace, settings.preemption)
+    if queue is not None:
+        try:
+            shown = rows_of_queue(shown, snapshot, queue)
+        except UnknownQueueError as wrong:
+            fail(str(wrong))
+    return View(snapshot, shown, namespace)
 
 
 def print_data(data: Mapping[str, Any], output: str) -> None:
