@@ -6,7 +6,7 @@ it. Sources: KEP-4815, and ``checkAvailableCounters`` of the allocator of
 k8s.io/dynamic-resource-allocation.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
@@ -43,13 +43,16 @@ def offered(pieces: Iterable[ResourceSlice]) -> Mapping[Key, Fraction]:
 
 
 def are_sound(pieces: Collection[ResourceSlice]) -> bool:
-    """Whether the current slices of a pool define each counter set once, and all that are used."""
+    """Whether the current slices of a pool define each counter set once, and all that are used.
+
+    Amounts must not be negative, although the API server admits such.
+    """
     sets = [name for piece in pieces for name in {of.counter_set for of in piece.counters}]
     known = {(of.counter_set, of.name) for piece in pieces for of in piece.counters}
     used = {
         (of.counter_set, of.name) for p in pieces for device in p.devices for of in device.counters
     }
-    return len(sets) == len({*sets}) and used <= known
+    return len(sets) == len({*sets}) and used <= known and not any(map(_is_negative, _all(pieces)))
 
 
 def shared(
@@ -85,6 +88,17 @@ def _consumed(device: Device) -> Mapping[Key, Fraction]:
         (device.id.driver, device.id.pool, of.counter_set, of.name): _amount(of)
         for of in device.counters
     }
+
+
+def _all(pieces: Iterable[ResourceSlice]) -> Iterator[Counter]:
+    """The counters of a pool, and what its devices consume."""
+    for piece in pieces:
+        yield from piece.counters
+        yield from (of for device in piece.devices for of in device.counters)
+
+
+def _is_negative(of: Counter) -> bool:
+    return of.quantity.startswith("-")
 
 
 def _amount(of: Counter) -> Fraction:

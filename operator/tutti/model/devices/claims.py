@@ -144,6 +144,11 @@ class DeviceClaim:
         """Whether its requests are for admin access, so that others can have its devices."""
         return any(request.admin_access for request in self.requests)
 
+    @property
+    def least_devices(self) -> int:
+        """How many devices its requests for a number of devices ask for together."""
+        return sum(request.count for request in self.requests)
+
     def has(self, results: tuple[DeviceResult, ...]) -> bool:
         """Whether exactly these devices are allocated to it."""
         return {*(self.allocated or ()), *self.administered} == {*results}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from ...filters.devices import cells
 from ...filters.devices.bundles import Kind
 from ...filters.devices.cells import Need, Numbers
-from ...filters.devices.ways import Want
+from ...filters.devices.ways import NoLimitsError, Want
 from ...model.devices.claims import FreeDevice
 from ...model.devices.inventory import DeviceId
 
@@ -34,15 +34,25 @@ def sharing(wanted: Iterable[int], free: Sequence[FreeDevice]) -> int:
 def chosen(
     wanted: Sequence[int], free: Iterable[FreeDevice], left: Sequence[int]
 ) -> Sequence[DeviceId]:
-    """A device for each of these selections; none if some lack one.
+    """A device for each of these selections; none if some lack one, or with too many ways.
 
     ``left`` has how much there is of each counter.
     """
+    try:
+        return _chosen(wanted, free, left)
+    except NoLimitsError:
+        return ()
+
+
+def _chosen(
+    wanted: Sequence[int], free: Iterable[FreeDevice], left: Sequence[int]
+) -> Sequence[DeviceId]:
     names: dict[tuple[int, tuple[tuple[int, int], ...]], list[DeviceId]] = {}
     for device in free:
         names.setdefault((device.selections, device.counters), []).append(device.id)
     kinds = [Kind(mask, (), len(own), uses) for (mask, uses), own in sorted(names.items())]
-    demand = Counter(wanted)
+    # In the order of ``limits``: the number of steps depends on it, and is limited.
+    demand = dict(sorted(Counter(wanted).items(), reverse=True))
     there = cells.room(kinds, left)
     own = [cells.needs(Want(((bit, 1),)), kinds, there).keys() for bit in demand]
     reached: _Reached = {(0,) * len(own): ()}

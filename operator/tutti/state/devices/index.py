@@ -178,25 +178,30 @@ class DeviceIndex:
 
     def _wanted(self) -> Iterator[Selection]:
         """The selections of the claims that waiting pods need and that have no devices yet."""
-        for claim in self._users.waiting_claims():
-            if not claim.is_allocated and not claim.takes_nothing:
+        for claim in self._unallocated():
+            if not claim.takes_nothing:
                 for _, selected in requests.selections(claim, self._classes):
                     if not selectors.problem(selected.texts):
                         yield selected
+
+    def _unallocated(self) -> Iterator[DeviceClaim]:
+        """The claims that waiting pods need and that can get devices, however many there are."""
+        for claim in self._users.waiting_claims():
+            if not claim.is_allocated and claim.least_devices <= MOST_RESULTS:
+                yield claim
 
     def _administered(self) -> tuple[Wanted, ...]:
         """What the claims for admin access ask for that waiting pods need; sorted."""
         asked = {
             admin_access.wanted(claim, self._classes)
-            for claim in self._users.waiting_claims()
-            if claim.takes_nothing and not claim.is_allocated
-            if not any(requests.unsupported(claim, self._classes))
+            for claim in self._unallocated()
+            if claim.takes_nothing and not any(requests.unsupported(claim, self._classes))
         }
         return tuple(sorted(asked, key=str))
 
     def _tied(self) -> Tied:
         """The bundles of claims that waiting pods need, and what their other requests select."""
-        waiting = [claim for claim in self._users.waiting_claims() if not claim.is_allocated]
+        waiting = [*self._unallocated()]
         if not (any(claim.constraints for claim in waiting) or self._free.have_counters):
             return NOTHING_TIED
         tied: set[bundles.Bundle] = set()
@@ -314,7 +319,7 @@ class DeviceIndex:
             is_full = len(claim.consumers) >= MOST_CONSUMERS
             is_ours = any(consumer.uid == member.uid for consumer in claim.consumers)
             return f"{name} is in use by {MOST_CONSUMERS} pods" if is_full and not is_ours else ""
-        if (count := sum(r.count for r in claim.requests)) > MOST_RESULTS:
+        if (count := claim.least_devices) > MOST_RESULTS:
             return f"{name} requests {count} devices, and a claim can have {MOST_RESULTS}"
         problem = self._sharing_problem(claim) or requests.problem(claim, self._classes)
         return f"{name} {problem}" if problem else ""

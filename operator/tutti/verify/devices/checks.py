@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
+from itertools import chain
 
 from ...filters.devices import selectors
-from ...kube.codec.quantity import nanos
+from ...kube.codec.quantity import QuantityError, nanos
 from ...model.cluster import Member, Snapshot
 from ...model.decisions import Assignment
 from ...model.devices.claims import (
@@ -21,6 +22,7 @@ from ...model.devices.claims import (
     DeviceRoom,
     devices_of,
 )
+from ...model.devices.inventory import Counter as DeviceCounter
 from ...model.devices.inventory import (
     Device,
     DeviceClass,
@@ -82,16 +84,14 @@ class _Known:
         for device in devices:
             _, known = self.devices.get(device, (None, None))
             for of in () if known is None else known.counters:
-                total[of.counter_set, of.name] += nanos(of.quantity)
+                total[of.counter_set, of.name] += _nanos(of)
         return total
 
     @cached_property
     def counters(self) -> Mapping[tuple[str, str], Mapping[tuple[str, str], int]]:
         """How much there is of each counter, in nanos, by pool, counter set and name."""
         return {
-            pool: {
-                (of.counter_set, of.name): nanos(of.quantity) for p in pieces for of in p.counters
-            }
+            pool: {(of.counter_set, of.name): _nanos(of) for p in pieces for of in p.counters}
             for pool, pieces in _current(self.room).items()
         }
 
@@ -269,14 +269,25 @@ def _current(room: DeviceRoom) -> Mapping[tuple[str, str], Sequence[ResourceSlic
     }
 
 
+def _nanos(of: DeviceCounter) -> int:
+    """An amount; a text that is none counts as 0, and no device of a pool with a negative one."""
+    try:
+        return nanos(of.quantity)
+    except QuantityError:
+        return 0
+
+
 def _devices(room: DeviceRoom) -> Iterator[tuple[DeviceId, tuple[NodeName | None, Device]]]:
     """The devices of complete pools of the newest generation, with their node."""
     for pieces in _current(room).values():
         twice = Counter((device.id, p.node) for p in pieces for device in p.devices)
         sets = [name for p in pieces for name in {of.counter_set for of in p.counters}]
         counters = {of[:2] for p in pieces for of in p.counters}
-        used = {of[:2] for p in pieces for device in p.devices for of in device.counters}
-        if len(pieces) == pieces[0].slices and len({*sets}) == len(sets) and used <= counters:
+        uses = [of for p in pieces for device in p.devices for of in device.counters]
+        are_sound = {of[:2] for of in uses} <= counters and not any(
+            of.quantity.startswith("-") for of in chain(uses, *(p.counters for p in pieces))
+        )
+        if len(pieces) == pieces[0].slices and len({*sets}) == len(sets) and are_sound:
             for piece in pieces:
                 for device in piece.devices:
                     if twice[device.id, piece.node] == 1:

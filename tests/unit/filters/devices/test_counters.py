@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.harness.fake_devices import DRIVER, device, gpus
-from tutti.filters.devices import bundles, counters, limits, pools, rows
+from tutti.filters.devices import bundles, cells, counters, limits, pools, rows
 from tutti.filters.devices.counters import Shared, Uses
 from tutti.filters.devices.ways import Want
 from tutti.model.devices.claims import FreeDevice, Selection
-from tutti.model.devices.inventory import Counter, Device, DeviceId
+from tutti.model.devices.inventory import Counter, Device, DeviceId, ResourceSlice
 from tutti.model.keys import NodeName
 from tutti.planning.devices import counter_choice
 
@@ -251,6 +251,49 @@ def test_a_pool_with_counters_that_contradict_each_other_gives_its_node_nothing(
     assert pools.devices([replace(SETS, slices=3), replace(HALVES, slices=3), twice]) == {}
     assert pools.devices([replace(HALVES, slices=1)]) == {}
     assert pools.unusable_on([replace(HALVES, slices=1)]) == {PLACE}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_devices_are_chosen_in_any_order_of_requests_if_their_limits_are_known(seed: int) -> None:
+    """The order decides how many steps the search takes, and the limits know of one order."""
+    draw = random.Random(seed)
+    width, count = draw.choice((2, 3)), draw.choice((1, 2, 3))
+    most = tuple(draw.randint(4, 14) for _ in range(count))
+    common = draw.randrange(width)
+    free = []
+    for i in range(draw.randint(20, 34)):
+        bit = common if draw.random() < 0.8 else draw.randrange(width)
+        mask = 1 << bit | (1 << draw.randrange(width) if draw.random() < 0.2 else 0)
+        used = sorted(draw.sample(range(count), draw.randint(1, count)))
+        uses = tuple((counter, draw.randint(1, 4)) for counter in used)
+        free.append(FreeDevice(DeviceId("d", "p", f"{i:02}"), mask, uses))
+    known = limits.limits(
+        bundles.kinds((of.selections, (), of.counters) for of in free), (), (1 << width) - 1, most
+    )
+    for order in permutations(range(width)):
+        given = counter_choice.chosen(order, free, most)
+        if not known.without:
+            assert len(given) == width or any(known.bounds[(~bit, 1),] == 0 for bit in order)
+
+
+def test_no_devices_are_chosen_if_there_are_too_many_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = [FreeDevice(DeviceId("d", "p", f"{i}"), 1, ((0, 1),)) for i in range(3)]
+    assert len(counter_choice.chosen([0, 0], free, (3,))) == 2
+    monkeypatch.setattr(cells, "MOST_STEPS", 1)
+    cells._filled.cache_clear()
+    assert not counter_choice.chosen([0, 0], free, (3,))
+    cells._filled.cache_clear()
+
+
+@pytest.mark.parametrize("pieces", [(SETS, HALVES), (HALVES, SETS)])
+def test_a_pool_with_a_negative_amount_gives_its_node_nothing(
+    pieces: tuple[ResourceSlice, ResourceSlice],
+) -> None:
+    first, other = pieces
+    negative = Counter("gpu-0", "cores", "-1")
+    counted = first.counters and (negative, MEMORY)
+    devices = tuple(replace(of, counters=(negative,)) for of in first.devices)
+    assert pools.devices([replace(first, counters=counted, devices=devices), other]) == {}
 
 
 def test_counters_that_devices_of_several_nodes_consume_are_not_supported() -> None:

@@ -126,6 +126,26 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
     assert len(state.devices.unevaluated()[1]) == 1  # only what changed
 
 
+def tied(count: int) -> dict[str, Any]:
+    """A claim for so many devices with one value."""
+    made = claim("c", request(count=count))
+    made["spec"]["devices"]["constraints"] = [{"matchAttribute": "x.y/z"}]
+    return made
+
+
+@pytest.mark.parametrize(
+    "own",
+    [tied(10**9), claim("c", request(count=10**9, adminAccess=True))],
+    ids=["constraint", "admin"],
+)
+def test_a_claim_for_too_many_devices_takes_no_time(own: dict[str, Any]) -> None:
+    """Nobody looks for a billion devices."""
+    _, member = shown(cluster_of(own))
+    assert member.device_problems == (
+        "claim c requests 1000000000 devices, and a claim can have 32",
+    )
+
+
 @pytest.mark.parametrize(
     ("own", "problem"),
     [

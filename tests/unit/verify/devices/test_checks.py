@@ -364,7 +364,11 @@ def test_devices_do_not_exceed_counters() -> None:
 def test_a_pool_whose_counters_contradict_each_other_has_no_devices() -> None:
     twice = replace(with_counters("6").devices.slices[1], name="again", slices=3)
     assert "has no device" in faults(with_counters("6", twice), [GOOD], [NEXT])
+    assert "has no device" in faults(with_counters("-6"), [GOOD], [NEXT])
+    elsewhere = replace(gpus("n2", 0), counters=(Counter("set", "cores", "-1"),))
     snapshot = with_counters("6")
+    room = replace(snapshot.devices, slices=(*snapshot.devices.slices, elsewhere))
+    assert faults(replace(snapshot, devices=room), [GOOD], [NEXT]) == ""
     unknown = replace(snapshot.devices.slices[1], counters=())
     room = replace(snapshot.devices, slices=(snapshot.devices.slices[0], unknown))
     assert "has no device" in faults(replace(snapshot, devices=room), [GOOD], [NEXT])
