@@ -217,8 +217,8 @@ def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
         own = [member for member in gang.members if _has_node(member)]
         if not own:
             continue
-        started, minimum = charge.started_at(gang), charge.start_charge(gang, own)
-        record = QueueRecord("", Uid(""), started, minimum)
+        minimum = charge.with_lost(gang, charge.start_charge(gang, own))
+        record = QueueRecord("", Uid(""), charge.started_at(gang), minimum)
         charged = (*own, *pods.others.get(gang.key, ()))
         uids_of_pods = tuple(sorted(member.uid for member in charged))
         record = _in_queue(record, tree, memberships[gang.key].queue)

@@ -98,14 +98,40 @@ def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ..
     """The minimum of a gang that starts with these members, by role, for the record of its start.
 
     If the gang has no roles, all of it is under the role "", whatever roles the members name.
+    Members that have succeeded are part of it, and count as requesting what the others of their
+    role do: ``_recorded`` takes their part away again.
     """
-    requests: dict[str, list[Resources]] = {}
-    for member in _needed(gang, by_age(members), _by_role(gang, _succeeded(gang))):
+    succeeded = _by_role(gang, _succeeded(gang))
+    requests: dict[str, list[Resources]] = {role: [] for role in succeeded}
+    for member in _needed(gang, by_age(members), succeeded):
         requests.setdefault(member.role if gang.roles else "", []).append(requests_of(member))
     return tuple(
-        RoleAtStart(role, len(amounts), Resources.total(amounts))
-        for role, amounts in sorted(requests.items())
+        _at_start(role, amounts, succeeded[role]) for role, amounts in sorted(requests.items())
     )
+
+
+def _at_start(role: str, amounts: Sequence[Resources], succeeded: int) -> RoleAtStart:
+    """A role with members that request these amounts, and with so many that have succeeded."""
+    total, running = Resources.total(amounts), max(len(amounts), 1)
+    members = len(amounts) + succeeded
+    requests = {name: n * members // running for name, n in total.amounts}
+    return RoleAtStart(role, members, total if not succeeded else Resources.of(requests))
+
+
+def with_lost(gang: Gang, minimum: Sequence[RoleAtStart]) -> tuple[RoleAtStart, ...]:
+    """The minimum of a gang that runs, with the members that it lacks; they request nothing.
+
+    What it lacks beyond the minimums of its roles is under the role "".
+    """
+    by_role = {start.role: start for start in minimum}
+    for role in gang.roles:
+        start = by_role.get(role.name, RoleAtStart(role.name, 0, NOTHING))
+        by_role[role.name] = replace(start, members=max(start.members, role.min_member))
+    lacks = demand.min_members(gang) - sum(start.members for start in by_role.values())
+    if lacks > 0:
+        start = by_role.get("", RoleAtStart("", 0, NOTHING))
+        by_role[""] = replace(start, members=start.members + lacks)
+    return tuple(start for _, start in sorted(by_role.items()) if start.members)
 
 
 def as_started(gang: Gang, record: QueueRecord | None) -> Gang:

@@ -7,7 +7,7 @@ from tutti.model.cluster import Gang, Phase, SlotReservation
 from tutti.model.keys import NodeName, Uid
 from tutti.model.queues import QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
-from tutti.queues.charge import gang_charge, slot_requests, start_charge
+from tutti.queues.charge import as_started, gang_charge, slot_requests, start_charge, with_lost
 
 from ...harness.builders import GangBuilder, gang, reservation, resources
 
@@ -104,7 +104,36 @@ def test_the_record_of_a_start_has_the_minimum_by_role() -> None:
     )
     assert start_charge(made, made.members) == expected
     began = replace(made, finished=("worker",))
-    assert [start.members for start in start_charge(began, made.members)] == [1, 1]
+    assert start_charge(began, made.members) == (
+        RoleAtStart("driver", 1, resources(cpu=1, pods=1)),
+        RoleAtStart("worker", 2, gpus(2)),
+    ), "one has succeeded, and its part is taken away again"
+
+
+def test_members_that_have_succeeded_are_part_of_the_minimum() -> None:
+    """Else the rest would be charged less, and count as extras in part."""
+    over = running(4, 4).only("a-0", phase=Phase.SUCCEEDED).made
+    (start,) = minimum = start_charge(over, [m for m in over.members if not m.is_over])
+    assert start == RoleAtStart("", 4, gpus(4))
+    later = QueueRecord("", Uid(""), 0.0, minimum)
+    assert as_started(over, later) == over
+    charge = gang_charge(over, None, later)
+    assert (charge.minimum, charge.extras) == (gpus(3), ())
+
+
+def test_a_gang_that_runs_may_replace_what_it_lacks() -> None:
+    made = gang("a").role("worker", 2, 1, gpu=1).role("driver", 1, 1, cpu=1).needing(5).made
+    here = [member for member in made.members if member.role == "worker"]
+    minimum = with_lost(made, start_charge(made, here))
+    assert minimum == (
+        RoleAtStart("", 2, resources()),
+        RoleAtStart("driver", 1, resources()),
+        RoleAtStart("worker", 2, gpus(1)),
+    )
+    assert as_started(made, QueueRecord("", Uid(""), 0.0, minimum)) == made
+    assert with_lost(running(2, 3).made, ()) == (RoleAtStart("", 3, resources()),)
+    whole = running(3, 3).made
+    assert with_lost(whole, start_charge(whole, whole.members)) == (RoleAtStart("", 3, gpus(3)),)
 
 
 def test_without_roles_what_members_name_as_theirs_counts_for_nothing() -> None:
