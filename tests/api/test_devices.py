@@ -12,6 +12,7 @@ import pytest
 
 from ..harness.rig import Rig
 from .places import Place
+from .test_explain import explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,6 +88,26 @@ def _results(claim: dict[str, Any]) -> list[dict[str, Any]]:
     allocation = claim.get("status", {}).get("allocation") or {}
     found: list[dict[str, Any]] = allocation.get("devices", {}).get("results", [])
     return found
+
+
+def test_a_live_cluster_is_explained_with_its_devices(place: Place) -> None:
+    """Its node has three devices, and the gang needs four."""
+    (node,) = place.nodes(1)
+    _publish(place, node, 3)
+    _gang(place, "waits", 2, _template(place, 2))
+    place.until_waiting("waits", "NotEnoughRoom")
+    done = explain(place.rig, "explain", f"{place.name}/waits")
+    assert done.returncode == 0, done.stderr
+    assert "devices of gpu" in done.stdout
+    assert "NotModelled" not in done.stdout
+    spec = {
+        "driver": DRIVER,
+        "pool": {"name": f"{node}-more", "generation": 1, "resourceSliceCount": 1},
+        "nodeName": node,
+        "devices": [{"name": "gpu-9", "capacity": {"memory": {"value": "80Gi"}}}],
+    }
+    place.rig.create(_object("ResourceSlice", f"{node}-more", spec))
+    place.until_bound("waits", 2)
 
 
 def test_a_gang_gets_its_devices_as_a_kubelet_expects_them(place: Place) -> None:

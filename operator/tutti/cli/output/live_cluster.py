@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from ..inputs import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ...kube.client import Source
     from ...operator.settings import Settings
     from ...state.cluster_state import ClusterState
-    from ...state.reflectors import Reflectors
+    from ...state.reflectors import Reflector, Reflectors
 
 NO_SUCH_KIND = 404  # the API server's status for a kind that it does not know
 FORBIDDEN, STRANGER = 403, 401
@@ -35,10 +35,23 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     from ...kube.gang_sources import chosen
     from ...model.queues import Preemption
     from ...state.cluster_state import ClusterState
-    from ...state.reflectors import capacities_into, reflectors_into, storage_into
+    from ...state.reflectors import (
+        capacities_into,
+        devices_into,
+        reflectors_into,
+        storage_into,
+    )
 
     sources = chosen(settings.gang_sources)
-    state = ClusterState(lambda: None, binds_volumes=settings.bind_volumes)
+    state = ClusterState(
+        lambda: None,
+        reads_devices=settings.devices_enabled,
+        binds_volumes=settings.bind_volumes,
+    )
+
+    def warn(sentence: str) -> None:
+        say(sentence, aside=True)
+
     feeds = reflectors_into(
         state,
         settings.scheduler_name,
@@ -49,11 +62,13 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     )
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
-        await list_all(api, feeds, lambda sentence: say(sentence, aside=True))
+        await list_all(api, feeds, warn)
         for reflector in storage_into(state) if state.storage.are_wanted else ():
             await list_watch.relist(api, reflector)
         for reflector in capacities_into(state) if state.storage.needs_capacities else ():
             await list_watch.relist(api, reflector)
+        if state.devices.are_wanted:
+            await list_devices(api, devices_into(state), warn)
     return state
 
 
@@ -80,6 +95,25 @@ async def list_all(api: Source, feeds: Reflectors, warn: Callable[[str], None]) 
                 f"{right.resource} of {right.group}: ask for this right. Their pods are shown as "
                 "pods whose PodGroup does not exist"
             )
+
+
+async def list_devices(
+    api: Source, feeds: Iterable[Reflector], warn: Callable[[str], None]
+) -> None:
+    """List what devices need; without the right, pods that name claims for devices wait.
+
+    ``warn`` gets a sentence that names the missing right.
+    """
+    from ...kube import errors, list_watch
+
+    try:
+        for feed in feeds:
+            await list_watch.relist(api, feed)
+    except errors.Refused as problem:
+        warn(
+            f"{str(problem).rstrip('.')}; so pods that name claims for devices are shown as "
+            "waiting for them: ask for this right"
+        )
 
 
 def look(settings: Settings, kubeconfig: str | None, context: str | None) -> ClusterState:
