@@ -155,6 +155,7 @@ async def _following(
             settings.scheduler_name,
             settings.namespaces,
             sources=chosen(settings.gang_sources),
+            reads_devices=settings.devices_enabled,
             binds_volumes=settings.bind_volumes,
             hands_over=settings.hand_over,
             namespace=namespace_of(kubeconfig, context),

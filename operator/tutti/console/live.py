@@ -17,13 +17,19 @@ from ..kube.gang_sources import ALWAYS, GangSource
 from ..model.cluster import Snapshot
 from ..model.keys import GangKey
 from ..state.cluster_state import ClusterState
-from ..state.reflectors import Reflector, capacities_into, reflectors_into, storage_into
+from ..state.reflectors import (
+    Reflector,
+    capacities_into,
+    devices_into,
+    reflectors_into,
+    storage_into,
+)
 from . import operator_figures
 from .observation import MissingKind, Observation, Record, WrongQuestion
 
 FORBIDDEN, NOT_FOUND = 403, 404
 MOST_EVENTS = 100
-STORAGE_SECONDS = 1.0  # seconds between two checks for a first pod with claims
+CLAIM_SECONDS = 1.0  # seconds between two checks for a first pod with claims
 
 
 class Api(Source, operator_figures.Reader, Protocol):
@@ -43,6 +49,7 @@ class LiveCluster:
         served: Sequence[str] = (),
         *,
         sources: Sequence[GangSource] = ALWAYS,
+        reads_devices: bool = True,
         binds_volumes: bool = True,
         hands_over: bool = False,
         namespace: str = "default",
@@ -51,13 +58,15 @@ class LiveCluster:
         """``namespace`` is read where the cluster may not be; ``now`` is the time since 1970.
 
         PodDisruptionBudgets are read even if preemption is off: what-if questions may turn it on.
-        ``binds_volumes`` is as of ``ClusterState``.
+        ``reads_devices`` and ``binds_volumes`` are as of ``ClusterState``.
         If Tutti ``hands_over``, pods that kube-scheduler binds for it are read.
         """
         self.title = title
         self._now = now
         self._namespace = namespace
-        self._state = ClusterState(self._wake, binds_volumes=binds_volumes)
+        self._state = state = ClusterState(
+            self._wake, reads_devices=reads_devices, binds_volumes=binds_volumes
+        )
         feeds = reflectors_into(
             self._state,
             scheduler,
@@ -67,10 +76,15 @@ class LiveCluster:
             hands_over=hands_over,
         )
         self._feeds = list(feeds)
-        optional = frozenset(feed.stream.name for feed in self._feeds if feed.is_optional)
+        # What claims need, and whether a pod names such a claim.
+        self._claim_feeds: Sequence[tuple[Sequence[Reflector], Callable[[], bool]]] = (
+            (storage_into(state), lambda: state.storage.are_wanted),
+            (capacities_into(state), lambda: state.storage.needs_capacities),
+            (devices_into(state), lambda: state.devices.are_wanted),
+        )
+        every = (*self._feeds, *(feed for feeds, _ in self._claim_feeds for feed in feeds))
+        optional = frozenset(feed.stream.name for feed in every if feed.is_optional)
         self._api = _Noting(api, self._wake, optional)
-        self._storage = list(storage_into(self._state))
-        self._capacities = list(capacities_into(self._state))
         self._version = 1
         self._observed: Observation | None = None
         self._change = asyncio.Event()
@@ -81,19 +95,16 @@ class LiveCluster:
         versions = [
             (feed, version) for feed in self._feeds for feed, version in [await self._list(feed)]
         ]
-        if self._state.storage.are_wanted:
-            for feed in self._storage:
-                await self._list(feed)
-        if self._state.storage.needs_capacities:
-            for feed in self._capacities:
+        for feeds, are_wanted in self._claim_feeds:
+            for feed in feeds if are_wanted() else ():
                 await self._list(feed)
         self.is_listed.set()
         self._wake()
         async with asyncio.TaskGroup() as tasks:
             for feed, version in versions:
                 tasks.create_task(list_watch.follow(self._api, feed, version))
-            tasks.create_task(self._follow_storage())
-            tasks.create_task(self._follow_capacities())
+            for feeds, are_wanted in self._claim_feeds:
+                tasks.create_task(self._follow_once_wanted(feeds, are_wanted))
 
     async def _list(self, feed: Reflector) -> tuple[Reflector, str]:
         """List once; return the feed to watch, perhaps of one namespace, and its version."""
@@ -119,18 +130,13 @@ class LiveCluster:
             stream=stream._replace(lists=lists, watches=_within(stream.watches, self._namespace)),
         )
 
-    async def _follow_storage(self) -> None:
-        while not self._state.storage.are_wanted:  # noqa: ASYNC110 - the state knows no event loop
-            await asyncio.sleep(STORAGE_SECONDS)
+    async def _follow_once_wanted(
+        self, feeds: Sequence[Reflector], are_wanted: Callable[[], bool]
+    ) -> None:
+        while not are_wanted():  # noqa: ASYNC110 - the state knows no event loop
+            await asyncio.sleep(CLAIM_SECONDS)
         async with asyncio.TaskGroup() as tasks:
-            for feed in self._storage:
-                tasks.create_task(list_watch.follow(self._api, feed))
-
-    async def _follow_capacities(self) -> None:
-        while not self._state.storage.needs_capacities:  # noqa: ASYNC110 - as above
-            await asyncio.sleep(STORAGE_SECONDS)
-        async with asyncio.TaskGroup() as tasks:
-            for feed in self._capacities:
+            for feed in feeds:
                 tasks.create_task(list_watch.follow(self._api, feed))
 
     def _wake(self) -> None:
@@ -150,9 +156,10 @@ class LiveCluster:
     def observe(self) -> Observation:
         """See ``Cluster.observe``; returns the same value until something changes."""
         if self._observed is None:
+            snapshot = self._snapshot()  # which may itself find that something has changed
             self._observed = Observation(
                 self._version,
-                self._snapshot(),
+                snapshot,
                 {group.key: group for group in self._state.groups},
                 [*self._api.missing.values(), *self._api.narrowed.values()],
             )

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tutti.console.live import LiveCluster
-from tutti.console.observation import WrongQuestion
+from tutti.console.observation import Observation, WrongQuestion
 from tutti.kube import errors, gang_sources
 from tutti.kube.calls import Right, Stream
 from tutti.kube.gang_sources import GangSource
+from tutti.model.cluster import Member
 from tutti.model.keys import GangKey
 
 NODE = {
@@ -22,7 +23,7 @@ NODE = {
         "conditions": [{"type": "Ready", "status": "True"}],
     },
 }
-POD = {
+POD: dict[str, Any] = {
     "metadata": {
         "name": "a",
         "namespace": "ml",
@@ -113,6 +114,45 @@ async def test_what_is_there_is_seen_and_what_changes_too() -> None:
         source.watching.setdefault("Nodes", asyncio.Queue()).put_nowait(json.dumps(event).encode())
         await until(cluster, lambda seen: len(seen.snapshot.nodes) == 2)
         assert cluster.observe().version > first.version
+
+
+CLAIMING: dict[str, Any] = {
+    **POD,
+    "spec": {**POD["spec"], "resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]},
+}
+META = {"uid": "u", "resourceVersion": "3"}
+DEVICES = {
+    "/apis/resource.k8s.io/v1/deviceclasses": [
+        {"metadata": {**META, "name": "gpu"}, "spec": {"selectors": []}}
+    ],
+    "/apis/resource.k8s.io/v1/resourceclaims": [
+        {
+            "metadata": {**META, "name": "c", "namespace": "ml"},
+            "spec": {
+                "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+            },
+        }
+    ],
+}
+
+
+async def test_devices_are_read_if_a_pod_claims_some() -> None:
+    def member(seen: Observation) -> Member | None:
+        return next((m for gang in seen.snapshot.gangs for m in gang.members), None)
+
+    source = Source({NODES: [NODE], PENDING: [CLAIMING], **DEVICES})
+    async with followed(source) as cluster:
+        claiming = member(cluster.observe())
+        assert claiming is not None
+        assert not claiming.device_problems
+        assert not claiming.unsupported_fields
+    source = Source({NODES: [NODE], **DEVICES})
+    async with followed(source) as cluster:
+        assert not any("resource.k8s.io" in path for path in source.asked)
+        late = {**CLAIMING, "metadata": {**POD["metadata"], "resourceVersion": "6"}}
+        event = json.dumps({"type": "ADDED", "object": late}).encode()
+        source.watching.setdefault("pending pods", asyncio.Queue()).put_nowait(event)
+        await until(cluster, lambda seen: (m := member(seen)) and not m.device_problems)
 
 
 async def test_a_missing_right_is_named_and_the_rest_is_shown() -> None:
