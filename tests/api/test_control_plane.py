@@ -77,8 +77,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A namespace with a node for its pods."""
     name = "control-plane-tests"
     control_plane.create_namespace(name)
-    control_plane.apply([node_manifest("worker", cpu=8, memory="32Gi", gpus=4)])
-    until(lambda: is_ready(control_plane.request("GET", "/api/v1/nodes/worker")), "worker ready")
+    control_plane.create_nodes([node_manifest("worker", cpu=8, memory="32Gi", gpus=4)])
     yield name
     control_plane.request("DELETE", f"/api/v1/namespaces/{name}/pods")
     control_plane.request("DELETE", "/api/v1/nodes/worker")

@@ -20,12 +20,11 @@ import click
 from ..api.bodies import queue
 from ..harness.judge import Promise
 from ..harness.operator_process import ROOT, OperatorProcess
-from ..harness.rig import Rig, members, pod, pod_group
+from ..harness.rig import QUEUES, Rig, members, pod, pod_group, remove_queues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 GROUPS = "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"
 EARLIER = "64d85bf"  # the last commit whose Tutti knows no Queues
 MANY = 24  # members of a gang whose start is interrupted
@@ -141,8 +140,7 @@ def with_queues(upgrade: Upgrade) -> None:
     rig.plane.request("PATCH", f"{QUEUES}/all", {"spec": {"resources": limit}})
     rig.until_bound("six", 2)
     assert before.items() <= upgrade.nodes().items(), "a gang that ran has ended"
-    rig.plane.request("DELETE", f"{QUEUES}/all")
-    rig.plane.request("PATCH", f"{QUEUES}/all", {"metadata": {"finalizers": None}})
+    remove_queues(rig.plane.request)
     upgrade.await_no_reservation()
 
 

@@ -16,7 +16,7 @@ from tests.harness import operator_process
 from tests.harness.controlplane import ControlPlane
 from tests.harness.judge import Promise, assert_clean
 from tests.harness.operator_process import OperatorProcess
-from tests.harness.rig import Rig, members, pod, pod_group
+from tests.harness.rig import QUEUES, Rig, members, pod, pod_group, remove_queues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -214,7 +214,7 @@ def _queue(name: str, **spec: object) -> dict[str, object]:
 def test_the_judge_finds_starts_beyond_limits_and_in_held_queues_and_queues_that_go_too_early(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
-    path, queues = "/apis/tutti.dev/v1alpha1/queues", ("small", "held", "going")
+    path, queues = QUEUES, ("small", "held", "going")
     with trial(plane, "queues", plant(catalogue.FORGETS_QUEUES, tmp_path)) as it:
         it.rig.create(
             _queue("small", resources=[{"name": "cpu", "limit": 1}]),
@@ -239,10 +239,7 @@ def test_the_judge_finds_starts_beyond_limits_and_in_held_queues_and_queues_that
             )
         finally:
             it.rig.operator.kill()
-            for each in plane.request("GET", path)["items"]:
-                address = f"{path}/{each['metadata']['name']}"
-                plane.request("PATCH", address, {"metadata": {"finalizers": None}})
-                plane.request("DELETE", address)
+            remove_queues(plane.request)
     assert {finding.sentence for finding in it.verdict.violations} == {
         "gang queues/small holds more, and queue small is then charged 2 of 1 cpu",
         "gang queues/held starts, although queue held is stopped",

@@ -8,12 +8,11 @@ import pytest
 
 from ..api.bodies import queue
 from ..harness.operator_process import OperatorProcess
-from ..harness.rig import Rig, members, pod_group
+from ..harness.rig import Rig, members, pod_group, remove_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 STOPS = {"spec": {"terminationGracePeriodSeconds": 30}}
 
 
@@ -32,10 +31,7 @@ def rig() -> Iterator[Rig]:
 def _remove_all(rig: Rig) -> None:
     for kind in ("/api/v1/namespaces/ml/pods", "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"):
         rig.plane.request("DELETE", f"{kind}?gracePeriodSeconds=0")
-    for item in rig.plane.request("GET", QUEUES)["items"]:
-        path = f"{QUEUES}/{item['metadata']['name']}"
-        rig.plane.request("PATCH", path, {"metadata": {"finalizers": None}})
-        rig.plane.request("DELETE", path)
+    remove_queues(rig.plane.request)
     rig.until(lambda: not rig.reservations(), "no Reservation is left")
 
 

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..api.bodies import queue
-from ..harness.controlplane.errors import RequestError
 from ..harness.operator_process import USER
-from ..harness.rig import Rig, members, pod, pod_group
+from ..harness.rig import QUEUES, Rig, members, pod, pod_group, remove_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 TEAMS = ("vision", "nlp", "speech")
-GONE = 404
 SHORT = 1.0  # seconds for which a member runs
 FEWEST_CHARGES = 8  # that the judge has looked at, of any of these tests
 
@@ -42,7 +39,7 @@ def rig(cluster: Rig) -> Iterator[Rig]:
     for kind in ("/api/v1/namespaces/ml/pods", "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"):
         cluster.plane.request("DELETE", f"{kind}?gracePeriodSeconds=0")
     cluster.until(lambda: not cluster.reservations(), "no Reservation is left")
-    _remove_queues(cluster)
+    remove_queues(cluster.plane.request)
 
 
 def _cpu(limit: int | None = None, guaranteed: int | None = None) -> list[dict[str, Any]]:
@@ -126,21 +123,6 @@ def _waits_behind(rig: Rig, gang: str, others: tuple[str, ...]) -> list[str]:
             starts[spec["podGroup"]["name"]] = spec["queue"]["startedAt"]
     assert gang in starts, f"{gang} has not waited, or not started"
     return [name for name in others if starts.get(name, starts[gang]) < starts[gang]]
-
-
-def _remove_queues(rig: Rig) -> None:
-    """As administrators can: without Tutti's finalizer.
-
-    It is removed after the deletion: Tutti adds it again to a Queue that is not being deleted.
-    """
-    for item in rig.plane.request("GET", QUEUES)["items"]:
-        path = f"{QUEUES}/{item['metadata']['name']}"
-        rig.plane.request("DELETE", path)
-        try:
-            rig.plane.request("PATCH", path, {"metadata": {"finalizers": None}})
-        except RequestError as problem:
-            if problem.status != GONE:
-                raise
 
 
 def test_teams_borrow_and_give_back_while_limits_and_queues_change(rig: Rig) -> None:
@@ -264,7 +246,7 @@ def test_queues_come_and_go_while_gangs_run_and_nothing_ends(rig: Rig) -> None:
     rig.until(lambda: len(rig.reservations()) == 4, "each gang that runs has a record")
     rig.create(pod_group("more", 2), *members("more", 2, cpu=1))
     rig.until_says("more", "Reserved", "QueueAtLimit", "8 of 8 cpu are in use, 2 wanted")
-    _remove_queues(rig)
+    remove_queues(rig.plane.request)
     rig.until_bound("more", 2)
     rig.until(lambda: not rig.reservations(), "the records go with the last Queue")
     after = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in rig.pods()}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from . import judge, operator_process
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
+QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 PATIENCE = 60.0  # seconds; a condition is expected within one or two
 PAUSE = "registry.k8s.io/pause:3.10"
 
@@ -163,9 +165,7 @@ class Rig:
 
     def nodes(self, n: int, prefix: str = "node", **about: Any) -> None:
         """Make nodes that kwok keeps alive, and wait until pods may run there."""
-        names = [f"{prefix}-{i:03}" for i in range(n)]
-        self.plane.create(node_manifest(name, **about) for name in names)
-        self.until(lambda: all(_is_usable(self.node(name)) for name in names), "nodes are ready")
+        self.plane.create_nodes(node_manifest(f"{prefix}-{i:03}", **about) for i in range(n))
 
     def create(self, *objects: Mapping[str, Any]) -> None:
         """Create objects, which must be new."""
@@ -276,8 +276,18 @@ class Rig:
         ]
 
 
-def _is_usable(node: Mapping[str, Any]) -> bool:
-    lines = node["status"].get("conditions", [])
-    is_ready = any(line["type"] == "Ready" and line["status"] == "True" for line in lines)
-    taints = node["spec"].get("taints", [])
-    return is_ready and not any(t["key"].startswith("node.kubernetes.io/") for t in taints)
+def remove_queues(request: Callable[..., Any], prefix: str = "") -> None:
+    """Delete the Queues with such names, and remove Tutti's finalizer, as administrators can.
+
+    In this order: Tutti adds its finalizer again to a Queue that is not being deleted.
+    """
+    for item in request("GET", QUEUES)["items"]:
+        path = f"{QUEUES}/{item['metadata']['name']}"
+        if not item["metadata"]["name"].startswith(prefix):
+            continue
+        request("DELETE", path)
+        try:
+            request("PATCH", path, {"metadata": {"finalizers": None}})
+        except RequestError as problem:
+            if problem.status != HTTPStatus.NOT_FOUND:
+                raise

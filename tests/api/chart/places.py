@@ -69,7 +69,7 @@ def place() -> Iterator[Place]:
     """Three nodes in two zones; the users' namespace."""
     build.binaries(("helm",))  # so that it is linked beside kubectl
     with ControlPlane.start(components=("kwok", "scheduler", "controller-manager")) as plane:
-        plane.create(
+        plane.create_nodes(
             node_manifest(
                 f"node-{number}",
                 cpu=8,

@@ -10,6 +10,7 @@ from ...harness.controlplane import ControlPlane
 from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
+from ...harness.rig import QUEUES, remove_queues
 from . import domains, foreign, handed, preempting, queued, scenario
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
@@ -141,7 +142,7 @@ class Arena:
         for kind in (*LEFT_BEHIND, *(GROUPS.format(version, "{}") for version in groups)):
             self._connection.request("DELETE", kind.format(namespace))
         if self._is_queued or self._is_preempting:
-            queued.remove(self._connection.request, namespace)
+            remove_queues(self._connection.request, f"{namespace}-")
         return self._outcome(trial, run, seen, verdict)
 
     def _outcome(self, trial: Trial, run: Run, rest: Rest, verdict: Verdict) -> Outcome:
@@ -195,7 +196,7 @@ class Arena:
             addresses = {
                 "Pod": PODS.format(namespace),
                 "PodGroup": GROUPS.format(item["apiVersion"], namespace),
-                "Queue": queued.QUEUES,
+                "Queue": QUEUES,
             }
             self._connection.request("POST", addresses[item["kind"]], item)
         for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:

@@ -12,13 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...harness.controlplane.nodes import node_manifest
-from ...harness.rig import pod, pod_group
+from ...harness.rig import QUEUES, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 GPU = "nvidia.com/gpu"
-QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 QUEUE_OF: Mapping[str, str] = {
     "train": "train",
     "graph": "plain",
@@ -165,12 +164,3 @@ def said(request: Callable[..., Any], namespace: str) -> dict[str, str]:
         gang = item["spec"]["podGroup"]["name"]
         lines[f"record of {gang}"] = record.removeprefix(namespace)
     return lines
-
-
-def remove(request: Callable[..., Any], namespace: str) -> None:
-    """Delete the queues of a run, which no operator would let go any more."""
-    for item in request("GET", QUEUES)["items"]:
-        name = item["metadata"]["name"]
-        if name.startswith(f"{namespace}-"):
-            request("PATCH", f"{QUEUES}/{name}", {"metadata": {"finalizers": None}})
-            request("DELETE", f"{QUEUES}/{name}")

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from . import credentials
 from .api import Bulk, Connection
 from .errors import KubectlError, RequestError, StartError
+from .nodes import is_usable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -137,6 +138,20 @@ class Access:
     def create(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Create these objects, which must be new; side by side while the kind is the same."""
         Bulk(self.server, self.tls()).write("POST", objects)
+
+    def create_nodes(self, manifests: Iterable[Mapping[str, Any]]) -> None:
+        """Create nodes, which must be new, and wait until no taint of Kubernetes keeps pods off.
+
+        Admission taints each new node as not ready; kwok or kube-controller-manager lifts it.
+        """
+        nodes = [*manifests]
+        self.create(nodes)
+        deadline = time.monotonic() + _SERVED_SECONDS
+        for path in (f"/api/v1/nodes/{node['metadata']['name']}" for node in nodes):
+            while not is_usable(self.request("GET", path)):
+                if time.monotonic() > deadline:
+                    raise StartError(f"{path} is not usable after {_SERVED_SECONDS:.0f} s")
+                time.sleep(_POLL_SECONDS)
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace in which pods can be created at once; an existing one is completed."""

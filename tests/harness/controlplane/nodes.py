@@ -53,3 +53,11 @@ def node_manifest(
         "spec": spec | ({"unschedulable": True} if unschedulable else {}),
         "status": status,
     }
+
+
+def is_usable(node: Mapping[str, Any]) -> bool:
+    """Whether the node is ready, and no condition of it keeps pods off by a taint."""
+    conditions = node["status"].get("conditions", [])
+    is_ready = any(line["type"] == "Ready" and line["status"] == "True" for line in conditions)
+    taints = node["spec"].get("taints", [])
+    return is_ready and not any(taint["key"].startswith("node.kubernetes.io/") for taint in taints)
