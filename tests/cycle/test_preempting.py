@@ -10,7 +10,7 @@ from tutti.kube import errors
 from tutti.model.cluster import OnPartial, Phase
 from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey, PodKey, Uid
-from tutti.model.owners import Job, Owner
+from tutti.model.owners import Owner
 from tutti.model.queues import Preemption, Queue
 from tutti.reporting.reporter import GROUPS_PER_CYCLE
 
@@ -433,10 +433,33 @@ async def test_a_paused_operator_does_not_go_on_for_a_limit() -> None:
 
 async def test_a_job_that_would_fail_is_no_victim() -> None:
     cluster = prioritized(JOB)
-    cluster.jobs[NAMESPACE, "low"] = Job("low", 2)
+    cluster.put_job("low", 2)
     await live(cluster)
     assert "low-0" not in terminating(cluster)
     assert terminating(cluster) == ["other-0", "small-0", "small-1"]
+
+
+async def test_a_gang_whose_job_would_fail_borrows_only_once_the_job_tolerates_it() -> None:
+    """Whether the Job has a limit that is too low, or does not exist."""
+    for left in (2, None):
+        cluster, clock = guaranteed(), Clock()
+        for name in ("base", "loan"):  # the first by name is covered
+            waits(cluster, name, "b", at=1000.0)
+        for name in ("loan-0", "loan-1"):
+            cluster.change_pod(name, owner=Owner("Job", "loan", "batch"))
+        if left is not None:
+            cluster.put_job("loan", left)
+        life = await live(cluster, clock)
+        clock.now += 60
+        await turns(life)
+        assert on_nodes(cluster) == ["base-0", "base-1"]
+        assert told(cluster, "loan").startswith("Job loan ")
+        cluster.put_job("loan", 3)
+        await live(cluster, clock)
+        assert len(on_nodes(cluster)) == 4
+        waits(cluster, "new", "a", at=2000.0)
+        await live(cluster, clock)
+        assert terminating(cluster) == ["loan-0", "loan-1"]
 
 
 async def test_a_claimant_that_goes_ends_nobody() -> None:

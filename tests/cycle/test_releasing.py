@@ -8,7 +8,7 @@ import pytest
 from tutti.kube import errors
 from tutti.model.cluster import OnPartial
 from tutti.model.keys import GangKey
-from tutti.model.owners import Job, Owner
+from tutti.model.owners import Owner
 
 from ..harness import builders
 from ..harness.builders import NAMESPACE, gang, node
@@ -104,17 +104,16 @@ async def test_a_crash_at_any_call_evicts_the_same_pods_and_leaves_nothing_behin
 @pytest.mark.parametrize("left", [3, None])
 async def test_a_job_that_stands_it_is_released(left: int | None) -> None:
     cluster = lost_one(JOB)
-    cluster.jobs[KEY] = Job("a", left)
+    cluster.put_job("a", left)
     await live(cluster)
     assert terminating(cluster) == ["a-0", "a-1"]
 
 
-@pytest.mark.parametrize("jobs", [{}, {KEY: Job("a", 2)}], ids=["unreadable", "near its limit"])
-async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
-    jobs: dict[tuple[str, str], Job],
-) -> None:
+@pytest.mark.parametrize("left", [None, 2], ids=["unreadable", "near its limit"])
+async def test_a_job_that_would_fail_is_spared_and_asked_again_later(left: int | None) -> None:
     cluster, clock = lost_one(JOB), Clock()
-    cluster.jobs |= jobs
+    if left is not None:
+        cluster.put_job("a", left)
     life = Life(cluster, clock)
     for _ in range(4):
         due = await life.turn()
@@ -123,7 +122,7 @@ async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
     assert "but not yet: Job a" in reserved_message(cluster)
     assert due is not None
     assert not calls(cluster, "reserve")
-    cluster.jobs[KEY] = Job("a", 3)
+    cluster.put_job("a", 3)
     clock.now += 30.0
     for _ in range(4):
         await life.turn()
@@ -133,7 +132,8 @@ async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
 async def test_a_job_that_is_not_asked_about_any_more_makes_no_cycle_due() -> None:
     """Two gangs are spared; one is completed, and the other goes on waiting."""
     cluster, clock = lost_one(JOB), Clock()
-    cluster.jobs |= {KEY: Job("a", 2), (NAMESPACE, "b"): Job("b", 2)}
+    cluster.put_job("a", 2)
+    cluster.put_job("b", 2)
     owner = Owner("Job", "b", "batch")
     other = gang("b").of(3, cpu=2).bound_on("n3", "n3", "n4").each(owner=owner)
     cluster.add(node("n3", cpu=4), node("n4", cpu=2), other)
@@ -156,11 +156,11 @@ async def test_a_job_that_is_not_asked_about_any_more_makes_no_cycle_due() -> No
 
 async def test_a_job_that_has_failed_more_since_is_spared_at_the_last_moment() -> None:
     cluster = lost_one(JOB)
-    cluster.jobs[KEY] = Job("a", 3)
+    cluster.put_job("a", 3)
 
     def fail(call: str) -> None:
         if call == "reserve":
-            cluster.jobs[KEY] = Job("a", 0)
+            cluster.put_job("a", 0)
 
     cluster.before = fail
     await live(cluster)
@@ -211,7 +211,7 @@ async def test_a_pod_that_left_by_itself_is_no_problem() -> None:
 @pytest.mark.parametrize("status", [0, 500])
 async def test_a_call_without_an_answer_is_made_again(call: str, status: int) -> None:
     cluster = lost_one(JOB)
-    cluster.jobs[KEY] = Job("a", 3)
+    cluster.put_job("a", 3)
     clock = Clock()
     failed: list[str] = []
 

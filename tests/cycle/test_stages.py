@@ -13,13 +13,12 @@ from tutti.kube import errors
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey, NodeName
-from tutti.model.owners import Job
 from tutti.reporting.metrics import Metrics, Stage
 
 from ..harness.builders import NAMESPACE, gang, node, shape, single
 from ..harness.fakes import Clock, FakeCluster, Fault, Life
 from . import scenarios
-from .test_releasing import JOB, KEY, lost_one, terminating
+from .test_releasing import JOB, lost_one, terminating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +70,7 @@ def one_gang() -> FakeCluster:
 
 def with_a_job() -> FakeCluster:
     cluster = lost_one(JOB)
-    cluster.jobs[KEY] = Job("a", 9)
+    cluster.put_job("a", 9)
     return cluster
 
 
@@ -201,7 +200,7 @@ async def test_a_job_that_changes_after_the_plan_stops_the_eviction(stage: Stage
     life, stages = life_of(cluster)
 
     def change() -> None:
-        cluster.jobs[KEY] = Job("a", 1)
+        cluster.put_job("a", 1)
 
     stages.after[stage] = change
     await life.turn()

@@ -8,7 +8,7 @@ import pytest
 
 from ..api.bodies import queue
 from ..harness.operator_process import OperatorProcess
-from ..harness.rig import Rig, members, pod_group, remove_queues
+from ..harness.rig import Rig, members, pod, pod_group, remove_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +44,9 @@ def _gang(rig: Rig, name: str, into: str, n: int, cpu: int) -> None:
 def _there(rig: Rig) -> dict[str, int]:
     """How many pods of each gang have a node and stay."""
     found: dict[str, int] = {}
-    for pod in rig.pods():
-        if "nodeName" in pod["spec"] and "deletionTimestamp" not in pod["metadata"]:
-            name = pod["metadata"]["labels"]["tutti.dev/pod-group"]
+    for member in rig.pods():
+        if "nodeName" in member["spec"] and "deletionTimestamp" not in member["metadata"]:
+            name = member["metadata"]["labels"]["tutti.dev/pod-group"]
             found[name] = found.get(name, 0) + 1
     return found
 
@@ -83,6 +83,25 @@ def test_a_guarantee_ends_the_least_that_borrows_once_the_setting_says_so(rig: R
     _restart(rig, TUTTI_PREEMPTION="Reclaim")
     rig.quiet()
     assert _lost(rig, ended) == counted, "no restart counts it again"
+
+
+def test_a_gang_whose_job_would_fail_borrows_only_once_the_job_tolerates_it(rig: Rig) -> None:
+    _restart(rig, TUTTI_PREEMPTION="Reclaim")
+    jobs = "/apis/batch/v1/namespaces/ml/jobs"
+    template = {"spec": {"restartPolicy": "Never", "containers": pod("any")["spec"]["containers"]}}
+    body = {"metadata": {"name": "train"}, "spec": {"backoffLimit": 2, "template": template}}
+    job = rig.plane.request("POST", jobs, body)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "controller": True}
+    owner["uid"] = job["metadata"]["uid"]
+    group, *pods = pod_group("loan", 2), *members("loan", 2, cpu=3, **STOPS)
+    group["spec"]["queue"] = "nlp"
+    for manifest in pods:
+        manifest["metadata"]["ownerReferences"] = [owner]
+    rig.create(group, *pods)
+    message = rig.until_waiting("loan", "MayNotBorrow")
+    assert "Job train stands 2 more failures and each of the 2 evictions counts as one" in message
+    rig.plane.request("PATCH", f"{jobs}/train", {"spec": {"backoffLimit": 3}})
+    rig.until_bound("loan", 2)
 
 
 def _lost(rig: Rig, gang: str) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from tutti.model.inter_pod import (
     WeightedAffinityTerm,
 )
 from tutti.model.keys import POD, GangKey, NodeName, PodKey, Uid
+from tutti.model.owners import Job
 from tutti.model.queues import Queue
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape, Taint, Template
@@ -400,7 +401,9 @@ def budget(name: str, allowed: int, *, most: int = 0, **by_name: str) -> Disrupt
     return DisruptionBudget(NAMESPACE, name, selector, allowed, most)
 
 
-Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue | Topology | DisruptionBudget
+Part = (
+    NodeBuilder | GangBuilder | Reservation | Namespace | Queue | Topology | DisruptionBudget | Job
+)
 
 
 def snapshot_of(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Snapshot:
@@ -414,6 +417,7 @@ def snapshot_of(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) ->
     queues = [part for part in parts if isinstance(part, Queue)]
     topologies = [part for part in parts if isinstance(part, Topology)]
     budgets = [part for part in parts if isinstance(part, DisruptionBudget)]
+    jobs = {part.key: part for part in parts if isinstance(part, Job)}
     bare = Snapshot(
         taken_at=at,
         nodes=tuple(sorted(_occupied(nodes, members), key=lambda n: n.name)),
@@ -427,6 +431,7 @@ def snapshot_of(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) ->
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
         topologies=tuple(sorted(topologies, key=lambda topology: topology.name)),
         budgets=tuple(sorted(budgets, key=str)),
+        jobs=jobs or None,
     )
     return _inhabited(bare, others)
 

@@ -58,7 +58,7 @@ from tutti.model.keys import (
     PodKey,
     Uid,
 )
-from tutti.model.owners import Job
+from tutti.model.owners import Job, JobKey
 from tutti.model.queues import Preemption, Queue
 from tutti.model.resources import Resources
 from tutti.model.volumes import Claim, ClaimKey, ClaimRef, Volume
@@ -86,6 +86,7 @@ STREAMS = (
     "queues",
     "topologies",
     "budgets",
+    "jobs",
     "devices.slices",
     "devices.classes",
     "devices.rules",
@@ -169,7 +170,7 @@ class FakeCluster:
     unanswered: set[str] = field(default_factory=set)  # streams whose list has no answer yet
     work: Callable[[], None] = lambda: None  # what controllers do after each turn
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
+    jobs: dict[JobKey, Item[Job]] = field(default_factory=dict)
     roles: dict[GangKey, tuple[Role, ...]] = field(default_factory=dict)  # of jobs without pods
     job_scheduler: str = "tutti"  # that these jobs name
     config_maps: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
@@ -348,6 +349,14 @@ class FakeCluster:
         item = Item(uid, self._next(), budget(name, allowed, most=allowed, **by_name))
         self.budgets[name] = item
         self._tell("budgets", lambda state: state.budgets.put(item))
+
+    def put_job(self, name: str, failures_left: int | None) -> None:
+        """Create or change a Job."""
+        job = Job(NAMESPACE, name, failures_left)
+        old = self.jobs.get(job.key)
+        item = Item(self._uid() if old is None else old.uid, self._next(), job)
+        self.jobs[job.key] = item
+        self._tell("jobs", lambda state: state.jobs.put(item))
 
     def put_storage(self, kind: str, value: Any) -> Item[Any]:
         """Create or change a claim, a volume, a class, a driver or a capacity."""
@@ -554,7 +563,7 @@ class FakeCluster:
         def commit() -> Job:
             if (namespace, name) not in self.jobs:
                 raise errors.Gone("there is no such Job", status=404)
-            return self.jobs[namespace, name]
+            return self.jobs[namespace, name].value
 
         return await self._call("read_job", commit)
 
@@ -795,6 +804,7 @@ class FakeCluster:
             "queues": lambda: [Item(q.queue.uid, int(q.version), q) for q in self.queues.values()],
             "topologies": lambda: [*self.topologies.values()],
             "budgets": lambda: [*self.budgets.values()],
+            "jobs": lambda: [*self.jobs.values()],
             "reservations": lambda: [
                 Item(Uid(str(r.self_uid)), int(r.version), r) for r in self.reservations.values()
             ],
@@ -1013,6 +1023,7 @@ class Life:
             is_declaring=is_declaring,
             reads_task_groups=is_declaring,
             reads_devices=True,
+            preempts=True,
         )
         self.watch = Watch(cluster, self.state)
         self.cycle = Cycle(

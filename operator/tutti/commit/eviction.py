@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial as bind
 from typing import NamedTuple
 
+from ..filters import job_failures
 from ..filters.disruption_budgets import DisruptionBudgets
 from ..gang import finding_text
 from ..gang.findings import EvictionObstacle, EvictionRefused
@@ -22,7 +23,7 @@ from ..kube.concurrency import TOO_MANY, ConcurrencyLimit, is_away
 from ..model.cluster import Member, Reservation, ReservedVictim, Snapshot
 from ..model.decisions import Claim, Mode, Plan, RolloutLimits
 from ..model.keys import GangKey, Uid
-from ..model.owners import Job
+from ..model.owners import Job, JobKey
 from ..model.queues import ROOT
 from ..planning import partial_release
 from ..reporting.events import create_event
@@ -38,7 +39,6 @@ IN_VAIN_SECONDS = 3600.0
 EVENT_SECONDS = 3600.0  # seconds for which API servers keep an Event
 
 NO_LIMITS = RolloutLimits()
-JobKey = tuple[str, str]  # namespace and name
 
 
 class PendingEviction(NamedTuple):
@@ -117,7 +117,7 @@ class Evictor:
         members = [member for eviction in plan.evictions for member in eviction.members]
         victims = [victim for claim in plan.claims for victim in claim.victims]
         everyone = [*members, *(member for victim in victims for member in victim.members)]
-        keys = _job_keys(everyone)
+        keys = job_failures.keys(everyone)
         self._jobs = {key: read for key, read in self._jobs.items() if key in keys}
         jobs = await self._read_jobs(everyone, is_fresh=False)
         plan = replace(partial_release.spared(plan, jobs), claims=self._safe_claims(plan, jobs))
@@ -158,7 +158,7 @@ class Evictor:
         """
         for number, claim in enumerate(plan.claims):
             for victim in claim.victims:
-                obstacle = partial_release.job_obstacle(victim.members, jobs)
+                obstacle = job_failures.obstacle(victim.members, jobs)
                 if obstacle is not None:
                     self._protect(victim.uid, victim.gang, finding_text.text(obstacle))
                     return plan.claims[:number]
@@ -288,7 +288,7 @@ class Evictor:
 
     def _why_not_end(self, members: Sequence[Member], jobs: Mapping[JobKey, Job]) -> str:
         """Why a Job or a budget keeps the victim from ending whole; empty if none does."""
-        if (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
+        if (obstacle := job_failures.obstacle(members, jobs)) is not None:
             return finding_text.text(obstacle)
         shortage = DisruptionBudgets.of([*self._state.budgets]).shortage(members)
         if shortage is None:
@@ -337,7 +337,7 @@ class Evictor:
 
     async def _evict_all(self, reservation: Reservation, members: Sequence[Member]) -> None:
         jobs = await self._read_jobs(members, is_fresh=True)
-        if (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
+        if (obstacle := job_failures.obstacle(members, jobs)) is not None:
             until = self._clock() + AGAIN_SECONDS
             await self._abandon(reservation, _EvictionRefusal(obstacle, until))
             return
@@ -411,7 +411,7 @@ class Evictor:
         """The Jobs of these members; with ``is_fresh``, all are read again."""
         now = self._clock()
         jobs: dict[JobKey, Job] = {}
-        for key in sorted(_job_keys(members)):
+        for key in sorted(job_failures.keys(members)):
             read = self._jobs.get(key)
             if is_fresh or read is None or read.until <= now:
                 read = _JobRead(await self._read_job(*key), now + AGAIN_SECONDS)
@@ -432,12 +432,3 @@ class Evictor:
 
 def _is_of(member: Member, victim: ReservedVictim) -> bool:
     return member.uid in victim.pods or (victim.is_whole and member.gang == victim.gang)
-
-
-def _job_keys(members: Sequence[Member]) -> Collection[JobKey]:
-    """The Jobs that created these members, by namespace and name."""
-    return {
-        (member.key.namespace, member.owner.name)
-        for member in members
-        if member.owner is not None and member.owner.is_job
-    }

@@ -70,7 +70,7 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
             continue
         parts = _documents_in(document, now, pods_allowed)
         if (document.group, document.kind) in defaults.WORKLOADS:
-            pods_allowed -= len(parts or ())
+            pods_allowed -= sum(part.kind == "Pod" for part in parts or ())
         if parts is None:
             skipped[f"{document.kind}.{document.group}".rstrip(".")] += 1
         for part in parts or ():
@@ -105,18 +105,17 @@ def _header(all_documents: Sequence[Document]) -> DumpHeader | None:
 
 
 def _documents_in(document: Document, now: str, pods_left: int) -> Sequence[Document] | None:
-    """The objects that count: the document itself, or the pods that a controller would create.
+    """The objects that count: the document itself, and the pods that a controller would create.
 
     None if no decision uses the document. At most ``pods_left`` pods may be created.
     """
     is_known = _api(document) in _PRESENT
     if not defaults.is_new(document):
         return (document,) if is_known else None
-    if is_known:
-        return (defaults.filled(document, now),)
+    own = (defaults.filled(document, now),) if is_known else ()
     if (document.group, document.kind) in defaults.WORKLOADS:
-        return list(defaults.pods(document, now, pods_left))
-    return None
+        return *own, *defaults.pods(document, now, pods_left)
+    return own or None
 
 
 def _name(document: Document) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..kube.codec import encode
+from ..kube.codec.decode import DISRUPTED
 from ..kube.codec.hand_over import KUBE_SCHEDULER
 from ..kube.codec.quantity import CPU
 from ..kube.codec.requests import PODS
@@ -26,6 +27,7 @@ from ..model.cluster import (
     Role,
 )
 from ..model.inter_pod import InterPodRules
+from ..model.owners import Job
 from ..model.resources import NOTHING, Resources
 from ..model.shapes import Preferences, Shape
 from . import membership
@@ -43,6 +45,23 @@ RECOMPUTED = ("spec.schedulerName", "spec.schedulingGates")  # of pods and their
 def timestamp(seconds: float) -> str:
     """A time as the API server writes it; with microseconds if it is not in whole seconds."""
     return encode.timestamp(seconds) if seconds.is_integer() else encode.moment(seconds)
+
+
+def job(value: Job) -> Raw:
+    """A batch/v1 Job that tolerates as many failures; its uid is not part of a Snapshot."""
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "namespace": value.namespace,
+            "name": value.name,
+            "uid": f"job-{value.namespace}/{value.name}",
+        },
+        "spec": {"podFailurePolicy": {"rules": [ignored]}}
+        if value.failures_left is None
+        else {"backoffLimit": value.failures_left},
+    }
 
 
 def node(value: Node) -> Raw:

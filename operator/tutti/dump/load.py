@@ -32,6 +32,8 @@ def snapshot_of(objects: Objects) -> Snapshot:
     _fill(state.pods.pending, pending)
     _fill(state.pods.bound, bound)
     for kind, items in objects.items.items():
+        if kind is kinds.JOB and not items:
+            continue  # files without Jobs do not say that there are none
         store = state.stores[kind]
         store.replace(items, 1, store.began())
     for kind in kinds.DEVICES:

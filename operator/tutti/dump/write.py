@@ -39,6 +39,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
     yield from (encode_queue(queue, at) for queue in snapshot.queues)
     yield from (encode_topology(topology) for topology in snapshot.topologies)
     yield from (encode_budget(budget) for budget in snapshot.budgets)
+    yield from (encode.job(job) for job in (snapshot.jobs or {}).values())
     yield from (encode.group(gang, at) for gang in snapshot.gangs if not gang.is_single)
     yield from (encode.member(member, scheduler, at) for member in members)
     standing = (*snapshot.reservations, *snapshot.start_records)

@@ -403,10 +403,14 @@ def _(finding: of.JobNotRead) -> str:
 
 @text.register
 def _(finding: of.JobWouldFail) -> str:
+    ways = "raise its backoffLimit, or let its podFailurePolicy ignore DisruptionTarget"
+    return f"{_failures(finding)}: {ways}"
+
+
+def _failures(finding: of.JobWouldFail) -> str:
     return (
         f"Job {finding.job} stands {finding.failures_left} more failures and each of the "
-        f"{finding.evictions} evictions counts as one: raise its backoffLimit, or let its "
-        "podFailurePolicy ignore DisruptionTarget"
+        f"{finding.evictions} evictions counts as one"
     )
 
 
@@ -510,6 +514,11 @@ def _ending(obstacle: of.EndingObstacle | None) -> tuple[str, str]:
                 f"pod {pod} may take {seconds} s to end, and gangs that borrow at most {limit} s",
                 f"with a terminationGracePeriodSeconds of at most {limit}",
             )
+        case of.JobNotRead():
+            return text(obstacle), "with a Job that exists"
+        case of.JobWouldFail():
+            why = _failures(obstacle)
+            return why, "with a larger backoffLimit, or without failures by DisruptionTarget,"
         case of.BudgetOfGang((budget,), pods, allowed):
             allows = f"allows {count(allowed, 'eviction')} of {pods}"
             return f"PodDisruptionBudget {budget} {allows}", f"with a budget that allows {pods}"

@@ -451,7 +451,7 @@ class GraceTooLong:
     limit: int
 
 
-EndingObstacle = BudgetOfGang | GraceTooLong
+EndingObstacle = BudgetOfGang | GraceTooLong | JobNotRead | JobWouldFail
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ BUDGET = Kind(
     BudgetObject,
     decode_budget,
 )
+JOB = Kind(ApiKind("batch", "Job"), "jobs", wire.Job, decode.decode_job)
 NAMESPACE = Kind(
     ApiKind("", "Namespace"),
     "namespaces",
@@ -299,7 +300,7 @@ PROVISIONING: tuple[AnyKind, ...] = (CAPACITY,)
 # The kinds that are listed and watched only once a pod of ours names a claim for devices.
 DEVICES: tuple[AnyKind, ...] = (RESOURCE_SLICE, DEVICE_CLASS, TAINT_RULE, DEVICE_CLAIM)
 # What is listed and watched only while Tutti may end gangs so that others start.
-PREEMPTION: tuple[AnyKind, ...] = (BUDGET,)
+PREEMPTION: tuple[AnyKind, ...] = (BUDGET, JOB)
 KINDS: tuple[AnyKind, ...] = (
     POD,
     *PRESENT_GANGS,

@@ -21,7 +21,7 @@ from .inter_pod import (
     WeightedAffinityTerm,
 )
 from .keys import POD, POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
-from .owners import Owner
+from .owners import Job, JobKey, Owner
 from .queues import Queue, QueueRecord
 from .resources import NOTHING, Resources
 from .shapes import Shape, Taint, Template
@@ -497,6 +497,8 @@ class Snapshot:
     protected: frozenset[Uid] = frozenset()
     # Sorted by namespace and name; none are read while Tutti ends no gang for another.
     budgets: tuple[DisruptionBudget, ...] = ()
+    # Of members that wait in gangs; None while Tutti ends no gang for another.
+    jobs: Mapping[JobKey, Job] | None = None
     devices: DeviceRoom = NO_DEVICES  # and the claims for them
 
     @property

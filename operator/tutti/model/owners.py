@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from .keys import Uid
 
+JobKey = tuple[str, str]  # namespace and name
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -28,5 +30,11 @@ class Job:
     None if the Job does not count evictions.
     """
 
+    namespace: str
     name: str
     failures_left: int | None
+
+    @property
+    def key(self) -> JobKey:
+        """Its namespace and name."""
+        return self.namespace, self.name

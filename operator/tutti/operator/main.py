@@ -85,12 +85,14 @@ async def serve(
     def shown(confirmed: float | None) -> None:
         metrics.watch_delay(0.0 if confirmed is None else clock() - confirmed)
 
+    preempts = settings.preemption is not Preemption.OFF
     state = ClusterState(
         wake_signal.wake,
         is_declaring=makes_groups and settings.spark_enabled,
         reads_task_groups=makes_groups and yunikorn.SOURCE in sources,
         reads_devices=settings.devices_enabled,
         binds_volumes=settings.bind_volumes,
+        preempts=preempts,
         shown=shown,
     )
     name = settings.scheduler_name
@@ -100,7 +102,7 @@ async def serve(
         name,
         settings.namespaces,
         sources=sources,
-        preempts=settings.preemption is not Preemption.OFF,
+        preempts=preempts,
         hands_over=settings.hand_over,
         elsewhere=_warn_of_reservations,
     )

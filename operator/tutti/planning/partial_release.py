@@ -7,13 +7,12 @@ rejection names the obstacle. An eviction frees the room of the gang, which then
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..filters import job_failures
 from ..gang import demand, health
 from ..gang.demand import MemberCounts
 from ..gang.findings import (
     EvictionObstacle,
     EvictionPutOff,
-    JobNotRead,
-    JobWouldFail,
     MembersSucceeded,
     NotMadeAgain,
     NotReleased,
@@ -25,12 +24,11 @@ from ..gang.findings import (
 from ..model.cluster import Gang, Member, OnPartial, Phase, Snapshot
 from ..model.decisions import Eviction, Plan, Reason, Rejection
 from ..model.keys import NodeName, Uid
-from ..model.owners import Job
+from ..model.owners import Job, JobKey
 from .compile.capacity import FitByShape
 from .compile.pod_classes import SelectorIndex, groups_near_or_even, groups_of
 
 NO_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS)  # both are proved
-Jobs = Mapping[tuple[str, str], Job]  # by namespace and name
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +124,12 @@ def is_given_up(gang: Gang) -> bool:
     return is_release and not health.is_whole(gang)
 
 
-def spared(plan: Plan, jobs: Jobs) -> Plan:
+def spared(plan: Plan, jobs: Mapping[JobKey, Job]) -> Plan:
     """The plan without evictions that would make a Job fail; its rejections say why."""
     obstacles = {
         eviction.uid: obstacle
         for eviction in plan.evictions
-        if (obstacle := job_obstacle(eviction.members, jobs)) is not None
+        if (obstacle := job_failures.obstacle(eviction.members, jobs)) is not None
     }
     return without(plan, obstacles)
 
@@ -151,22 +149,6 @@ def without(plan: Plan, obstacles: Mapping[Uid, EvictionObstacle]) -> Plan:
     )
     evictions = tuple(eviction for eviction in plan.evictions if eviction.gang not in put_off)
     return replace(plan, evictions=evictions, rejections=rejections)
-
-
-def job_obstacle(members: Sequence[Member], jobs: Jobs) -> JobNotRead | JobWouldFail | None:
-    """The first Job that the eviction of these members would make fail, or that is unknown."""
-    evicted: dict[tuple[str, str], int] = {}
-    for member in members:
-        if member.owner is not None and member.owner.is_job:
-            key = (member.key.namespace, member.owner.name)
-            evicted[key] = evicted.get(key, 0) + 1
-    for key, n in sorted(evicted.items()):
-        job = jobs.get(key)
-        if job is None:
-            return JobNotRead(key[1])
-        if job.failures_left is not None and n >= job.failures_left:
-            return JobWouldFail(job.name, job.failures_left, n)
-    return None
 
 
 def _are_replaced(census: MemberCounts) -> bool:

@@ -61,8 +61,10 @@ ROUNDED = "a node has more than 1 Pi of a resource, and a request for it was rou
 
 
 def with_budgets_that_count(snapshot: Snapshot, policy: Policy) -> Snapshot:
-    """The Snapshot, without PodDisruptionBudgets if preemption is off: then no gang ends."""
-    return replace(snapshot, budgets=()) if policy.preemption is Preemption.OFF else snapshot
+    """The Snapshot, without budgets of evictions and Jobs if preemption is off: no gang ends."""
+    if policy.preemption is not Preemption.OFF:
+        return snapshot
+    return replace(snapshot, budgets=(), jobs=None)
 
 
 def plan(
@@ -77,7 +79,7 @@ def plan(
     """Decide for every gang that has no standing Reservation.
 
     ``fallback`` answers where ``strategy`` fails, and answers everything that is left once the plan
-    is late. PodDisruptionBudgets count unless preemption is off.
+    is late. PodDisruptionBudgets and Jobs count unless preemption is off.
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
     snapshot = with_budgets_that_count(snapshot, policy)

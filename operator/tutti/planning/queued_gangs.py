@@ -145,7 +145,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     waiting = [gang for gang in pods.gangs if gang.key in queues and gang.key not in charges]
-    unendable = claims.ending_obstacles(tree, waiting, queues, snapshot.budgets)
+    unendable = claims.ending_obstacles(tree, waiting, queues, snapshot.budgets, snapshot.jobs)
     counts: list[MemberCounts] = []
     for members in (_marked(members, unendable) for members in observed.gangs):
         gang = members.gang

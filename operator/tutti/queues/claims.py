@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from ..filters import job_failures
 from ..filters.disruption_budgets import DisruptionBudgets
 from ..gang.findings import BudgetOfGang, EndingObstacle, GraceTooLong, MayNotBorrow
 from ..model.cluster import DisruptionBudget, Gang
 from ..model.keys import GangKey
+from ..model.owners import Job, JobKey
 from ..model.queues import Preemption, Queue, QueueMode
 from ..model.resources import NOTHING
 from . import cover
@@ -82,31 +84,38 @@ def ending_obstacles(
     waiting: Iterable[Gang],
     queue_of: Mapping[GangKey, str],
     budgets: Sequence[DisruptionBudget],
+    jobs: Mapping[JobKey, Job] | None,
 ) -> Mapping[GangKey, EndingObstacle]:
     """Why gangs that wait could not be ended once they run, although their PodGroups let them.
 
     A pod has several PodDisruptionBudgets, or one that allows fewer evictions than the gang has
-    pods, or it may take longer to end than its queue admits. Pods without a PodGroup are left out:
-    they have no record of their start that could say so.
+    pods, or it may take longer to end than its queue admits, or the evictions would make its Job
+    fail. Pods without a PodGroup are left out: they have no record of their start that could say
+    so. If ``jobs`` is None, Jobs do not count.
     """
     known = DisruptionBudgets.of(budgets)
     candidates = (gang for gang in waiting if not (gang.is_protected or gang.is_single))
-    found = ((g.key, _ending_obstacle(g, tree.queues[queue_of[g.key]], known)) for g in candidates)
-    return {key: obstacle for key, obstacle in found if obstacle is not None}
+    obstacles = (
+        (gang.key, _ending_obstacle(gang, tree.queues[queue_of[gang.key]], known, jobs))
+        for gang in candidates
+    )
+    return {key: obstacle for key, obstacle in obstacles if obstacle is not None}
 
 
-def _ending_obstacle(gang: Gang, queue: Queue, budgets: DisruptionBudgets) -> EndingObstacle | None:
-    if queue.max_grace_seconds == inf and not budgets.by_namespace:
+def _ending_obstacle(
+    gang: Gang, queue: Queue, budgets: DisruptionBudgets, jobs: Mapping[JobKey, Job] | None
+) -> EndingObstacle | None:
+    if queue.max_grace_seconds == inf and not budgets.by_namespace and jobs is None:
         return None
     waiting = [member for member in gang.members if member.is_waiting]
     slowest = max(waiting, key=lambda member: (member.grace_seconds, member.key), default=None)
     if slowest is not None and slowest.grace_seconds > queue.max_grace_seconds:
         return GraceTooLong(slowest.key, slowest.grace_seconds, int(queue.max_grace_seconds))
     shortage = budgets.shortage(waiting, once_healthy=True)
-    if shortage is None:
-        return None
-    names = tuple(map(str, shortage.budgets))
-    return BudgetOfGang(names, shortage.pods, shortage.budgets[0].most)
+    if shortage is not None:
+        names = tuple(map(str, shortage.budgets))
+        return BudgetOfGang(names, shortage.pods, shortage.budgets[0].most)
+    return None if jobs is None else job_failures.obstacle(waiting, jobs)
 
 
 def why_not_covered(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..filters import job_failures
 from ..kube import kinds
 from ..kube.backoff import ApiBackoffs
 from ..kube.codec.queues import QueueObject
@@ -27,6 +28,7 @@ from ..model.cluster import (
 from ..model.devices.claims import DeviceClaim
 from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
+from ..model.owners import Job, JobKey
 from ..model.resources import NOTHING, Resources
 from .devices.index import DeviceIndex
 from .gang_index import GangIndex
@@ -58,6 +60,7 @@ class ClusterState:
         reads_task_groups: bool = False,
         reads_devices: bool = False,
         binds_volumes: bool = True,
+        preempts: bool = False,
         shown: Callable[[float | None], None] = _ignore_lag,
     ) -> None:
         """``wake`` is called at every change that may matter to a decision.
@@ -65,12 +68,14 @@ class ClusterState:
         If ``is_declaring``, this operator makes the PodGroups of Spark applications, and their
         drivers wait for it; if it ``reads_task_groups``, the same holds for applications of
         YuniKorn. Unless it ``reads_devices``, pods that claim devices are not placed; unless it
-        ``binds_volumes``, claims that wait for their pod are not modelled. ``shown`` is called for
+        ``binds_volumes``, claims that wait for their pod are not modelled. If it ``preempts``, it
+        decides nothing before PodDisruptionBudgets and Jobs are listed. ``shown`` is called for
         each binding of ours that the watch of bound pods shows. Its argument is when the API server
         confirmed the binding, in seconds since the epoch; None if the watch was faster than the
         answer.
         """
         self._wake = wake
+        self._preempts = preempts
         self.nodes: Store[Node] = Store(self._node_changed, self._listed)
         self.pods = PodIndex(self._pod_changed, self._member_deleted, wake, shown)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
@@ -78,6 +83,7 @@ class ClusterState:
         self.queues: Store[QueueObject] = Store(self._queue_changed, self._listed)
         self.topologies: Store[Topology] = Store(self._topology_changed, self._listed)
         self.budgets: Store[DisruptionBudget] = Store(self._budget_changed, self._listed)
+        self.jobs: Store[Job] = Store(self._job_changed, self._listed)
         self.reservations = ReservationIndex(
             self._reservation_changed, self._listed, self._is_charged
         )
@@ -100,6 +106,7 @@ class ClusterState:
             kinds.QUEUE: self.queues,
             kinds.TOPOLOGY: self.topologies,
             kinds.BUDGET: self.budgets,
+            kinds.JOB: self.jobs,
             **self.storage.stores,
             **self.devices.stores,
             kinds.CAPACITY: self.storage.capacities,
@@ -118,12 +125,15 @@ class ClusterState:
         self._queues: tuple[Queue, ...] = ()  # sorted by name
         self._topologies: tuple[Topology, ...] = ()  # sorted by name
         self._budgets: tuple[DisruptionBudget, ...] = ()  # sorted by namespace and name
+        self._jobs: dict[JobKey, tuple[Uid, Job]] = {}  # the latest of each name
         self.protected: dict[Uid, float] = {}  # gangs that end for no other one, until when
 
     @property
     def is_synced(self) -> bool:
         """Whether every stream has been listed once; before that, Tutti decides nothing."""
-        always = (self.stores[kind] for kind in (*kinds.PRESENT_GANGS, *kinds.CLUSTER))
+        preemption = kinds.PREEMPTION if self._preempts else ()
+        needed = (*kinds.PRESENT_GANGS, *kinds.CLUSTER, *preemption)
+        always = (self.stores[kind] for kind in needed)
         return all(store.is_synced for store in (*self.pods.stores, *always))
 
     @property
@@ -157,6 +167,7 @@ class ClusterState:
             topologies=self._topologies,
             protected=self._protected_at(now),
             budgets=self._budgets,
+            jobs=self._jobs_that_count(),
             devices=self.devices.snapshot(),
         )
 
@@ -323,6 +334,23 @@ class ClusterState:
             by_name = {str(budget): budget for budget in self.budgets}
             self._budgets = tuple(by_name[name] for name in sorted(by_name))
             self._wake()
+
+    def _job_changed(self, uid: Uid, old: Job | None, new: Job | None) -> None:
+        if new is not None:
+            self._jobs[new.key] = uid, new
+        elif old is not None and self._jobs[old.key][0] == uid:  # else a Job of that name is new
+            del self._jobs[old.key]
+        if old != new:
+            self._wake()
+
+    def _jobs_that_count(self) -> Mapping[JobKey, Job] | None:
+        """The Jobs of members that wait in gangs; None if Jobs have never been listed."""
+        if not self.jobs.is_synced:
+            return None
+        gangs = (gang for gang in self._gangs.gangs if gang.uid not in self._gangs.settled)
+        members = (member for gang in gangs if not gang.is_single for member in gang.members)
+        keys = job_failures.keys(member for member in members if member.is_waiting)
+        return {key: self._jobs[key][1] for key in sorted(keys) if key in self._jobs}
 
     def _listed(self, _began: int) -> None:
         self._wake()

@@ -62,9 +62,9 @@ def reflectors_into(
     If ``served`` names namespaces, only their gangs count: pods that wait elsewhere are left out,
     and pods bound elsewhere count as foreign. ``elsewhere`` is called once with each other
     namespace that has a Reservation of this scheduler: that Reservation's room is not kept. Gangs
-    come from these ``sources``. Unless Tutti ``preempts``, it reads no PodDisruptionBudgets. Unless
-    it ``hands_over``, pods of the default scheduler are foreign, and a PodGroup that wants them
-    handed over waits.
+    come from these ``sources``. Unless Tutti ``preempts``, it reads no PodDisruptionBudgets and no
+    Jobs. Unless it ``hands_over``, pods of the default scheduler are foreign, and a PodGroup that
+    wants them handed over waits.
     """
     ours = frozenset(served)
     decode_member = hand_over.member_decoder(sources, hands_over=hands_over)

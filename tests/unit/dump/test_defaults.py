@@ -9,6 +9,7 @@ from tutti import dump
 from tutti.kube import kinds
 from tutti.model.cluster import Namespace
 from tutti.model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requirement
+from tutti.model.owners import Job
 from tutti.model.resources import Resources
 
 NOW = "2026-01-01T00:00:00Z"
@@ -92,11 +93,22 @@ def test_a_number_of_pods_that_makes_no_sense_is_refused(n: object) -> None:
 
 
 def test_a_workload_that_exists_has_made_its_pods() -> None:
-    raw = workload("Job", "batch", parallelism=4)
+    raw = workload("Deployment", "apps", replicas=4)
     raw["metadata"]["uid"] = "u"
     objects = read(raw)
     assert objects.members == ()
-    assert objects.skipped == {"Job.batch": 1}
+    assert objects.skipped == {"Deployment.apps": 1}
+
+
+@pytest.mark.parametrize("uid", ["u", None])
+def test_how_many_failures_a_job_tolerates_counts_whether_it_exists_or_not(
+    uid: str | None,
+) -> None:
+    raw = workload("Job", "batch", backoffLimit=2)
+    raw["metadata"]["uid"] = uid
+    objects = read(raw)
+    assert objects.of(kinds.JOB) == (Job("ml", "w", 2),)
+    assert len(objects.members) == (uid is None)
 
 
 def test_the_moment_of_files_is_that_of_the_youngest_object() -> None:

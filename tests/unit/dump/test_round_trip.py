@@ -47,7 +47,7 @@ from tutti.model.inter_pod import (
     WeightedAffinityTerm,
 )
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
-from tutti.model.owners import Owner
+from tutti.model.owners import Job, Owner
 from tutti.model.ports import HostPort
 from tutti.model.queues import (
     PastUse,
@@ -67,6 +67,7 @@ from tutti.strategies.problem import Budget
 
 from ...harness import builders, generators
 from ...harness.builders import (
+    NAMESPACE,
     budget,
     gang,
     node,
@@ -497,6 +498,17 @@ def test_budgets_are_kept() -> None:
     budgets = budget("keep", 3, most=4, app="x"), replace(budget("none", 0), selector=None)
     snapshot = snapshot_of(node("n1", cpu=8), *budgets)
     assert read(dump.write(snapshot, SETUP)) == snapshot
+
+
+def test_the_jobs_of_members_are_kept() -> None:
+    of = [
+        gang(name).of(1, cpu=1).each(owner=Owner("Job", name, "batch", Uid(name)))
+        for name in ("a", "b", "c")
+    ]
+    jobs = Job(NAMESPACE, "a", 3), Job(NAMESPACE, "b", None)
+    snapshot = snapshot_of(node("n1", cpu=8), *of, *jobs)
+    assert read(dump.write(snapshot, SETUP)) == snapshot
+    assert read(dump.write(replace(snapshot, jobs=None), SETUP)).jobs is None
 
 
 def test_the_claims_of_a_plan_are_in_its_record() -> None:

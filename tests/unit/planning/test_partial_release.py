@@ -226,12 +226,12 @@ def of_job() -> Plan:
 
 def test_a_job_that_stands_the_evictions_is_evicted() -> None:
     for left in (3, None):
-        plan = partial_release.spared(of_job(), {KEY: Job("train", left)})
+        plan = partial_release.spared(of_job(), {KEY: Job("ml", "train", left)})
         assert plan == of_job()
 
 
 def test_a_job_that_would_fail_is_spared_and_that_is_said() -> None:
-    plan = partial_release.spared(of_job(), {KEY: Job("train", 2)})
+    plan = partial_release.spared(of_job(), {KEY: Job("ml", "train", 2)})
     assert not plan.evictions
     (rejection,) = plan.rejections
     assert (

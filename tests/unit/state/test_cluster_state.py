@@ -22,6 +22,7 @@ from tutti.model.cluster import (
 )
 from tutti.model.inter_pod import NO_RULES, InterPodRules, Topology
 from tutti.model.keys import POD, GangKey, NodeName, Uid
+from tutti.model.owners import Job, Owner
 from tutti.model.queues import Queue, QueueRecord
 from tutti.model.resources import NOTHING, Resources
 from tutti.state.cluster_state import ClusterState
@@ -785,6 +786,26 @@ def test_budgets_are_shown_by_name_and_wake_when_they_change() -> None:
     assert one.wakes == wakes + 3
     one.state.budgets.put(Item(Uid("b-2"), one.next(), budget("a", 2)))
     assert one.wakes == wakes + 3
+
+
+def test_jobs_are_shown_once_they_are_listed_and_wake_when_they_change() -> None:
+    one = Observed()
+    assert one.seen.jobs is None
+    one.state.jobs.replace([Item(Uid("j-1"), 1, Job("ml", "a", 3))], 1, one.state.jobs.began())
+    assert one.seen.jobs == {}
+    one.group()
+    one.pend("a-0", owner=Owner("Job", "a", "batch"))
+    one.pend("a-1", owner=Owner("Job", "unknown", "batch"))
+    assert one.seen.jobs == {("ml", "a"): Job("ml", "a", 3)}
+    wakes = one.wakes
+    one.state.jobs.put(Item(Uid("j-1"), one.next(), Job("ml", "a", 3)))
+    assert one.wakes == wakes
+    one.state.jobs.put(Item(Uid("j-2"), one.next(), Job("ml", "a", 2)))
+    one.state.jobs.drop(Uid("j-1"))  # the Job of that name before this one
+    assert one.seen.jobs == {("ml", "a"): Job("ml", "a", 2)}
+    assert one.wakes == wakes + 2
+    one.state.jobs.drop(Uid("j-2"))
+    assert one.seen.jobs == {}
 
 
 def test_queues_are_shown_by_name_with_the_namespaces_that_they_choose_from() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, SlotReservation, Snapshot
 from tutti.model.decisions import Assignment, Claim, Placement, Plan, Victim
 from tutti.model.keys import GangKey, NodeName, Uid
+from tutti.model.owners import Job, Owner
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
@@ -435,6 +436,17 @@ def test_a_gang_that_cannot_be_ended_starts_only_if_its_own_queue_covers_it() ->
     assert borrows(any_, starts(any_, "new", protected=False)) == {}
     nowhere = scene(NEVER)
     assert borrows(nowhere, starts(nowhere, "new")) == {}
+
+
+def test_a_gang_whose_job_would_fail_or_is_unknown_cannot_be_ended() -> None:
+    of_job = NEW.each(owner=Owner("Job", "train", "batch"))
+    for left, is_protected in ((4, True), (5, False), (None, False)):
+        snapshot = scene(A, B, of_job, Job(NAMESPACE, "train", left))
+        made = starts(snapshot, "new", protected=is_protected)
+        assert borrows(snapshot, made) == {}
+        assert list(borrows(snapshot, starts(snapshot, "new", protected=not is_protected)))
+    unknown = replace(scene(A, B, of_job), jobs={})
+    assert borrows(unknown, starts(unknown, "new")) == {}
 
 
 def test_of_gangs_that_start_together_the_later_one_borrows() -> None:

@@ -347,13 +347,14 @@ def decode_job(job: wire.Job) -> Job:
     rule with another action may match an evicted pod by its exit code.
     """
     named(job)
+    key = job.metadata.namespace, job.metadata.name
     spec, status = job.spec, job.status
     for rule in spec.pod_failure_policy.rules:
         if rule.action != "Ignore":
             break
         if any((c.type, c.status) == (DISRUPTED, "True") for c in rule.on_pod_conditions):
-            return Job(job.metadata.name, None)
+            return Job(*key, None)
     if spec.backoff_limit_per_index is not None:
-        return Job(job.metadata.name, 0)
+        return Job(*key, 0)
     failed = status.failed + len(status.uncounted_terminated_pods.failed)
-    return Job(job.metadata.name, max(0, spec.backoff_limit - failed))
+    return Job(*key, max(0, spec.backoff_limit - failed))

@@ -1,6 +1,6 @@
-"""Whether PodDisruptionBudgets and graces let victims end, and gangs that would borrow."""
+"""Whether budgets, graces and Jobs let victims end, and gangs that would borrow."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -31,14 +31,19 @@ def unendable(snapshot: Snapshot) -> AbstractSet[GangKey]:
     """The gangs with pods that could not all be evicted soon, although all are healthy.
 
     A pod of such a gang has two budgets, or one that allows fewer evictions than the gang has pods,
-    or it has a longer grace than the gang's queue admits. Single pods do not count.
+    or it has a longer grace than the gang's queue admits, or its Job is unknown or tolerates too
+    few failures. Single pods do not count.
     """
     queues = QueueChains.of(snapshot)
     return {
         gang.key
         for gang in snapshot.gangs
-        if not gang.is_single and (_is_slow(queues, gang) or _is_kept(snapshot, gang))
+        if not gang.is_single and _is_unendable(snapshot, queues, gang)
     }
+
+
+def _is_unendable(snapshot: Snapshot, queues: QueueChains, gang: Gang) -> bool:
+    return _is_slow(queues, gang) or _is_kept(snapshot, gang) or _would_fail(snapshot, gang)
 
 
 def _is_slow(queues: QueueChains, gang: Gang) -> bool:
@@ -56,6 +61,19 @@ def _is_kept(snapshot: Snapshot, gang: Gang) -> bool:
         return True
     by_budget = _by_budget(snapshot, waiting)
     return any(len(uids) > budget.most for budget, uids in by_budget.items())
+
+
+def _would_fail(snapshot: Snapshot, gang: Gang) -> bool:
+    if snapshot.jobs is None:
+        return False
+    evictions = Counter(
+        (pod.key.namespace, pod.owner.name)
+        for pod in gang.members
+        if pod.is_waiting and pod.owner is not None and pod.owner.is_job
+    )
+    known = snapshot.jobs
+    left = {name: known[name].failures_left if name in known else 0 for name in evictions}
+    return any((most := left[name]) is not None and most <= n for name, n in evictions.items())
 
 
 def _by_budget(

@@ -408,7 +408,7 @@ def test_a_job_says_how_many_failures_it_stands(name: str) -> None:
     spec, status, left = JOBS[name]
     metadata = {"name": "train", "namespace": "ml", "uid": "j"}
     body = {"metadata": metadata, "spec": spec, "status": status}
-    assert decode_job(wire.parse_one(body, wire.Job)) == Job("train", left)
+    assert decode_job(wire.parse_one(body, wire.Job)) == Job("ml", "train", left)
 
 
 def test_a_reservation_is_read_whole() -> None:

@@ -10,6 +10,7 @@ from tutti.gang import finding_text, timeouts
 from tutti.model.cluster import STUCK_SECONDS, Reservation, Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.keys import NodeName, Uid
+from tutti.model.owners import Job, Owner
 from tutti.model.queues import Preemption, QueueMode
 from tutti.planning import plan as planning
 from tutti.planning.queueing import claim_rounds
@@ -18,7 +19,17 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
 
-from ....harness.builders import GangBuilder, Part, budget, gang, labels, node, single, snapshot_of
+from ....harness.builders import (
+    NAMESPACE,
+    GangBuilder,
+    Part,
+    budget,
+    gang,
+    labels,
+    node,
+    single,
+    snapshot_of,
+)
 from ..test_queued_gangs import queue
 from .test_preemption import NOW, A, B, ends, gpus, old, runs, seen, waits
 
@@ -513,3 +524,40 @@ def test_a_gang_does_not_end_before_it_has_run_for_as_long_as_its_queue_says() -
     assert claimed(seen(mine, B, waits("new", "a", 4), *old(start=NOW))) == {"new": ["old"]}
     some = runs(gang("big").of(8, gpu=1).needing(4), patient, start=NOW)
     assert claimed(seen(A, patient, waits("new", "a", 4), *some)) == {}
+
+
+OWNER = Owner("Job", "train", "batch")
+OF_JOB = waits("big", "a", 5).each(owner=OWNER)
+
+
+@pytest.mark.parametrize("left", [None, 6])
+def test_a_gang_whose_job_tolerates_its_evictions_borrows(left: int | None) -> None:
+    assert starts(plan(seen(A, OF_JOB, Job(NAMESPACE, "train", left)))) == ["big"]
+
+
+def test_a_gang_whose_job_would_fail_does_not_borrow() -> None:
+    made = plan(seen(A, OF_JOB, Job(NAMESPACE, "train", 5)))
+    assert starts(made) == []
+    (sentence,) = why(made)
+    assert sentence == (
+        "Job train stands 5 more failures and each of the 5 evictions counts as one, and queue a "
+        "does not cover it by its own guarantee: it guarantees 4 nvidia.com/gpu, 5 wanted; with a "
+        "larger backoffLimit, or without failures by DisruptionTarget, it could borrow, and then "
+        "be ended"
+    )
+
+
+def test_a_gang_of_a_job_that_does_not_exist_does_not_borrow() -> None:
+    """Nobody could find out whether it may be evicted. Where Jobs are not read, none counts."""
+    of = seen(A, OF_JOB)
+    (sentence,) = why(plan(replace(of, jobs={})))
+    assert sentence.startswith("Job train cannot be read, so its backoffLimit is unknown, and ")
+    assert "; with a Job that exists it could borrow, and then be ended" in sentence
+    assert starts(plan(of)) == ["big"]
+
+
+def test_a_gang_whose_job_would_fail_is_recorded_as_one_that_cannot_be_ended() -> None:
+    made = plan(seen(A, waits("big", "a", 4).each(owner=OWNER), Job(NAMESPACE, "train", 1)))
+    (placement,) = made.placements
+    assert placement.record is not None
+    assert placement.record.is_protected
