@@ -93,7 +93,7 @@ def _refuse_company(cluster: Cluster, found: Found) -> None:
 def manifests(found: Found, *, preempts: bool = False) -> list[Manifest]:
     """What the demo creates, in the order in which it is created.
 
-    With ``preempts``, Tutti may also read PodDisruptionBudgets, as it does while preemption is on.
+    With ``preempts``, Tutti may also read PodDisruptionBudgets and Jobs, as while preemption is on.
     """
     brought = [] if found.is_running else _crds(found) + _rights(preempts=preempts)
     # The namespace comes last of the cluster-wide ones, so that it is the first to go.
@@ -118,10 +118,10 @@ def _crds(found: Found) -> list[Manifest]:
 
 def _rights(*, preempts: bool) -> list[Manifest]:
     """The ServiceAccount, its roles and their bindings, as the chart makes them."""
-    budgets = [kind.right(verb) for kind in kinds.PREEMPTION for verb in ("list", "watch")]
+    of_preemption = [kind.right(verb) for kind in kinds.PREEMPTION for verb in ("list", "watch")]
     leases = {Call.GET_LEASE, Call.CREATE_LEASE, Call.UPDATE_LEASE}
     verbs: dict[tuple[str, str], list[str]] = {}
-    for right in sorted(kinds.rights() - leases | {*(budgets if preempts else ())}):
+    for right in sorted(kinds.rights() - leases | {*(of_preemption if preempts else ())}):
         verbs.setdefault((right.group, right.resource), []).append(right.verb)
     cluster_rules = [
         {"apiGroups": [group], "resources": [resource], "verbs": of_resource}

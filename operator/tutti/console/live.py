@@ -57,7 +57,8 @@ class LiveCluster:
     ) -> None:
         """``namespace`` is read where the cluster may not be; ``now`` is the time since 1970.
 
-        PodDisruptionBudgets are read even if preemption is off: what-if questions may turn it on.
+        PodDisruptionBudgets and Jobs are read even if preemption is off: what-if questions may turn
+        it on.
         ``reads_devices`` and ``binds_volumes`` are as of ``ClusterState``.
         If Tutti ``hands_over``, pods that kube-scheduler binds for it are read.
         """
