@@ -49,9 +49,12 @@ def gpus(node: str, count: int, *, first: int = 0, **attributes: str | int | boo
     return ResourceSlice(f"{node}-slice", DRIVER, node, node=NodeName(node), devices=tuple(devices))
 
 
-def device_class(name: str = "gpu", *selectors: str) -> DeviceClass:
-    """A class of the devices of the driver of the tests."""
-    return DeviceClass(name, (f'device.driver == "{DRIVER}"', *selectors))
+def device_class(
+    name: str = "gpu", *selectors: str, backs: str = "", created: float = 0.0
+) -> DeviceClass:
+    """A class of the devices of the driver of the tests; it may back an extended resource."""
+    expressions = (f'device.driver == "{DRIVER}"', *selectors)
+    return DeviceClass(name, expressions, extended_resource=backs, created=created)
 
 
 def request(

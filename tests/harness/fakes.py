@@ -46,7 +46,8 @@ from tutti.model.cluster import (
     ScheduledCondition,
 )
 from tutti.model.decisions import Assignment, Policy, RolloutLimits
-from tutti.model.devices.claims import ClaimName, Consumer, DeviceClaim
+from tutti.model.devices.claims import ClaimName, Consumer, DeviceClaim, DeviceRequest
+from tutti.model.devices.extended import RequestMapping, pod_claim, without
 from tutti.model.inter_pod import Topology
 from tutti.model.keys import (
     POD_GROUP,
@@ -166,6 +167,7 @@ class FakeCluster:
     budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     devices: FakeDevices = field(default_factory=FakeDevices)
+    mapped: dict[Uid, dict[str, Any]] = field(default_factory=dict)  # extendedResourceClaimStatus
     storage: dict[str, dict[Any, Item[Any]]] = field(default_factory=dict)  # by stream, by name
     unanswered: set[str] = field(default_factory=set)  # streams whose list has no answer yet
     work: Callable[[], None] = lambda: None  # what controllers do after each turn
@@ -406,6 +408,15 @@ class FakeCluster:
         else:
             self._tell(stream, lambda state: store_of(state, stream).put(item))
 
+    def collect_claims(self) -> None:
+        """Delete claims whose pod is gone, as controllers do."""
+        uids = {pod.uid for pod in self.pods.values()}
+        for item in [*self.devices.items["devices.claims"].values()]:
+            if item.value.owner is not None and item.value.owner not in uids:
+                raw = self.devices.raw[item.value.key]
+                raw["metadata"]["finalizers"] = []
+                self.delete_claim(item.value.key.name)
+
     def run_pods(self, phase: Phase = Phase.RUNNING) -> None:
         """Let all bound pods of ours come to something."""
         for member in list(self.pods.values()):
@@ -423,7 +434,7 @@ class FakeCluster:
             if not pod.is_waiting:
                 raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
             self._judge(pod, assignment.node)
-            self.broken += self.devices.judged(pod, assignment.node)
+            self.broken += self.devices.judged(_claiming(pod), assignment.node)
             self._put_pod(
                 replace(
                     pod,
@@ -743,6 +754,35 @@ class FakeCluster:
 
         return await self._call("write_queue_status", commit)
 
+    async def make_claim(
+        self, member: Member, name: str, requests: Sequence[DeviceRequest]
+    ) -> DeviceClaim:
+        """See ``Api.make_claim``; what is stored is what was encoded."""
+
+        def commit() -> DeviceClaim:
+            body = json.loads(json.dumps(claims.encode_extended_claim(member, name, requests)))
+            if ClaimName(member.key.namespace, name) in self.devices.raw:
+                raise errors.Conflict("it exists already", status=409)
+            self._show(self.devices.put(body, self._next()))
+            return self.devices.claim(name)
+
+        return await self._call("make_claim", commit)
+
+    async def name_claim(
+        self, member: Member, claim: str, mappings: Sequence[RequestMapping]
+    ) -> Member:
+        """See ``Api.name_claim``."""
+
+        def commit() -> Member:
+            pod = self._pod(member.key)
+            patch = claims.encode_extended_status(member, claim, mappings)
+            _demand(patch["metadata"], pod)
+            self.mapped[pod.uid] = patch["status"]["extendedResourceClaimStatus"]
+            self._put_pod(replace(pod, extended_claim=claim))
+            return self.pods[pod.key]
+
+        return await self._call("name_claim", commit, str(member.key))
+
     async def protect_claim(self, claim: DeviceClaim, *, protected: bool) -> DeviceClaim:
         """See ``Api.protect_claim``."""
         patch = claims.encode_finalizers(claim, protected=protected)
@@ -861,14 +901,19 @@ class FakeCluster:
                 self.broken.append(f"{pod.key} cannot reach {volume.name} from {node}")
         item = self.nodes.get(node)
         if item is not None:
-            used = Resources.total([*self._used(node), pod.shape.requests])
+            used = Resources.total([*self._used(node), self._counted(pod)])
             if not used.fits(item.value.allocatable):
                 self.broken.append(f"{pod.key} does not fit {node}: {used}")
+
+    def _counted(self, pod: Member) -> Resources:
+        """What a kubelet counts of a pod that it admits: not what its claim stands for."""
+        mappings = self.mapped.get(pod.uid, {}).get("requestMappings", ())
+        return without(pod.shape.requests, {mapping["resourceName"] for mapping in mappings})
 
     def _used(self, node: NodeName) -> Iterable[Resources]:
         for pod in self.pods.values():
             if pod.node == node and not pod.is_over:
-                yield pod.shape.requests
+                yield self._counted(pod)
         for item in self.others.values():
             if item.value.node == node:
                 yield item.value.requests
@@ -923,6 +968,13 @@ def _stream_of(pod: Member) -> str:
     if pod.node is not None and not pod.is_handed_over:
         return "bound"
     return "pinned" if pod.bound_by is BoundBy.KUBE_SCHEDULER else "pending"
+
+
+def _claiming(pod: Member) -> Member:
+    """The pod with the claim that its status names, if any."""
+    if not pod.extended_claim:
+        return pod
+    return replace(pod, device_claims=(*pod.device_claims, pod_claim(pod.extended_claim)))
 
 
 def _seen(assignment: Assignment) -> str:

@@ -69,10 +69,14 @@ a Role in each of these. A test compares it with the calls that the code makes.
 {{- end }}
 {{- if .Values.devices.enabled }}
 # The devices of a claim and the pods that use it, before such a pod is bound; and its finalizer, which
-# keeps the claim while it has devices. The specs of claims are never written.
+# keeps the claim while it has devices. The specs of claims are never changed.
 - apiGroups: [resource.k8s.io]
   resources: [resourceclaims, resourceclaims/status]
   verbs: [patch]
+# The claim of a pod whose extended resources a DeviceClass backs. It belongs to the pod, and goes with it.
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims]
+  verbs: [create]
 {{- end }}
 {{- if .Values.spark.enabled }}
 # What a driver of Spark says of its executors: one ConfigMap by its name, which its pod mounts.

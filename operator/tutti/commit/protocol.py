@@ -24,6 +24,7 @@ from . import steps as step_lists
 from .adoption import Adoption
 from .binding import Binder, VolumeBinder
 from .devices.claim_writer import ClaimWriter
+from .devices.extended_claims import ExtendedClaims
 from .eviction import NO_LIMITS, Evictor, PendingEviction
 from .queue_lifecycle import QueueLifecycle
 from .recovery import Recovery
@@ -65,6 +66,7 @@ class Commit:
         self._volumes = VolumeBinder(state, api, clock)
         self._volume_seconds = volume_seconds
         self._claims = ClaimWriter(state, api, self._limit, clock)
+        self.extended_claims = ExtendedClaims(state, api, self._limit, clock)
         self._writer = ReservationWriter(state, api, clock)
         self._releaser = Releaser(
             state,
@@ -249,10 +251,13 @@ class Commit:
         if not bindings:
             return
         members = progress.members_by_uid(snapshot)
-        lacking = await self._claims.allocate(step_lists.bindings(steps))
+        lacking = {*await self._claims.allocate(step_lists.bindings(steps))}
+        named = await self.extended_claims.name(
+            [(gang, members[own.uid]) for gang, own in bindings if gang not in lacking], lacking
+        )
         unstarted = await self._unstarted(step_lists.relied_on(steps))
         await self._limit.all(
-            partial(self._bind, gang, assignment, members[assignment.uid])
+            partial(self._bind, gang, *_current(assignment, members[assignment.uid], named))
             for gang, assignment in bindings
             if gang not in unstarted and gang not in lacking
         )
@@ -363,6 +368,14 @@ class Commit:
             )
             for reservation, step in steps
         )
+
+
+def _current(
+    assignment: Assignment, member: Member, named: Mapping[Uid, str]
+) -> tuple[Assignment, Member]:
+    """The binding of a pod, in the version that naming its claim gave it."""
+    version = named.get(member.uid, member.version)
+    return replace(assignment, version=version), replace(member, version=version)
 
 
 def _needs_reservation(decision: Placement | Eviction | Claim) -> bool:

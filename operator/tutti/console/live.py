@@ -20,6 +20,7 @@ from ..state.cluster_state import ClusterState
 from ..state.reflectors import (
     Reflector,
     capacities_into,
+    device_classes_into,
     devices_into,
     reflectors_into,
     storage_into,
@@ -81,6 +82,7 @@ class LiveCluster:
         self._claim_feeds: Sequence[tuple[Sequence[Reflector], Callable[[], bool]]] = (
             (storage_into(state), lambda: state.storage.are_wanted),
             (capacities_into(state), lambda: state.storage.needs_capacities),
+            (device_classes_into(state), lambda: state.devices.are_classes_wanted),
             (devices_into(state), lambda: state.devices.are_wanted),
         )
         every = (*self._feeds, *(feed for feeds, _ in self._claim_feeds for feed in feeds))

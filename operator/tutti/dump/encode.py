@@ -31,7 +31,7 @@ from ..model.owners import Job
 from ..model.resources import NOTHING, Resources
 from ..model.shapes import Preferences, Shape
 from . import membership
-from .devices.encode import add_device_claims
+from .devices.encode import add_device_claims, add_extended_requests
 from .inter_pod import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
 from .volumes import add_claims, without_volumes
 
@@ -165,6 +165,7 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         "status": _status(value),
     }
     add_device_claims(body, value)
+    add_extended_requests(body, value)
     return body
 
 

@@ -12,6 +12,7 @@ from ..gang import demand
 from ..kube import kinds
 from ..kube.list_watch import Item
 from ..model.cluster import ForeignPod, Gang, Member, Snapshot
+from ..model.devices.claims import ClaimName, DeviceClaim
 from ..model.keys import Uid
 from ..state.cluster_state import ClusterState
 from ..state.store import Store
@@ -39,7 +40,19 @@ def snapshot_of(objects: Objects) -> Snapshot:
     for kind in kinds.DEVICES:
         if has_devices and kind not in objects.items:
             _fill(state.stores[kind], ())
+    if objects.header is None:
+        _add_claims(state)
     return _reminded(state.snapshot(objects.taken_at), objects)
+
+
+def _add_claims(state: ClusterState) -> None:
+    """Add the claims that Tutti would make for extended resources of pods."""
+    for missing in [*state.devices.missing_claims()]:
+        member = missing.member
+        uid = Uid(f"claim-of-{member.uid}")
+        key = ClaimName(member.key.namespace, missing.name)
+        requests = missing.plan.requests(missing.classes)
+        state.devices.claims.put(Item(uid, 2, DeviceClaim(key, uid, requests, owner=member.uid)))
 
 
 def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:

@@ -7,6 +7,7 @@ from ..kube.codec.queues import encode_queue
 from ..kube.kinds import encode_budget, encode_topology
 from ..model.cluster import Member, PlacedPod, Snapshot
 from ..model.decisions import Plan
+from ..model.devices.extended import amounts
 from ..model.keys import NodeName
 from ..model.resources import NOTHING, Resources
 from . import encode, volumes
@@ -76,5 +77,13 @@ def _used_by(members: list[Member]) -> dict[NodeName, Resources]:
     on: dict[NodeName, list[Resources]] = {}
     for member in members:
         if member.node is not None and not member.is_over:
-            on.setdefault(member.node, []).append(member.shape.requests)
+            on.setdefault(member.node, []).append(_counted(member))
     return {node: Resources.total(requests) for node, requests in on.items()}
+
+
+def _counted(member: Member) -> Resources:
+    """What a node counts of a member, also of extended resources that its claim stands for."""
+    requests = member.shape.requests
+    if not member.extended_requests:
+        return requests
+    return requests.at_least(amounts(member.extended_requests))

@@ -82,6 +82,7 @@ class Call:
     DELETE_RESERVATION = Right(POD_GROUP.group, "reservations", "delete", TUTTI_VERSION)
     PATCH_QUEUE = Right(POD_GROUP.group, "queues", "patch", TUTTI_VERSION)
     PATCH_QUEUE_STATUS = Right(POD_GROUP.group, "queues/status", "patch", TUTTI_VERSION)
+    CREATE_CLAIM = Right(RESOURCE, "resourceclaims", "create")
     PATCH_CLAIM = Right(RESOURCE, "resourceclaims", "patch")
     PATCH_CLAIM_STATUS = Right(RESOURCE, "resourceclaims/status", "patch")
     # No call: the API server requires it of who changes the allocation or the consumers of a claim.

@@ -15,7 +15,8 @@ import aiohttp
 from ..model.applications import ConfigMapKey
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
-from ..model.devices.claims import Consumer, DeviceClaim
+from ..model.devices.claims import Consumer, DeviceClaim, DeviceRequest
+from ..model.devices.extended import RequestMapping
 from ..model.keys import GangKey, LeaderTerm, Lease, LeaseKey, NodeName, PodKey, Uid
 from ..model.owners import Job
 from ..model.volumes import Claim, Volume
@@ -153,6 +154,22 @@ class Api(Protocol):
         self, queue: QueueObject, status: Mapping[str, Any]
     ) -> QueueObject:
         """Merge fields into the status of a Queue; raises ``Conflict`` if it has changed."""
+
+    async def make_claim(
+        self, member: Member, name: str, requests: Sequence[DeviceRequest]
+    ) -> DeviceClaim:
+        """Create the claim that stands for extended resources of a pod.
+
+        Raises ``Conflict`` if there is one of that name.
+        """
+
+    async def name_claim(
+        self, member: Member, claim: str, mappings: Sequence[RequestMapping]
+    ) -> Member:
+        """Write into the status of a pod which claim its extended resources are from.
+
+        Returns the new pod. Raises ``Conflict`` if the pod has changed since ``member`` was read.
+        """
 
     async def protect_claim(self, claim: DeviceClaim, *, protected: bool) -> DeviceClaim:
         """Set or remove the finalizer of an allocated claim, on condition that it is unchanged."""
@@ -372,6 +389,24 @@ class Client:
         """See ``Api.write_queue_status``."""
         patch = queues.encode_status(queue, status)
         return await self._patch_queue(Call.PATCH_QUEUE_STATUS, queue, patch)
+
+    async def make_claim(
+        self, member: Member, name: str, requests: Sequence[DeviceRequest]
+    ) -> DeviceClaim:
+        """See ``Api.make_claim``."""
+        path = Call.CREATE_CLAIM.path(member.key.namespace)
+        claim = devices.encode_extended_claim(member, name, requests)
+        body = await self._send(Call.CREATE_CLAIM, path, claim)
+        return _read(body, device_objects.ResourceClaim, devices.decode_device_claim)
+
+    async def name_claim(
+        self, member: Member, claim: str, mappings: Sequence[RequestMapping]
+    ) -> Member:
+        """See ``Api.name_claim``."""
+        call = Call.PATCH_POD_STATUS
+        patch = devices.encode_extended_status(member, claim, mappings)
+        body = await self._send(call, call.path(*member.key), patch, kind="merge-patch")
+        return _read(body, wire.Pod, self._member)
 
     async def protect_claim(self, claim: DeviceClaim, *, protected: bool) -> DeviceClaim:
         """See ``Api.protect_claim``."""

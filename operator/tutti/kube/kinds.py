@@ -297,7 +297,8 @@ STORAGE: tuple[AnyKind, ...] = (
 )
 # What is listed and watched only once a claim waits for a driver that publishes it.
 PROVISIONING: tuple[AnyKind, ...] = (CAPACITY,)
-# The kinds that are listed and watched only once a pod of ours names a claim for devices.
+# The kinds that are listed and watched only once a pod of ours has a claim for devices, or is to
+# get one. Classes are read before: once a pod of ours requests a resource that no node publishes.
 DEVICES: tuple[AnyKind, ...] = (RESOURCE_SLICE, DEVICE_CLASS, TAINT_RULE, DEVICE_CLAIM)
 # What is listed and watched only while Tutti may end gangs so that others start.
 PREEMPTION: tuple[AnyKind, ...] = (BUDGET, JOB)

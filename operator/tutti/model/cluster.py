@@ -11,6 +11,7 @@ from typing import Self
 from . import ports
 from .applications import ApplicationPod
 from .devices.claims import NO_DEVICES, ClaimAllocation, DeviceRoom, PodClaim
+from .devices.extended import ContainerRequests
 from .inter_pod import (
     AffinityTerm,
     DomainRule,
@@ -102,6 +103,9 @@ class Member:
     unread_gang: GangKey | None = None  # a gang that it names, of a kind that is turned off
     device_claims: tuple[PodClaim, ...] = ()  # its claims for devices; sorted
     device_problems: tuple[str, ...] = ()  # problems of these, in words; it waits for them
+    # Of extended resources, by position. They never change, so they need not be compared.
+    extended_requests: tuple[ContainerRequests, ...] = field(default=(), compare=False)
+    extended_claim: str = ""  # the claim that stands for these, by the status of the pod
     bound_by: BoundBy = BoundBy.TUTTI
     # Whether it is pinned to ``node`` and ungated, and kube-scheduler has not bound it yet.
     is_handed_over: bool = False

@@ -155,6 +155,7 @@ class Cycle:
         await self._evaluate_selectors()
         if not self._only_watches:
             await self._commit.recovery.recover(term)
+            await self._commit.extended_claims.make()
             await self._commit.queues.prepare()
             await self._commit.records.write_missing(term)
         await self._pod_group_creator.declare()

@@ -36,6 +36,7 @@ from ..state.reflectors import (
     Reflector,
     Reflectors,
     capacities_into,
+    device_classes_into,
     devices_into,
     reflectors_into,
     storage_into,
@@ -234,6 +235,7 @@ class _Run:
         self._assert_name_is_free = assert_name_is_free
         self._feeds = feeds
         self._storage = storage_into(state)
+        self._device_classes = device_classes_into(state)
         self._devices = devices_into(state)
         self._capacities = capacities_into(state)
         self._state = state
@@ -295,6 +297,11 @@ class _Run:
             await persist(partial(self._list_wanted, self._storage, VOLUMES))
             if self._state.storage.needs_capacities:
                 await persist(partial(self._list_wanted, self._capacities, VOLUMES))
+        if self._state.devices.are_classes_wanted:
+            # Whether a node publishes a resource decides whether devices are needed for it.
+            await persist(partial(self._list_once, self._feeds.nodes))
+        if self._state.devices.are_classes_wanted:
+            await persist(partial(self._list_wanted, self._device_classes, DEVICES))
         if self._state.devices.are_wanted:
             await persist(partial(self._list_wanted, self._devices, DEVICES))
         await persist(self._list_supply)
@@ -328,7 +335,7 @@ class _Run:
     async def _follow_once_wanted(
         self, feeds: Sequence[Reflector], are_wanted: Callable[[], bool]
     ) -> None:
-        """Follow what claims need once a pod of ours names a claim."""
+        """Follow what claims need once a pod of ours has a claim, or may get one."""
         while not are_wanted():  # noqa: ASYNC110 - the state knows no event loop
             await asyncio.sleep(STORAGE_LOOK_SECONDS)
         await asyncio.gather(*(list_watch.follow(self._api, feed) for feed in feeds))
@@ -346,6 +353,9 @@ class _Run:
             *following,
             self._follow_once_wanted(self._storage, lambda: state.storage.are_wanted),
             self._follow_once_wanted(self._capacities, lambda: state.storage.needs_capacities),
+            self._follow_once_wanted(
+                self._device_classes, lambda: state.devices.are_classes_wanted
+            ),
             self._follow_once_wanted(self._devices, lambda: state.devices.are_wanted),
             demand,
         )

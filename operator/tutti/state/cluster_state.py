@@ -258,6 +258,7 @@ class ClusterState:
             self._node_usage.learn(uid, new)
         elif old is not None:
             self._node_usage.forget(uid, old.name)
+        self.devices.node_changed(old, new)
         self._wake()
 
     def _reservation_changed(self, old: Reservation | None, new: Reservation | None) -> None:

@@ -42,6 +42,11 @@ class Reflectors:
         """
         return (self.pinned, self.bound, self.reservations, *self.cluster_kinds)
 
+    @property
+    def nodes(self) -> Reflector:
+        """The reflector of nodes."""
+        return next(feed for feed in self.cluster_kinds if feed.kind is kinds.NODE.model)
+
     def __iter__(self) -> Iterator[Reflector]:
         """All reflectors, in the order in which they are listed."""
         return iter((*self.demand, *self.supply))
@@ -118,9 +123,15 @@ def storage_into(state: ClusterState) -> tuple[Reflector, ...]:
     return tuple(_reflector(state, kind) for kind in kinds.STORAGE)
 
 
+def device_classes_into(state: ClusterState) -> tuple[Reflector, ...]:
+    """The reflectors of classes: needed for claims, and once a pod lacks an extended resource."""
+    return (_reflector(state, kinds.DEVICE_CLASS),)
+
+
 def devices_into(state: ClusterState) -> tuple[Reflector, ...]:
-    """The reflectors of devices and claims, needed while some pod names a claim for devices."""
-    return tuple(_reflector(state, kind) for kind in kinds.DEVICES)
+    """The reflectors of devices and claims, needed while some pod has a claim for devices."""
+    others = (kind for kind in kinds.DEVICES if kind is not kinds.DEVICE_CLASS)
+    return tuple(_reflector(state, kind) for kind in others)
 
 
 def capacities_into(state: ClusterState) -> tuple[Reflector, ...]:

@@ -109,6 +109,7 @@ def test_devices_are_read_and_claims_are_written_only_where_that_is_turned_on() 
     assert _rights() - _rights(option) == {
         *((kind, verb) for kind in kinds for verb in ("list", "watch")),
         *((resource, "patch") for resource in written),
+        ("resourceclaims", "create"),
     }
     shadow = "--set=settings.mode=shadow"
     assert {verb for _, verb in _rights(shadow) - _rights(option, shadow)} == {"list", "watch"}
@@ -282,7 +283,7 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
         *(("configmaps", "get"), ("podgroups", "create"), ("queues", "patch")),
         *(("persistentvolumes", verb) for verb in ("get", "patch")),
         *(("persistentvolumeclaims", verb) for verb in ("get", "patch")),
-        ("resourceclaims", "patch"),
+        *(("resourceclaims", verb) for verb in ("create", "patch")),
         *((f"resourceclaims/{part}", "patch") for part in ("status", "binding")),
     }
     written = {right for right in shadow if right[1] not in ("get", "list", "watch")}

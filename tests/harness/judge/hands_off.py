@@ -25,6 +25,7 @@ ALLOWED = frozenset(
         ("", "persistentvolumeclaims", "patch"),  # its node alone: see ``OF_CLAIMS``
         (TUTTI, "queues", "patch"),
         (TUTTI, "queues/status", "patch"),
+        (DEVICES, "resourceclaims", "create"),  # for extended resources: see ``OF_NEW_CLAIMS``
         (DEVICES, "resourceclaims", "patch"),  # the finalizer alone: see ``_body_fault``
         (DEVICES, "resourceclaims/status", "patch"),
         (TUTTI, "reservations", "create"),
@@ -40,6 +41,18 @@ STATUS_ALONE = frozenset({("scheduling.volcano.sh", "podgroups")})
 # Of a Queue the finalizers alone are written: its spec belongs to administrators.
 OF_QUEUES = frozenset({"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"})
 OF_RESOURCE_CLAIMS = OF_QUEUES  # their specs belong to users
+# A claim for extended resources of a pod, which owns it.
+OF_NEW_CLAIMS = frozenset(
+    {
+        "apiVersion",
+        "kind",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.annotations",
+        "metadata.ownerReferences",
+        "spec.devices",
+    }
+)
 IN_STATUS = frozenset(
     {"metadata.uid", "metadata.resourceVersion", "status.allocation", "status.reservedFor"}
 )
@@ -135,6 +148,10 @@ def _body_fault(entry: AuditEntry) -> str:
         if beside != {"metadata.resourceVersion"}:
             return "has something else in its body than a status and a version"
     allowed = BODIES.get((entry.group, entry.resource))
+    if (entry.group, entry.resource, entry.verb) == (DEVICES, "resourceclaims", "create"):
+        if missing := OF_NEW_CLAIMS - entry.fields:
+            return f"makes a claim without {', '.join(sorted(missing))}"
+        allowed = OF_NEW_CLAIMS
     if allowed is not None and (beyond := entry.fields - allowed):
         return f"writes {', '.join(sorted(beyond))} of {entry.resource}"
     if (entry.group, entry.resource) == ("", "pods") and entry.fields != HAND_OVER:

@@ -9,7 +9,7 @@ import pytest
 from tutti.cli.output import live_cluster
 from tutti.kube import errors, gang_sources
 from tutti.state.cluster_state import ClusterState
-from tutti.state.reflectors import devices_into, reflectors_into
+from tutti.state.reflectors import device_classes_into, devices_into, reflectors_into
 
 if TYPE_CHECKING:
     from tutti.kube.calls import Stream
@@ -74,6 +74,6 @@ async def test_devices_that_may_not_be_listed_are_left_out_with_a_warning() -> N
     assert "resourceslices.resource.k8s.io" in api.listed
     assert not sentences
     api = Listed(403, "deviceclasses.resource.k8s.io")
-    await live_cluster.list_devices(api, devices_into(state), sentences.append)  # type: ignore[arg-type]
+    await live_cluster.list_devices(api, device_classes_into(state), sentences.append)  # type: ignore[arg-type]
     (sentence,) = sentences
     assert sentence.startswith("it is forbidden; so pods that name claims for devices")

@@ -350,7 +350,8 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
     assert _differs(Member, MEMBER) == [
         *("group", "claims", "own_claims", "volume_problems", "unbound_claims"),
         *("group_kind", "unread_gang"),
-        *("device_claims", "device_problems"),  # tests of devices have them
+        # Tests of devices have these.
+        *("device_claims", "device_problems", "extended_requests", "extended_claim"),
         *("bound_by", "is_handed_over", "handed_over_at"),  # in the next test, as ``Gang.bound_by``
     ]
     assert _differs(Node, NODE) == []

@@ -114,6 +114,23 @@ def test_of_a_claim_the_finalizer_and_the_status_are_written_and_nothing_else() 
         assert f"writes {field} of resourceclaims" in fault
 
 
+def test_a_claim_is_made_for_the_pod_that_owns_it_and_otherwise_not() -> None:
+    metadata = {"name", "namespace", "annotations", "ownerReferences"}
+    fields = {"apiVersion", "kind", "spec.devices", *(f"metadata.{name}" for name in metadata)}
+
+    def faults(*fields: str) -> list[str]:
+        story = two_nodes()
+        told = frozenset(fields)
+        story.wrote("create", "resourceclaims", "c", api_group="resource.k8s.io", fields=told)
+        return _faults(story)
+
+    assert not faults(*fields)
+    (fault,) = faults(*fields, "status.allocation")
+    assert "writes status.allocation of resourceclaims" in fault
+    (fault,) = faults(*(fields - {"metadata.ownerReferences"}))
+    assert "makes a claim without metadata.ownerReferences" in fault
+
+
 def test_others_may_write_what_they_like() -> None:
     story = two_nodes()
     story.wrote("delete", "pods", "x", user=KUBE)

@@ -14,6 +14,7 @@ from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import (
     NO_HAND_OVER,
     capacities_into,
+    device_classes_into,
     devices_into,
     reflectors_into,
     storage_into,
@@ -43,6 +44,7 @@ def test_every_kind_has_a_stream_into_a_store_of_its_own() -> None:
     feeds = (
         *reflectors_into(state, "tutti", sources=SOURCES, preempts=True),
         *storage_into(state),
+        *device_classes_into(state),
         *devices_into(state),
         *capacities_into(state),
     )

@@ -37,6 +37,7 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     from ...state.cluster_state import ClusterState
     from ...state.reflectors import (
         capacities_into,
+        device_classes_into,
         devices_into,
         reflectors_into,
         storage_into,
@@ -67,6 +68,8 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
             await list_watch.relist(api, reflector)
         for reflector in capacities_into(state) if state.storage.needs_capacities else ():
             await list_watch.relist(api, reflector)
+        if state.devices.are_classes_wanted:
+            await list_devices(api, device_classes_into(state), warn)
         if state.devices.are_wanted:
             await list_devices(api, devices_into(state), warn)
     return state

@@ -7,9 +7,12 @@ uses it, and it may hold secrets.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ...kube.codec import encode
 from ...kube.codec.devices import ADMIN, ALL, EXACT_COUNT, NODE_NAME, VERSION
+from ...kube.codec.requests import ALWAYS
 from ...model.cluster import Member
 from ...model.devices.claims import DeviceClaim, DeviceRequest, DeviceRoom
+from ...model.devices.extended import CLAIM_OF, ContainerRequests, amounts
 from ...model.devices.inventory import (
     Attribute,
     Counter,
@@ -36,19 +39,60 @@ def written(room: DeviceRoom) -> Iterator[Raw]:
 
 def add_device_claims(pod: Raw, member: Member) -> None:
     """Add the claims of a member to the spec and the status of its pod."""
-    if not member.device_claims:
+    named = [own for own in member.device_claims if own.name != CLAIM_OF]
+    if not named:
         return
     pod["spec"]["resourceClaims"] = [
         {"name": own.name, "resourceClaimTemplateName": own.name}
         if own.is_own
         else {"name": own.name, "resourceClaimName": own.claim}
-        for own in member.device_claims
+        for own in named
     ]
     pod["status"]["resourceClaimStatuses"] = [
         {"name": own.name, "resourceClaimName": own.claim}
-        for own in member.device_claims
+        for own in named
         if own.is_own and own.claim is not None
     ]
+
+
+def add_extended_requests(pod: Raw, member: Member) -> None:
+    """Divide the only container of a pod into those that request extended resources.
+
+    Their other requests are in the overhead of the pod. Names of containers matter to no plan.
+    """
+    if not member.extended_requests:
+        return
+    spec = pod["spec"]
+    (main,) = spec["containers"]
+    counted = dict(amounts(member.extended_requests).amounts)
+    requests = main.pop("resources")["requests"]
+    spec["overhead"] = {name: text for name, text in requests.items() if name not in counted}
+    by_position = {of.position: of for of in member.extended_requests}
+    short = [of.position for of in member.extended_requests if of.is_short_lived]
+    init = max(short, default=-1) + 1  # how many init containers there are at least
+    count = max(init + 1, max(by_position) + 1)
+    containers = [_container(by_position.get(i), i) for i in range(count)]
+    containers[init] = {**main, **containers[init]}
+    if init:
+        spec["initContainers"] = [_sidecar(by_position.get(i), containers[i]) for i in range(init)]
+    spec["containers"] = containers[init:]
+    if member.extended_claim:
+        named = {"resourceClaimName": member.extended_claim}
+        pod["status"]["extendedResourceClaimStatus"] = named
+
+
+def _container(requests: ContainerRequests | None, position: int) -> Raw:
+    if requests is None:
+        return {"name": f"container-{position}"}
+    counts = dict(requests.counts)
+    asked = {name: str(counts.get(name, 0)) for name in requests.names}
+    return {"name": f"container-{position}", "resources": {"requests": asked}}
+
+
+def _sidecar(requests: ContainerRequests | None, container: Raw) -> Raw:
+    """An init container; if it requests extended resources for good, a sidecar."""
+    lasts = requests is not None and not requests.is_short_lived
+    return {**container, "restartPolicy": ALWAYS} if lasts else container
 
 
 def _object(kind: str, name: str, spec: Raw) -> Raw:
@@ -103,7 +147,13 @@ def _taint(value: DeviceTaint) -> Raw:
 
 
 def _class(value: DeviceClass) -> Raw:
-    return _object("DeviceClass", value.name, {"selectors": _selectors(value.selectors)})
+    spec: Raw = {"selectors": _selectors(value.selectors)}
+    if value.extended_resource:
+        spec["extendedResourceName"] = value.extended_resource
+    body = _object("DeviceClass", value.name, spec)
+    if value.created:
+        body["metadata"]["creationTimestamp"] = encode.timestamp(value.created)
+    return body
 
 
 def _selectors(expressions: Iterable[str]) -> list[Raw]:

@@ -44,6 +44,7 @@ from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
 from .preferences import decode_likings, decode_wishes
 from .quantity import QuantityError, offered, requested
+from .requests import extended_requests
 from .shapes import (
     DEVICE_CLAIMS,
     claims,
@@ -84,6 +85,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
     try:
         # A pod with malformed rules cannot be placed, so its preferences do not matter.
         shape = decode_shape(pod, rules, NO_PREFERENCES if malformed else decode_wishes(pod))
+        extended = extended_requests(spec)
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
@@ -123,8 +125,16 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         run=membership.run,
         bound_at=_bound_at(pod.status) if spec.node_name else None,
         device_claims=pod_claims(pod) if spec.resource_claims else (),
+        extended_requests=extended,
+        extended_claim=_extended_claim(pod.status) if extended else "",
         unread_gang=None if membership.group else unread_gang_of(pod, sources),
     )
+
+
+def _extended_claim(status: wire.PodStatus) -> str:
+    """The claim that stands for extended resources of a pod; empty if its status names none."""
+    claim = status.extended_resource_claim_status
+    return "" if claim is None else claim.resource_claim_name
 
 
 def _gone_by(metadata: wire.Metadata) -> float | None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...model.cluster import Member
 from ...model.devices.claims import (
     FINALIZER,
     AttributeName,
@@ -19,6 +20,7 @@ from ...model.devices.claims import (
     MatchConstraint,
     PodClaim,
 )
+from ...model.devices.extended import RequestMapping
 from ...model.devices.inventory import (
     Attribute,
     Capacity,
@@ -35,7 +37,7 @@ from ...model.devices.inventory import (
 from ...model.keys import NodeName, Uid
 from .. import wire
 from ..wire import devices, objects
-from .metadata import named
+from .metadata import named, seconds_of
 
 VERSION = "resource.k8s.io/v1"
 CLAIMS_FIELD = "spec.resourceClaims"
@@ -43,6 +45,7 @@ NODE_NAME = "metadata.name"
 EXACT_COUNT, ALL = "ExactCount", "All"
 _ALL = f"allocationMode: {ALL}"
 EXACTLY, ADMIN = "exactly", "adminAccess"
+EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"  # annotation of such claims
 
 Raw = dict[str, Any]
 
@@ -115,8 +118,14 @@ def decode_device_class(device_class: devices.DeviceClass) -> DeviceClass:
     """Read a DeviceClass."""
     named(device_class)
     expressions, unknown = _expressions(device_class.spec.selectors)
+    metadata, spec = device_class.metadata, device_class.spec
     return DeviceClass(
-        device_class.metadata.name, expressions, unknown, _text(device_class.spec.config)
+        metadata.name,
+        expressions,
+        unknown,
+        _text(spec.config),
+        spec.extended_resource_name,
+        seconds_of(metadata.creation_timestamp),
     )
 
 
@@ -333,6 +342,59 @@ def encode_finalizers(claim: DeviceClaim, *, protected: bool) -> Raw:
     others = [name for name in claim.finalizers if name != FINALIZER]
     finalizers = [*others, FINALIZER] if protected else others
     return {"metadata": {**_same(claim), "finalizers": finalizers}}
+
+
+def encode_extended_claim(member: Member, name: str, requests: Iterable[DeviceRequest]) -> Raw:
+    """A ResourceClaim that stands for extended resources of a pod, and goes with it."""
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": member.key.name,
+        "uid": member.uid,
+        "controller": True,
+    }
+    metadata = {
+        "name": name,
+        "namespace": member.key.namespace,
+        "annotations": {EXTENDED_CLAIM: "true"},
+        "ownerReferences": [owner],
+    }
+    wanted = [
+        {
+            "name": request.name,
+            EXACTLY: {
+                "deviceClassName": request.device_class,
+                "allocationMode": EXACT_COUNT,
+                "count": request.count,
+            },
+        }
+        for request in requests
+    ]
+    return {
+        "apiVersion": VERSION,
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": {"devices": {"requests": wanted}},
+    }
+
+
+def encode_extended_status(member: Member, claim: str, mappings: Iterable[RequestMapping]) -> Raw:
+    """A patch of the status of a pod, in this version of it: its claim for extended resources."""
+    status = {
+        "resourceClaimName": claim,
+        "requestMappings": [
+            {
+                "containerName": mapping.container,
+                "resourceName": mapping.resource,
+                "requestName": mapping.request,
+            }
+            for mapping in mappings
+        ],
+    }
+    return {
+        "metadata": {"uid": member.uid, "resourceVersion": member.version},
+        "status": {"extendedResourceClaimStatus": status},
+    }
 
 
 class ClaimWrite(NamedTuple):

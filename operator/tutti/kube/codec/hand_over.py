@@ -80,6 +80,8 @@ def decode_handed_member(pod: wire.Pod) -> Member:
         claims=claims(pod.spec, metadata.name),
         application=None,
         device_claims=(),  # kube-scheduler allocates
+        extended_requests=(),
+        extended_claim="",
         unread_gang=None,
     )
 

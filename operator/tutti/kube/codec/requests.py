@@ -7,14 +7,17 @@ amount beyond 64 bits counts as the largest amount, which fits on no node.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from ...model import ports
+from ...model.devices.extended import ContainerRequests, is_extended
 from ...model.resources import Resources
 from .. import wire
-from .quantity import nanos, rounded_up
+from .quantity import BILLION, LARGEST, nanos, rounded_up
 
 PODS = "pods"  # every pod takes one of the ``pods`` of its node
 HUGE_PAGES = "hugepages-"
+_KNOWN = 4096  # requests of extended resources that are cached
 ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
 
 Nanos = dict[str, int]  # billionths by resource name
@@ -37,6 +40,44 @@ def pod_requests(pod: wire.Pod) -> Resources:
     if used_ports := host_ports(spec):
         amounts.update(ports.requested_amounts(used_ports))
     return Resources.of(amounts)
+
+
+def extended_requests(spec: wire.PodSpec) -> tuple[ContainerRequests, ...]:
+    """What the containers of a pod request of extended resources; raises ``QuantityError``.
+
+    Amounts that are no whole number of 64 bits are left out, as in kube-scheduler.
+    """
+    init = len(spec.init_containers)
+    requests = [
+        ContainerRequests(
+            position,
+            container.name,
+            tuple(sorted(container.resources.requests)),
+            counts,
+            is_short_lived=position < init and container.restart_policy != ALWAYS,
+        )
+        for position, container in enumerate((*spec.init_containers, *spec.containers))
+        if (counts := _counts(container.resources.requests))
+    ]
+    return _shared(tuple(requests)) if requests else ()
+
+
+def _counts(requests: wire.Quantities) -> tuple[tuple[str, int], ...]:
+    """The whole amounts of extended resources, by name; sorted."""
+    amounts = [(name, nanos(amount)) for name, amount in requests.items() if is_extended(name)]
+    return tuple(
+        sorted(
+            (name, amount // BILLION)
+            for name, amount in amounts
+            if amount and amount % BILLION == 0 and amount // BILLION <= LARGEST
+        )
+    )
+
+
+@lru_cache(maxsize=_KNOWN)
+def _shared(requests: tuple[ContainerRequests, ...]) -> tuple[ContainerRequests, ...]:
+    """The same requests as one object, for all pods that have them."""
+    return requests
 
 
 def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:

@@ -94,10 +94,11 @@ class DeviceSelector(Wire):
 
 
 class DeviceClassSpec(Wire):
-    """The selectors of a class, and the configuration for drivers."""
+    """The selectors of a class, the configuration for drivers, and the resource that it backs."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[dict[str, Any], ...] = ()
+    extended_resource_name: str = ""
 
 
 class DeviceClass(Object):

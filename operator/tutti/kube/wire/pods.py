@@ -97,6 +97,12 @@ class PodResourceClaimStatus(Wire):
     resource_claim_name: str | None = None
 
 
+class ExtendedResourceClaimStatus(Wire):
+    """The claim that stands for extended resources of a pod."""
+
+    resource_claim_name: str = ""
+
+
 class PodSpec(Wire):
     """The spec of a pod."""
 
@@ -158,6 +164,7 @@ class PodStatus(Wire):
     allocated_resources: Quantities | None = None
     resources: ResourceAmounts | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
 
 
 class Pod(Object):

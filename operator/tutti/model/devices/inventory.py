@@ -102,6 +102,8 @@ class DeviceClass:
     unsupported: tuple[str, ...] = ()
     # Configuration for drivers, as JSON. It is copied into allocations; no decision uses it.
     config: str = field(default="", compare=False)
+    extended_resource: str = ""  # that it backs, if any, beside the one with its own name
+    created: float = 0.0  # seconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)

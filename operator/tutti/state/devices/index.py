@@ -12,7 +12,7 @@ from ...filters.devices.admin_access import Wanted
 from ...kube import kinds
 from ...kube.codec.devices import ADMIN
 from ...kube.codec.shapes import DEVICE_CLAIMS
-from ...model.cluster import ForeignPod, Member, PodReservation, Reservation
+from ...model.cluster import ForeignPod, Member, Node, PodReservation, Reservation
 from ...model.devices.claims import (
     MOST_CONSUMERS,
     MOST_RESULTS,
@@ -24,6 +24,7 @@ from ...model.devices.claims import (
     PodClaim,
     Selection,
 )
+from ...model.devices.extended import CLAIM_OF
 from ...model.devices.inventory import (
     Device,
     DeviceClass,
@@ -38,6 +39,7 @@ from ..store import Store
 from . import claim_demand
 from .bundle_rows import NOTHING_TIED, Tied
 from .claim_users import ClaimUsers
+from .extended import ExtendedResources, MissingClaim
 from .free_devices import SHARING, FreeDevices
 
 UNLISTED = "claims and devices are still being listed"
@@ -63,7 +65,7 @@ class DeviceIndex:
         self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
         self._is_on = is_on
         self.slices: Store[ResourceSlice] = Store(self._slice_changed, self._listed)
-        self.classes: Store[DeviceClass] = Store(self._class_changed, self._listed)
+        self.classes: Store[DeviceClass] = Store(self._class_changed, self._classes_listed)
         self.rules: Store[TaintRule] = Store(self._rule_changed, self._listed)
         self.claims: Store[DeviceClaim] = Store(self._claim_changed, self._listed)
         self.stores: Mapping[kinds.AnyKind, Store[Any]] = {
@@ -74,6 +76,7 @@ class DeviceIndex:
         }
         self._classes: Mapping[str, DeviceClass] = {}  # by name
         self._users = ClaimUsers()
+        self.extended = ExtendedResources(touched, self._users.named, self._users.reserved)
         self._free = FreeDevices()
         self._selections: tuple[Selection, ...] = ()  # of the claims that wait; sorted
         self._unheld: set[Uid] = set()  # the claims that take no device away from others
@@ -87,6 +90,11 @@ class DeviceIndex:
         return self._is_on and self._users.has_any
 
     @property
+    def are_classes_wanted(self) -> bool:
+        """Whether classes may back a resource that a pod of our scheduler waits for."""
+        return self.are_wanted or (self._is_on and self.extended.lacks_publisher)
+
+    @property
     def _is_known(self) -> bool:
         return all(store.is_synced for store in self.stores.values())
 
@@ -97,6 +105,10 @@ class DeviceIndex:
     def _listed(self, _began: int) -> None:
         self._are_pods_outdated = True
         self._change()
+
+    def _classes_listed(self, began: int) -> None:
+        self.extended.classes_listed()
+        self._listed(began)
 
     def _slice_changed(
         self, uid: Uid, old: ResourceSlice | None, new: ResourceSlice | None
@@ -109,6 +121,8 @@ class DeviceIndex:
         # Of several classes of one name, the latest counts.
         self._classes = {device_class.name: device_class for device_class in self.classes}
         self._are_pods_outdated = True
+        if self._is_on:
+            self.extended.classes_changed(self.classes)
         self._change()
 
     def _rule_changed(self, _uid: Uid, old: TaintRule | None, new: TaintRule | None) -> None:
@@ -129,8 +143,17 @@ class DeviceIndex:
 
     def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
         """Take in a pod that appeared, changed or disappeared."""
-        if self._users.pod_changed(uid, pod if isinstance(pod, Member) else None):
+        member = pod if isinstance(pod, Member) else None
+        if self._is_on:
+            self.extended.pod_changed(uid, member)
+            member = None if member is None else self.extended.resolved(member)
+        if self._users.pod_changed(uid, member):
             self._change()
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Take in a node that appeared, changed or disappeared."""
+        if self._is_on:
+            self.extended.node_changed(old, new)
 
     def reservation_changed(self, old: Reservation | None, new: Reservation | None) -> None:
         """Take in a Reservation: no other pod gets the devices of its claims."""
@@ -140,6 +163,8 @@ class DeviceIndex:
             self._free.hold(claim, "Reservation", devices)
         if self._users.reservation_changed(old, new) or before or now:
             self._change()
+        for reservation in (old, new):
+            self.extended.reservation_changed(() if reservation is None else reservation.entries)
 
     def unevaluated(self) -> tuple[Collection[str], Collection[Device]]:
         """The expressions and the devices that changed since the last ``refresh``.
@@ -227,8 +252,15 @@ class DeviceIndex:
 
     def with_devices(self, member: Member) -> Member:
         """The pod with what its claims require, and the problems that keep it waiting."""
-        if not (member.device_claims and member.may_get_a_node):
-            return member
+        if self._is_on and member.extended_requests:
+            if self._awaits_classes(member):
+                return replace(member, device_problems=(UNLISTED,))
+            member = self.extended.resolved(member)
+        is_claiming = member.device_claims and member.may_get_a_node
+        return self._with_claims(member) if is_claiming else member
+
+    def _with_claims(self, member: Member) -> Member:
+        """A waiting pod with what its claims require, and the problems that keep it waiting."""
         if not self._is_on:
             return _unsupported(member, [TURNED_OFF])
         if not self._is_known:
@@ -243,8 +275,9 @@ class DeviceIndex:
         shape, labels = member.shape, member.labels
         for pod_claim in member.device_claims:
             claim = self._users.claim(member.key.namespace, pod_claim)
-            if claim is None or (problem := self._problem(claim, pod_claim, member)):
-                problems.append(_missing(pod_claim) if claim is None else problem)
+            problem = self._problem(claim, pod_claim, member)
+            if claim is None or problem:
+                problems.append(problem)
                 continue
             features = set(self._unsupported(claim))
             if features:
@@ -261,6 +294,14 @@ class DeviceIndex:
             shape=claim_demand.requesting(shape, wanted),
             labels=labels,
             device_problems=tuple(problems),
+        )
+
+    def _awaits_classes(self, member: Member) -> bool:
+        """Whether classes, which are not known yet, may back a resource that a pod waits for."""
+        return (
+            not self.classes.is_synced
+            and member.may_get_a_node
+            and self.extended.is_unpublished(member)
         )
 
     def _mixed(self, member: Member) -> Iterator[str]:
@@ -308,8 +349,16 @@ class DeviceIndex:
             lost = next((d for d in devices if not self._free.may_take(d, node, claim.uid)), None)
         return "" if lost is None else f"device {lost} of {name} is gone or in use by now"
 
-    def _problem(self, claim: DeviceClaim, pod_claim: PodClaim, member: Member) -> str:
+    def _problem(self, claim: DeviceClaim | None, pod_claim: PodClaim, member: Member) -> str:
         """Why no devices can be found for a claim of a pod now; empty if they can."""
+        if pod_claim.name == CLAIM_OF and (problem := self.extended.problem(member)):
+            return problem
+        if claim is None:
+            return _missing(pod_claim)
+        return self._claim_problem(claim, pod_claim, member)
+
+    def _claim_problem(self, claim: DeviceClaim, pod_claim: PodClaim, member: Member) -> str:
+        """Why no devices can be found for this claim of a pod now; empty if they can."""
         name = f"claim {claim.key.name}"
         if claim.terminating:
             return f"{name} is being deleted"
@@ -391,6 +440,11 @@ class DeviceIndex:
             if selected in self._selections:
                 index = self._selections.index(selected)
                 yield index, self._free.count(index, request.count)
+
+    def missing_claims(self) -> Iterator[MissingClaim]:
+        """The claims that are to be made for extended resources of pods."""
+        if self._is_known:
+            yield from self.extended.missing()
 
     def orphaned(self) -> Iterator[tuple[DeviceClaim, Sequence[Member]]]:
         """Allocated claims whose only users are pods of ours that wait without a Reservation."""

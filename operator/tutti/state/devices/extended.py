@@ -1,0 +1,211 @@
+"""Which pods get extended resources by a claim for devices, and which by what nodes publish.
+
+A resource that some node publishes is left to such nodes. The claim of a pod that has one already,
+in its status or in a Reservation, stands for the resources that it was made for.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...model.cluster import Member, Node, PodReservation
+from ...model.devices import extended
+from ...model.devices.claims import MOST_RESULTS, ClaimName, DeviceClaim
+from ...model.devices.extended import ClaimPlan
+from ...model.devices.inventory import DeviceClass
+from ...model.keys import PodKey, Uid
+
+Claims = Callable[[ClaimName], DeviceClaim | None]
+Reserved = Callable[[Uid], PodReservation | None]
+
+
+class MissingClaim(NamedTuple):
+    """A claim that is to be made for the extended resources of a pod."""
+
+    member: Member
+    name: str
+    plan: ClaimPlan
+    classes: Mapping[str, str]  # by resource
+
+
+class NamedPlan(NamedTuple):
+    """A claim of a pod, and which containers get what of it."""
+
+    claim: str  # its name
+    plan: ClaimPlan
+
+
+class ExtendedResources:
+    """The resources that nodes publish and that classes back, and our pods that request them."""
+
+    def __init__(self, touched: Callable[[Uid], None], claims: Claims, reserved: Reserved) -> None:
+        """``touched`` is called for each pod that may get its resources in another way by now.
+
+        ``claims`` has the claims by name, and ``reserved`` the entries of Reservations by pod.
+        """
+        self._touched, self._claims, self._reserved = touched, claims, reserved
+        self._published = Counter[str]()  # how many nodes publish a resource
+        self._classes: Mapping[str, str] = {}  # by the resource that they back
+        self._pods: dict[Uid, Member] = {}  # of ours that wait and request such resources
+        self._by_resource: dict[str, set[Uid]] = {}
+        self._named: set[Uid] = set()  # those whose status names a claim
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Take in a node, and what it publishes."""
+        before, after = _published(old), _published(new)
+        if before == after:
+            return
+        was = {resource for resource in before | after if self._published[resource]}
+        self._published.subtract(before)
+        self._published.update(after)
+        self._touch(r for r in before | after if (r in was) != (self._published[r] > 0))
+
+    def classes_changed(self, classes: Iterable[DeviceClass]) -> None:
+        """Take in all device classes."""
+        old, new = self._classes, extended.classes_by_resource(classes)
+        self._classes = new
+        self._touch(r for r in old.keys() | new.keys() if old.get(r) != new.get(r))
+
+    def classes_listed(self) -> None:
+        """Take in that all device classes are known now."""
+        self._touch([*self._by_resource])
+
+    def pod_changed(self, uid: Uid, pod: Member | None) -> None:
+        """Take in a pod of ours."""
+        is_waiting = pod is not None and pod.may_get_a_node
+        new = pod if pod is not None and is_waiting and pod.extended_requests else None
+        old = self._pods.pop(uid, None)
+        self._named.discard(uid)
+        if old is None and new is None:
+            return
+        for resource in extended.resources_of(old.extended_requests if old else ()):
+            uids = self._by_resource[resource]
+            uids.discard(uid)
+            if not uids:
+                del self._by_resource[resource]
+        if new is not None:
+            self._pods[uid] = new
+            if new.extended_claim:
+                self._named.add(uid)
+            for resource in extended.resources_of(new.extended_requests):
+                self._by_resource.setdefault(resource, set()).add(uid)
+
+    def reservation_changed(self, entries: Iterable[PodReservation]) -> None:
+        """Take in that a Reservation with these entries came, changed or went."""
+        for entry in entries:
+            if entry.uid in self._pods:
+                self._touched(entry.uid)
+
+    @property
+    def lacks_publisher(self) -> bool:
+        """Whether a pod waits for a resource that no node publishes."""
+        return any(not self._published[resource] for resource in self._by_resource)
+
+    def is_unpublished(self, member: Member) -> bool:
+        """Whether no node publishes some extended resource that a pod requests."""
+        wanted = extended.resources_of(member.extended_requests)
+        return any(not self._published[resource] for resource in wanted)
+
+    def resolved(self, member: Member) -> Member:
+        """The pod with the claim that stands for its extended resources, and without these."""
+        if not member.extended_requests:
+            return member
+        name, resources = self._name(member), self._by_claim(member)
+        if not (resources or self._is_held(member)):
+            return member
+        shape = member.shape
+        requests = extended.without(shape.requests, resources)
+        return replace(
+            member,
+            shape=replace(shape, requests=requests),
+            device_claims=tuple(sorted((*member.device_claims, extended.pod_claim(name)))),
+        )
+
+    def _name(self, member: Member) -> str:
+        return member.extended_claim or extended.claim_name(member.key.name, member.uid)
+
+    def _claim(self, member: Member) -> DeviceClaim | None:
+        return self._claims(ClaimName(member.key.namespace, self._name(member)))
+
+    def _is_held(self, member: Member) -> bool:
+        """Whether the status of a pod or a Reservation names its claim."""
+        if member.extended_claim:
+            return True
+        entry = self._reserved(member.uid)
+        return entry is not None and any(own.claim == self._name(member) for own in entry.claims)
+
+    def _by_claim(self, member: Member) -> Collection[str]:
+        """The resources that a pod gets by its claim."""
+        wanted, claim = extended.resources_of(member.extended_requests), self._claim(member)
+        backed = {resource for resource in wanted if resource in self._classes}
+        if self._is_held(member):
+            return backed if claim is None else extended.covered(member.extended_requests, claim)
+        if member.node is not None or self._reserved(member.uid) is not None:
+            return ()
+        unpublished = {resource for resource in backed if not self._published[resource]}
+        if claim is None or not unpublished:
+            return unpublished
+        return extended.covered(member.extended_requests, claim) or unpublished
+
+    def problem(self, member: Member) -> str:
+        """Why the claim of a pod cannot do for its extended resources; empty if it can."""
+        resources = self._by_claim(member)
+        names = ", ".join(sorted(resources))
+        plan = extended.claim_plan(member.extended_requests, resources)
+        if plan is None:
+            most = extended.MOST_REQUESTS
+            return f"more of its containers request {names} than the {most} that a claim can name"
+        claim = self._claim(member)
+        if claim is None and not resources:
+            return "no DeviceClass backs its extended resources any more"
+        if claim is None and plan.devices > MOST_RESULTS:
+            return (
+                f"its containers request {plan.devices} devices ({names}), and a claim can have "
+                f"{MOST_RESULTS}"
+            )
+        if claim is None:
+            return f"the claim for its {names} is not created yet"
+        if not plan.is_of(claim):
+            return f"claim {claim.key.name} is not for what its containers request"
+        return ""
+
+    def missing(self) -> Iterator[MissingClaim]:
+        """The claims that pods without scheduling gates wait for; by pod."""
+        uids = {
+            uid
+            for resource in self._by_resource.keys() & self._classes.keys()
+            if not self._published[resource]
+            for uid in self._by_resource[resource]
+        }
+        for member in sorted((self._pods[uid] for uid in uids | self._named), key=_by_key):
+            if member.is_waiting and self._claim(member) is None:
+                resources = self._by_claim(member)
+                plan = extended.claim_plan(member.extended_requests, resources)
+                if resources and plan is not None and plan.devices <= MOST_RESULTS:
+                    yield MissingClaim(member, self._name(member), plan, self._classes)
+
+    def plan(self, member: Member) -> NamedPlan | None:
+        """The claim that a pod has by a Reservation; None if its status names it already."""
+        claim = None if member.extended_claim else self._claim(member)
+        if not member.extended_requests or claim is None or not self._is_held(member):
+            return None
+        resources = extended.covered(member.extended_requests, claim)
+        plan = extended.claim_plan(member.extended_requests, resources)
+        return None if plan is None else NamedPlan(claim.key.name, plan)
+
+    def _touch(self, resources: Iterable[str]) -> None:
+        uids = {uid for r in resources for uid in self._by_resource.get(r, ())}
+        for uid in sorted(uids):
+            self._touched(uid)
+
+
+def _by_key(member: Member) -> PodKey:
+    return member.key
+
+
+def _published(node: Node | None) -> AbstractSet[str]:
+    """The extended resources of which a node has some."""
+    amounts = () if node is None else node.allocatable.amounts
+    return {name for name, amount in amounts if amount > 0 and extended.is_extended(name)}
