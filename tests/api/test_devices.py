@@ -194,6 +194,49 @@ def test_partitions_share_the_counters_of_a_device(place: Place) -> None:
     place.until_bound("late", 1)
 
 
+def test_pods_that_request_an_extended_resource_get_devices_of_its_class(place: Place) -> None:
+    """Their init container uses the devices of the main container, and needs one more."""
+    (node,) = place.nodes(1)
+    _publish(place, node, 4)
+    resource = f"example.com/{place.name}"
+    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    spec = {"selectors": [selector], "extendedResourceName": resource}
+    place.rig.create(_object("DeviceClass", f"{place.name}-backing", spec))
+    place.group("train", 2)
+    for name in ("train-0", "train-1"):
+        place.rig.create(_requesting(place, name, resource))
+    place.until_bound("train", 2)
+    given = set[str]()
+    for claim in _claims(place):
+        (owner,) = claim["metadata"]["ownerReferences"]
+        pod = place.rig.pod(owner["name"], place.name)
+        assert pod["spec"]["nodeName"] == node
+        status = pod["status"]["extendedResourceClaimStatus"]
+        assert status["resourceClaimName"] == claim["metadata"]["name"]
+        requests = [(m["containerName"], m["requestName"]) for m in status["requestMappings"]]
+        assert requests == [
+            ("main", "container-1-request-1"),
+            ("init", "container-1-request-1"),
+            ("init", "container-0-request-0"),
+        ]
+        assert claim["status"]["reservedFor"][0]["uid"] == pod["metadata"]["uid"]
+        given.update(result["device"] for result in _results(claim))
+    assert len(given) == 4
+    for name in ("train-0", "train-1"):
+        place.delete("pods", name)
+    place.rig.until(lambda: not _claims(place), "the controller deletes the claims")
+
+
+def _requesting(place: Place, name: str, resource: str) -> dict[str, Any]:
+    """A pod of a gang whose init container requests two devices, and its main container one."""
+    made = place.pod(name, "train", cpu=1)
+    (main,) = made["spec"]["containers"]
+    main["resources"] = {"limits": {"cpu": "100m", resource: "1"}}
+    init = {**main, "name": "init", "resources": {"limits": {resource: "2"}}}
+    made["spec"]["initContainers"] = [init]
+    return made
+
+
 def test_a_device_is_not_used_while_a_rule_taints_it(place: Place) -> None:
     (node,) = place.nodes(1)
     _publish(place, node, 2)

@@ -151,7 +151,7 @@ def _body_fault(entry: AuditEntry) -> str:
     if (entry.group, entry.resource, entry.verb) == (DEVICES, "resourceclaims", "create"):
         if missing := OF_NEW_CLAIMS - entry.fields:
             return f"makes a claim without {', '.join(sorted(missing))}"
-        allowed = OF_NEW_CLAIMS
+        allowed = OF_NEW_CLAIMS | {"status"}  # as the server logs it: without any field
     if allowed is not None and (beyond := entry.fields - allowed):
         return f"writes {', '.join(sorted(beyond))} of {entry.resource}"
     if (entry.group, entry.resource) == ("", "pods") and entry.fields != HAND_OVER:

@@ -195,7 +195,7 @@ def _pod(body: Body) -> Pod:
         node=spec.get("nodeName") or (pin if is_pinned else ""),
         phase=(body.get("status") or {}).get("phase") or "Pending",
         terminating=terminating,
-        requests=effective_requests(spec),
+        requests=_counted(body),
         created=metadata.get("creationTimestamp") or "",
         app="" if is_tuttis else app,
         of_kubernetes=foreign(Kind.KUBERNETES_GROUPS, native),
@@ -207,6 +207,14 @@ def _pod(body: Body) -> Pod:
         is_handed=is_handed,
         labels=labels,
     )
+
+
+def _counted(body: Body) -> Amounts:
+    """What a kubelet counts of a pod: without the resources that its claim for devices is for."""
+    requests = effective_requests(body["spec"])
+    claim = (body.get("status") or {}).get("extendedResourceClaimStatus") or {}
+    claimed = {mapping["resourceName"] for mapping in claim.get("requestMappings", ())}
+    return {name: amount for name, amount in requests.items() if name not in claimed}
 
 
 def _pin(spec: Body) -> str:
