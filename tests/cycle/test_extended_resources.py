@@ -181,6 +181,17 @@ async def test_a_refused_claim_is_reported_and_tried_again() -> None:
     assert (bound(cluster), holding(cluster)) == (2, 4)
 
 
+async def test_a_claim_whose_namespace_is_gone_is_not_reported() -> None:
+    cluster = cluster_of()
+    cluster.add(train(1))
+    gone = errors.Gone("there is no namespace ml", status=404)
+    cluster.fault = lambda _at, name: Fault(gone) if name == "make_claim" else None
+    life = Life(cluster, Clock())
+    await life.turn()
+    assert not life.state.refusals.snapshot(0.0)
+    assert not claims(cluster)
+
+
 async def test_a_pod_whose_status_cannot_be_written_is_not_bound_and_its_gang_neither() -> None:
     cluster = cluster_of()
     cluster.add(train(2))

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 from tests.harness.builders import gang, node
+from tests.harness.extended import GPU, container, requesting
 from tests.harness.fake_devices import (
     DRIVER,
     claim,
@@ -35,6 +36,7 @@ from tutti.strategies.problem import Budget
 
 from .test_round_trip import SETUP
 
+READY = [{"type": "Ready", "status": "True"}]
 WATCHED = {
     "request": "gpu",
     "driver": DRIVER,
@@ -123,6 +125,69 @@ async def test_devices_and_claims_are_read_back() -> None:
     assert [p.gang.name for p in plans[0].placements] == ["b"]
     assert room.claim("ml", "made") is not None
     assert room.claim("ml", "nothing") is None
+
+
+async def extended() -> Snapshot:
+    """A cluster in which pods have their extended resources by claims, or wait for some."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=8), node("n2", cpu=8))
+    backing = device_class("new", backs=GPU, created=7.0)
+    cluster.put_devices(gpus("n1", 4), device_class(backs=GPU, created=5.0), backing)
+    sidecar, init = container(1, "proxy", gpu=1), container(3, "init", gpu=2, is_short_lived=True)
+    main = container(5, beside=("cpu", "memory", "zeta.example.com/x"), gpu=1)
+    cluster.add(requesting(gang("a").of(1, cpu=1), sidecar, init, main))
+    await Life(cluster, Clock()).settle()
+    cluster.add(
+        requesting(gang("b").of(2, cpu=1), container(0, "init", gpu=2, is_short_lived=True))
+    )
+    cluster.add(requesting(gang("c").of(1, cpu=1).each(device_claims=(PodClaim("x", "y"),))))
+    life = Life(cluster, Clock())
+    await life.turn()
+    assert not cluster.broken
+    return life.state.snapshot(1_000.0)
+
+
+async def test_extended_resources_are_read_back_with_their_claims() -> None:
+    snapshot = await extended()
+    text = dump.write(snapshot, SETUP)
+    assert '"proxy"' not in text, "names of containers are nobody's business"
+    again = load.snapshot_of(dump.read([dump.Text("dump.json", text.encode())]))
+    assert again.devices == snapshot.devices
+    assert [gang.members for gang in again.gangs] == [gang.members for gang in snapshot.gangs]
+    assert again.nodes == snapshot.nodes
+    for before, after in zip(snapshot.gangs, again.gangs, strict=True):
+        for old, new in zip(before.members, after.members, strict=True):
+            assert [of[2:] for of in new.extended_requests] == [
+                of[2:] for of in old.extended_requests
+            ]
+    waits = {gang.key.name: gang.members[0].device_problems for gang in again.gangs}
+    assert not waits["a"]
+    assert waits["c"] == ("claim y does not exist",)
+
+
+def test_manifests_are_planned_with_the_claims_that_would_be_made() -> None:
+    metadata = {"name": "n1", "uid": "n1"}
+    ready = {"allocatable": {"cpu": "8", "pods": "9"}, "conditions": READY}
+    device = {"name": "gpu-0"}
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    slice_spec = {"driver": DRIVER, "pool": pool, "nodeName": "n1", "devices": [device]}
+    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    class_spec = {"extendedResourceName": GPU, "selectors": [selector]}
+    resources = {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
+    pod = {"schedulerName": "tutti", "containers": [{"name": "m", "resources": resources}]}
+    api = "resource.k8s.io/v1"
+    items = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": ready},
+        {"apiVersion": api, "kind": "ResourceSlice", "metadata": metadata, "spec": slice_spec},
+        {"apiVersion": api, "kind": "DeviceClass", "metadata": metadata, "spec": class_spec},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": "a"}, "spec": pod},
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    snapshot = load.snapshot_of(dump.read([dump.Text("all.json", text.encode())]))
+    made = plan(snapshot, BestFit(), BestFit(), Budget())
+    (assignment,) = made.placements[0].assignments
+    (allocation,) = assignment.claims
+    assert [str(result.device) for result in allocation.results] == [f"{DRIVER}/n1/gpu-0"]
 
 
 async def test_no_configuration_for_drivers_is_written() -> None:

@@ -80,6 +80,8 @@ ANSWERED: dict[str, Callable[[client.Client], Awaitable[object]]] = {
     "a Reservation that is made": lambda api: api.reserve(HELD),
     "a Reservation that is signed": lambda api: api.adopt(HELD, "term"),
     "a Reservation that is changed": lambda api: api.amend(HELD),
+    "a claim that is made": lambda api: api.make_claim(MEMBER, "c", ()),
+    "a pod whose claim is named": lambda api: api.name_claim(MEMBER, "c", ()),
     "a claim that is protected": lambda api: api.protect_claim(DEVICES, protected=True),
     "a claim that gets devices": lambda api: api.allocate(DEVICES, WRITE),
     "a claim that is left": lambda api: api.leave_claim(DEVICES, ()),

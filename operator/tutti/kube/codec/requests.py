@@ -13,7 +13,7 @@ from ...model import ports
 from ...model.devices.extended import ContainerRequests, is_extended
 from ...model.resources import Resources
 from .. import wire
-from .quantity import BILLION, LARGEST, nanos, rounded_up
+from .quantity import BILLION, nanos, rounded_up
 
 PODS = "pods"  # every pod takes one of the ``pods`` of its node
 HUGE_PAGES = "hugepages-"
@@ -45,7 +45,7 @@ def pod_requests(pod: wire.Pod) -> Resources:
 def extended_requests(spec: wire.PodSpec) -> tuple[ContainerRequests, ...]:
     """What the containers of a pod request of extended resources; raises ``QuantityError``.
 
-    Amounts that are no whole number of 64 bits are left out, as in kube-scheduler.
+    Amounts that are no whole number are left out, as in kube-scheduler.
     """
     init = len(spec.init_containers)
     requests = [
@@ -69,7 +69,7 @@ def _counts(requests: wire.Quantities) -> tuple[tuple[str, int], ...]:
         sorted(
             (name, amount // BILLION)
             for name, amount in amounts
-            if amount and amount % BILLION == 0 and amount // BILLION <= LARGEST
+            if amount and amount % BILLION == 0
         )
     )
 

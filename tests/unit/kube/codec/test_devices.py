@@ -9,6 +9,8 @@ from tutti.kube.codec import devices
 from tutti.kube.codec.decode import decode_member, decode_reservation
 from tutti.kube.codec.devices import ClaimWrite
 from tutti.kube.codec.encode import reservation as encode_reservation
+from tutti.kube.codec.hand_over import decode_handed_member
+from tutti.kube.errors import BadObject
 from tutti.kube.wire import devices as objects
 from tutti.kube.wire import objects as more
 from tutti.model.cluster import PodReservation, Reservation
@@ -24,6 +26,7 @@ from tutti.model.devices.claims import (
     MatchConstraint,
     PodClaim,
 )
+from tutti.model.devices.extended import ContainerRequests, RequestMapping, amounts
 from tutti.model.devices.inventory import (
     Attribute,
     Capacity,
@@ -440,3 +443,108 @@ def test_counters_are_read() -> None:
     )
     (half,) = devices.decode_slice(piece).devices
     assert (half.counters, half.unsupported) == ((Counter("a", "memory", "40Gi"),), ())
+
+
+def read_pod(
+    containers: list[dict[str, Any]],
+    init: list[dict[str, Any]] | None = None,
+    status: dict[str, Any] | None = None,
+    scheduler: str = "tutti",
+) -> wire.Pod:
+    spec = {
+        "schedulerName": scheduler,
+        "containers": containers,
+        "initContainers": init or [],
+    }
+    return wire.parse_one(named(spec, status), wire.Pod)
+
+
+def asking(name: str, restart: str = "", **requests: object) -> dict[str, Any]:
+    amounts = {key.replace("__", "/").replace("_", "."): n for key, n in requests.items()}
+    return {"name": name, "resources": {"requests": amounts}, "restartPolicy": restart}
+
+
+def test_a_pod_requests_extended_resources_by_container() -> None:
+    init = [
+        asking("init", nvidia_com__gpu="2"),
+        asking("sidecar", "Always", cpu="1", nvidia_com__gpu="1"),
+        asking("plain", cpu="1"),
+    ]
+    main = asking(
+        "main", cpu="1", memory="1Gi", nvidia_com__gpu="4", a_b__c="1", kubernetes_io__x=1
+    )
+    member = decode_member(read_pod([main], init))
+    gpu = "nvidia.com/gpu"
+    assert member.extended_requests == (
+        ContainerRequests(0, "init", (gpu,), ((gpu, 2),), is_short_lived=True),
+        ContainerRequests(1, "sidecar", ("cpu", gpu), ((gpu, 1),)),
+        ContainerRequests(
+            3,
+            "main",
+            ("a.b/c", "cpu", "kubernetes.io/x", "memory", gpu),
+            (("a.b/c", 1), (gpu, 4)),
+        ),
+    )
+    assert [of.request_name(gpu) for of in member.extended_requests] == [
+        "container-0-request-0",
+        "container-1-request-1",
+        "container-3-request-4",
+    ]
+    again = decode_member(read_pod([main], init))
+    assert again.extended_requests is member.extended_requests
+    assert member.shape.requests[gpu] == amounts(member.extended_requests)[gpu]
+
+
+@pytest.mark.parametrize("amount", ["0", "500m", 0])
+def test_an_amount_that_is_no_number_of_devices_is_left_out(amount: object) -> None:
+    member = decode_member(read_pod([asking("main", nvidia_com__gpu=amount)]))
+    assert member.extended_requests == ()
+
+
+def test_a_negative_amount_makes_a_pod_unreadable() -> None:
+    with pytest.raises(BadObject):
+        decode_member(read_pod([asking("main", nvidia_com__gpu="-1")]))
+
+
+def test_the_status_of_a_pod_names_the_claim_for_its_extended_resources() -> None:
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": []}}
+    main = asking("main", nvidia_com__gpu="1")
+    assert decode_member(read_pod([main], status=status)).extended_claim == "c"
+    assert decode_member(read_pod([main])).extended_claim == ""
+    assert decode_member(read_pod([asking("main")], status=status)).extended_claim == ""
+    handed = decode_handed_member(read_pod([main], status=status, scheduler="default-scheduler"))
+    assert (handed.extended_requests, handed.extended_claim) == ((), "")
+
+
+def test_a_claim_for_extended_resources_is_owned_by_its_pod() -> None:
+    member = decode_member(read_pod([asking("main", nvidia_com__gpu="2")]))
+    request = DeviceRequest("container-0-request-0", "gpu", 2)
+    body = devices.encode_extended_claim(member, "c", [request])
+    assert body["metadata"]["annotations"] == {
+        "resource.kubernetes.io/extended-resource-claim": "true"
+    }
+    body["metadata"] |= {"uid": "u-2", "resourceVersion": "8"}
+    claim = devices.decode_device_claim(wire.parse_one(body, objects.ResourceClaim))
+    assert claim.requests == (request,)
+    assert (claim.key, claim.owner, claim.unsupported) == (ClaimName("ml", "c"), "u", ())
+    mapping = RequestMapping("main", "nvidia.com/gpu", "container-0-request-0")
+    patch = devices.encode_extended_status(member, "c", [mapping])
+    assert patch["metadata"] == {"uid": "u", "resourceVersion": "7"}
+    assert patch["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": "c",
+        "requestMappings": [
+            {
+                "containerName": "main",
+                "resourceName": "nvidia.com/gpu",
+                "requestName": "container-0-request-0",
+            }
+        ],
+    }
+
+
+def test_a_class_names_the_extended_resource_that_it_backs() -> None:
+    body = named(
+        {"extendedResourceName": "nvidia.com/gpu"}, creationTimestamp="1970-01-01T00:01:00Z"
+    )
+    read = devices.decode_device_class(wire.parse_one(body, objects.DeviceClass))
+    assert (read.extended_resource, read.created) == ("nvidia.com/gpu", 60.0)
