@@ -181,6 +181,39 @@ async def test_a_refused_claim_is_reported_and_tried_again() -> None:
     assert (bound(cluster), holding(cluster)) == (2, 4)
 
 
+async def test_a_pod_is_not_bound_if_the_api_server_does_not_keep_the_name_of_its_claim() -> None:
+    cluster = cluster_of()
+    cluster.add(train(1))
+    cluster.drops_claim_names = True
+    life = Life(cluster, Clock())
+    said = []
+    for _ in range(6):
+        await life.turn()
+        life.clock.now += 1
+        said.append(reason(cluster)[1])
+    assert (bound(cluster), cluster.calls.count("bind")) == (0, 0)
+    assert "DRAExtendedResource is off" in "".join(said)
+    cluster.drops_claim_names = False
+    life.clock.now += 600
+    await life.settle()
+    assert (bound(cluster), holding(cluster)) == (1, 2)
+
+
+async def test_devices_whose_reservation_is_deleted_are_given_back_before_nodes_are_used() -> None:
+    cluster = cluster_of(nodes=1)
+    cluster.add(train(2))
+    cluster.fault = dying_at_first("name_claim")
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    cluster.fault = lambda _at, _name: None
+    assert holding(cluster) == 4
+    cluster.delete_reservation("a")
+    cluster.add(node("plugin", cpu=8, gpu=8))
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (2, 0)
+    assert {pod.node for pod in cluster.pods.values()} == {"plugin"}
+
+
 async def test_a_claim_whose_namespace_is_gone_is_not_reported() -> None:
     cluster = cluster_of()
     cluster.add(train(1))

@@ -167,6 +167,7 @@ class FakeCluster:
     budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     devices: FakeDevices = field(default_factory=FakeDevices)
+    drops_claim_names: bool = False  # it is older than the field of the status
     mapped: dict[Uid, dict[str, Any]] = field(default_factory=dict)  # extendedResourceClaimStatus
     storage: dict[str, dict[Any, Item[Any]]] = field(default_factory=dict)  # by stream, by name
     unanswered: set[str] = field(default_factory=set)  # streams whose list has no answer yet
@@ -777,6 +778,8 @@ class FakeCluster:
             pod = self._pod(member.key)
             patch = claims.encode_extended_status(member, claim, mappings)
             _demand(patch["metadata"], pod)
+            if self.drops_claim_names:
+                return pod
             self.mapped[pod.uid] = patch["status"]["extendedResourceClaimStatus"]
             self._put_pod(replace(pod, extended_claim=claim))
             return self.pods[pod.key]

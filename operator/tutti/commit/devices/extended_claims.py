@@ -16,6 +16,7 @@ from ...model.keys import GangKey, Uid
 from ...state.cluster_state import ClusterState
 from ...state.devices.extended import MissingClaim, NamedPlan
 
+NOT_KEPT = "the API server keeps no status.extendedResourceClaimStatus (DRAExtendedResource is off)"
 WRITES_PER_CYCLE = 500  # so that thousands of pods do not delay the next plan for long
 
 
@@ -93,6 +94,8 @@ class ExtendedClaims:
         with self._refusals.backing_off_on_refusal(member.uid, gang, what, self._clock):
             changed = await self._api.name_claim(member, plan.claim, plan.plan.mappings)
             self._state.pods.learn(changed)
+            if changed.extended_claim != plan.claim:
+                raise errors.Refused(NOT_KEPT)
             named[member.uid] = changed.version
         if member.uid not in named:
             lacking.add(gang)

@@ -98,6 +98,11 @@ class ExtendedResources:
             if entry.uid in self._pods:
                 self._touched(entry.uid)
 
+    def claim_changed(self, owner: Uid | None) -> None:
+        """Take in that a claim of this pod came, changed or went."""
+        if owner in self._pods:
+            self._touched(owner)
+
     @property
     def lacks_publisher(self) -> bool:
         """Whether a pod waits for a resource that no node publishes."""
@@ -130,11 +135,17 @@ class ExtendedResources:
         return self._claims(ClaimName(member.key.namespace, self._name(member)))
 
     def _is_held(self, member: Member) -> bool:
-        """Whether the status of a pod or a Reservation names its claim."""
+        """Whether a pod has its claim: by its status, by a Reservation, or by devices of it."""
         if member.extended_claim:
             return True
-        entry = self._reserved(member.uid)
-        return entry is not None and any(own.claim == self._name(member) for own in entry.claims)
+        if member.node is not None:
+            return False
+        entry, claim = self._reserved(member.uid), self._claim(member)
+        is_reserved = entry is not None and any(
+            own.claim == self._name(member) for own in entry.claims
+        )
+        # Devices that nobody has a right to are given back only while the pod names the claim.
+        return is_reserved or (claim is not None and claim.is_allocated)
 
     def _by_claim(self, member: Member) -> Collection[str]:
         """The resources that a pod gets by its claim."""

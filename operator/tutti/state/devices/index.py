@@ -139,6 +139,7 @@ class DeviceIndex:
             if new is not None and new.takes_nothing:
                 self._unheld.add(claim.uid)
                 self._free.hold(claim.uid, "Reservation", ())
+            self.extended.claim_changed(claim.owner)
         self._change()
 
     def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
