@@ -185,7 +185,7 @@ class Settings(BaseModel):
         description="whether Tutti makes a gang of each Spark application whose driver is pending",
     )
     devices_enabled: bool = Field(
-        default=True,  # devices are read only once a pod names a claim
+        default=True,  # devices are read only once a pod has a claim, or is to get one
         description="whether Tutti places pods with claims for devices (DRA) and allocates these; "
         "otherwise they wait with the reason NotModelled",
     )

@@ -86,7 +86,7 @@ class DeviceIndex:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether a pod of our scheduler names a claim, or ever named one."""
+        """Whether a pod of our scheduler has a claim or is to get one, or ever was."""
         return self._is_on and self._users.has_any
 
     @property
