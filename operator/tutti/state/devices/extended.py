@@ -110,15 +110,18 @@ class ExtendedResources:
 
     def is_unpublished(self, member: Member) -> bool:
         """Whether no node publishes some extended resource that a pod requests."""
-        wanted = extended.resources_of(member.extended_requests)
-        return any(not self._published[resource] for resource in wanted)
+        requests = member.extended_requests
+        return any(not self._published[resource] for of in requests for resource, _ in of.counts)
 
     def resolved(self, member: Member) -> Member:
         """The pod with the claim that stands for its extended resources, and without these."""
         if not member.extended_requests:
             return member
+        is_held = self._is_held(member)
+        if not (is_held or self._classes):
+            return member
         name, resources = self._name(member), self._by_claim(member)
-        if not (resources or self._is_held(member)):
+        if not (resources or is_held):
             return member
         shape = member.shape
         requests = extended.without(shape.requests, resources)
