@@ -222,14 +222,21 @@ def test_pods_that_request_an_extended_resource_get_devices_of_its_class(place: 
         assert claim["status"]["reservedFor"][0]["uid"] == pod["metadata"]["uid"]
         given.update(result["device"] for result in _results(claim))
     assert len(given) == 4
-    for name in ("train-0", "train-1"):
+    place.group("late", 1)
+    place.rig.create(_requesting(place, "late-0", resource, "late"))
+    place.until_waiting("late", "NotEnoughRoom", f"devices of {place.name}-backing")
+    done = explain(place.rig, "explain", f"{place.name}/late")
+    assert f"devices of {place.name}-backing" in done.stdout, done.stderr
+    place.delete("pods", "train-0")
+    place.until_bound("late", 1)
+    for name in ("train-1", "late-0"):
         place.delete("pods", name)
     place.rig.until(lambda: not _claims(place), "the controller deletes the claims")
 
 
-def _requesting(place: Place, name: str, resource: str) -> dict[str, Any]:
+def _requesting(place: Place, name: str, resource: str, group: str = "train") -> dict[str, Any]:
     """A pod of a gang whose init container requests two devices, and its main container one."""
-    made = place.pod(name, "train", cpu=1)
+    made = place.pod(name, group, cpu=1)
     (main,) = made["spec"]["containers"]
     main["resources"] = {"limits": {"cpu": "100m", resource: "1"}}
     init = {**main, "name": "init", "resources": {"limits": {resource: "2"}}}
