@@ -89,7 +89,8 @@ async def seen() -> Snapshot:
     cluster.add(gang("d").of(2, cpu=99).each(device_claims=(PodClaim("gpu", "both"),)))
     cluster.put_devices(claim("made", owner="u"), claim("odd", constraints=[{}]))
     numa = {"requests": ["gpu"], "matchAttribute": f"{DRIVER}/numa"}
-    same = claim("same", constraints=[numa, {"matchAttribute": "x.y/z"}])
+    more = [{"matchAttribute": "x.y/z"}, {"distinctAttribute": "x.y/z", "requests": ["gpu"]}]
+    same = claim("same", constraints=[numa, *more])
     cluster.put_devices(same)
     zone = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
     for name, allocation in (

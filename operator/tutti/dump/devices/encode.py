@@ -171,7 +171,12 @@ def _rule(value: TaintRule) -> Raw:
 def _claim(value: DeviceClaim) -> Raw:
     spec: Raw = {"requests": [_request(request) for request in value.requests]}
     constraints: list[Raw] = [
-        {"requests": [*constraint.requests], "matchAttribute": str(constraint.attribute)}
+        {
+            "requests": [*constraint.requests],
+            "distinctAttribute" if constraint.is_distinct else "matchAttribute": str(
+                constraint.attribute
+            ),
+        }
         for constraint in value.constraints
     ]
     if value.unsupported:

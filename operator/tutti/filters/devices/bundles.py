@@ -1,57 +1,96 @@
 """Requests of a claim that constraints tie together.
 
-A *bundle* has the requests whose devices must have the same value of an attribute. It gets all of
-its devices from one node, or none. Source: ``matchAttributeConstraint`` of the allocator of
+A *bundle* has the requests whose devices must have the same value of an attribute, or different
+ones. It gets all of its devices from one node, or none. A constraint may be for some alternatives
+of a request: these are an *option* of the bundle, and the others are another. Sources:
+``matchAttributeConstraint`` and ``distinctAttributeConstraint`` of the allocator of
 k8s.io/dynamic-resource-allocation.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from ...model.devices.claims import AttributeName, DeviceClaim, DeviceRequest, Selection
+from ...model.devices.claims import (
+    AttributeConstraint,
+    AttributeName,
+    DeviceClaim,
+    DeviceRequest,
+    Selection,
+)
 from ...model.devices.inventory import Device, DeviceClass
 from . import requests
 from .counters import Uses
 
 Value = Hashable  # of an attribute, with its type; None if the device does not have it
-
+OF_STAND_IN: Value = "stand-in"  # the value of all attributes of a device that does not exist
 
 Seen = tuple[int, tuple[Value, ...], Uses]  # of a device: selections, values, counters
 
 
-class Match(NamedTuple):
-    """The devices of these parts of a bundle have one value of an attribute."""
+class Constraint(NamedTuple):
+    """The devices of these options have one value of an attribute, or each another."""
 
     attribute: AttributeName
-    parts: tuple[int, ...]
+    options: tuple[int, ...]
+    is_distinct: bool = False
 
 
 class Bundle(NamedTuple):
-    """What each request of a bundle selects, for how many devices, and what must match."""
+    """What each request of a bundle selects, for how many devices, and the constraints.
+
+    ``options`` has the part and the selection of each option; without any, each part is one.
+    """
 
     parts: tuple[tuple[Selection, int], ...]
-    matches: tuple[Match, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    options: tuple[tuple[int, Selection], ...] = ()
+
+    @property
+    def answers(self) -> Sequence[tuple[int, Selection]]:
+        """The options of all parts."""
+        return self.options or [(part, selected) for part, (selected, _) in enumerate(self.parts)]
+
+    @property
+    def selections(self) -> Iterator[Selection]:
+        """The selections of its parts and their options."""
+        yield from (selected for selected, _ in self.parts)
+        yield from (selected for _, selected in self.options)
 
     @property
     def label(self) -> str:
         """For users: the classes and the attributes, and a digest that tells bundles apart."""
-        if not self.matches:
+        if not self.constraints:
             return self.parts[0][0].label
         devices = " + ".join(
             f"{count} {selected.label}" if count > 1 else selected.label
             for selected, count in self.parts
         )
-        names = " and ".join(dict.fromkeys(match.attribute.name for match in self.matches))
+        wanted = dict.fromkeys(
+            f"{'different' if of.is_distinct else 'one'} {of.attribute.name}"
+            for of in self.constraints
+        )
         digest = hashlib.sha256(repr(self).encode()).hexdigest()[:6]
-        return f"{devices} with one {names}#{digest}"
+        return f"{devices} with {' and '.join(wanted)}#{digest}"
+
+
+class ClaimBundle(NamedTuple):
+    """A bundle of a claim, its requests, and the names that devices of each option may be for.
+
+    The names are in the order of the alternatives of the option.
+    """
+
+    bundle: Bundle
+    requests: tuple[DeviceRequest, ...]
+    names: tuple[tuple[str, ...], ...]
 
 
 class Divided(NamedTuple):
-    """The bundles of a claim, each with its requests, and the requests that are in none."""
+    """The bundles of a claim, and the requests that are in none."""
 
-    bundles: tuple[tuple[Bundle, tuple[DeviceRequest, ...]], ...]
+    bundles: tuple[ClaimBundle, ...]
     loose: tuple[tuple[DeviceRequest, Selection], ...]
 
 
@@ -65,26 +104,66 @@ def divided(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Divided:
     chosen = list(requests.selections(claim, classes))
     tied: list[set[str]] = []
     for constraint in claim.constraints:
-        names = set(constraint.requests or (request.name for request in claim.requests))
+        names = _tied_by(constraint, claim)
         names.update(*(known for known in tied if known & names))
         tied = [known for known in tied if not known & names] + [names]
-    bundles = []
-    for names in tied:
-        own = [pair for pair in chosen if pair[0].name in names]
-        at = {request.name: i for i, (request, _) in enumerate(own)}
-        matches = (
-            Match(
-                constraint.attribute,
-                tuple(sorted(at[name] for name in (constraint.requests or at) if name in at)),
-            )
-            for constraint in claim.constraints
-            if not constraint.requests or names.issuperset(constraint.requests)
-        )
-        parts = tuple((selected, request.count) for request, selected in own)
-        bundle = Bundle(parts, tuple(sorted(set(matches))))
-        bundles.append((bundle, tuple(request for request, _ in own)))
     bound = {name for names in tied for name in names}
-    return Divided(tuple(bundles), tuple(pair for pair in chosen if pair[0].name not in bound))
+    return Divided(
+        tuple(
+            _bundle(
+                [pair for pair in chosen if pair[0].name in names],
+                [of for of in claim.constraints if _tied_by(of, claim) <= names],
+                classes,
+            )
+            for names in tied
+        ),
+        tuple(pair for pair in chosen if pair[0].name not in bound),
+    )
+
+
+def selections(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Iterator[Selection]:
+    """What the requests of a claim whose classes exist select, and the options of its bundles."""
+    yield from (selected for _, selected in requests.selections(claim, classes))
+    for of in divided(claim, classes).bundles if claim.constraints else ():
+        yield from of.bundle.selections
+
+
+def _tied_by(constraint: AttributeConstraint, claim: DeviceClaim) -> set[str]:
+    """The names of the requests that a constraint is for, or some alternatives of them."""
+    named = constraint.requests or tuple(request.name for request in claim.requests)
+    return {name.split("/")[0] for name in named}
+
+
+def _bundle(
+    own: Sequence[tuple[DeviceRequest, Selection]],
+    constraints: Sequence[AttributeConstraint],
+    classes: Mapping[str, DeviceClass],
+) -> ClaimBundle:
+    """The bundle of these requests; alternatives with the same constraints are one option."""
+    options: list[tuple[int, Selection]] = []
+    names: list[tuple[str, ...]] = []
+    bound: dict[int, list[int]] = {i: [] for i in range(len(constraints))}
+    for part, (request, selected) in enumerate(own):
+        groups: dict[tuple[bool, ...], list[tuple[str, DeviceRequest]]] = {}
+        for name, alternative in request.by_name():
+            covered = tuple(constraint.covers(name) for constraint in constraints)
+            groups.setdefault(covered, []).append((name, alternative))
+        for covered, group in groups.items():
+            for i in bound:
+                bound[i] += [len(options)] if covered[i] else []
+            some = replace(request, alternatives=tuple(of for _, of in group))
+            options.append(
+                (part, selected if len(groups) == 1 else requests.selection(some, classes))
+            )
+            names.append(tuple(name for name, _ in group))
+    parts = tuple((selected, request.count) for request, selected in own)
+    found = {
+        Constraint(of.attribute, tuple(bound[i]), of.is_distinct)
+        for i, of in enumerate(constraints)
+    }
+    is_simple = len(options) == len(parts)
+    bundle = Bundle(parts, tuple(sorted(found)), () if is_simple else tuple(options))
+    return ClaimBundle(bundle, tuple(request for request, _ in own), tuple(names))
 
 
 def value(device: Device, attribute: AttributeName) -> Value:
@@ -98,7 +177,8 @@ def value(device: Device, attribute: AttributeName) -> Value:
 class Kind(NamedTuple):
     """Equal devices: the selections that they meet, their values, and how many there are.
 
-    Values are numbered for each attribute; -1 stands for a device without the attribute.
+    Values are numbered for each attribute; -1 stands for a device without the attribute, and -2 for
+    one that does not exist.
     """
 
     selections: int
@@ -126,7 +206,7 @@ def _numbers(listed: Sequence[tuple[int, Value]]) -> Mapping[Value, int]:
     """A number for each value; values whose devices meet the same selections are neighbours."""
     masks: dict[Value, list[int]] = {}
     for mask, of in listed:
-        if of is not None:
+        if of not in (None, OF_STAND_IN):
             masks.setdefault(of, []).append(mask)
     ranked = sorted(masks, key=lambda of: (sorted(masks[of]), str(of)))
-    return {None: -1, **{of: i for i, of in enumerate(ranked)}}
+    return {None: -1, OF_STAND_IN: -2, **{of: i for i, of in enumerate(ranked)}}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from .bundles import Kind
-from .ways import MOST_STEPS, NoLimitsError, Want, Way, ways
+from .ways import MOST_STEPS, NoLimitsError, Want, ways
 
 MOST_KNOWN = 4_096  # cells that are cached
 
@@ -23,21 +23,21 @@ def room(kinds: Sequence[Kind], counters: Sequence[int]) -> tuple[int, ...]:
     return (*(kind.devices for kind in kinds), *counters)
 
 
-def needs(want: Want, kinds: Sequence[Kind], there: Sequence[int]) -> Mapping[Need, Way]:
+def needs(want: Want, kinds: Sequence[Kind], there: Sequence[int]) -> Collection[Need]:
     """What a bundle takes, in all ways that fit a node with this ``room``.
 
     Raises:
         NoLimitsError: there are too many.
     """
-    found: dict[Need, Way] = {}
+    found: dict[Need, None] = {}
     for way in ways(want, kinds, there):
-        taken = Counter(way)
-        for kind in way:
+        taken = Counter(kind for kind, _ in way)
+        for kind, _ in way:
             for counter, n in kinds[kind].counters:
                 taken[len(kinds) + counter] += n
         if all(n <= there[i] for i, n in taken.items()):
-            found[tuple(sorted(taken.items()))] = way
-    return found
+            found[tuple(sorted(taken.items()))] = None
+    return found.keys()
 
 
 def joined(found: Iterable[Collection[Need]]) -> Sequence[set[int]]:

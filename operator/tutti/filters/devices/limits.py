@@ -10,6 +10,7 @@ bundle of one device. A bundle whose devices on a node have one value anyway nee
 So does a selection some of whose devices consume counters.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
@@ -21,7 +22,7 @@ from . import cells
 from .bundles import Kind
 from .cells import Need, Numbers
 from .counters import Uses
-from .ways import MISSING, NoLimitsError, Want
+from .ways import MISSING, STAND_IN, NoLimitsError, Want
 
 MOST_NUMBERS = 4_096  # different numbers of bundles on one node
 MOST_WEIGHTS = {1: 1, 2: 12, 3: 6, 4: 4, 5: 3, 6: 2}  # by how many bundles share devices
@@ -88,14 +89,14 @@ def _limits(
         there = cells.room(merged, counters)
         own: dict[int, Collection[Need]] = {}
         for i, want in wants.items():
-            if i not in untied and (found := cells.needs(want, merged, there).keys()):
+            if i not in untied and (found := cells.needs(want, merged, there)):
                 own[i] = found
         parts = {i: {bit for bit, _ in wants[i].parts} for i in own}
         bits = {i: {bit for bit, _ in wants[i].parts} for i in untied}
         others = loose | sum(1 << bit for bit in set().union(*bits.values()))
         while crossed := _crossed(merged, own, parts, others):
             for bit in crossed:
-                own[~bit] = cells.needs(Want(((bit, 1),)), merged, there).keys()
+                own[~bit] = cells.needs(Want(((bit, 1),)), merged, there)
                 parts[~bit] = {bit}
         tied = {i for i in untied if any(~bit in own for bit in bits[i])}
         if not tied:
@@ -108,15 +109,17 @@ def _limits(
 
 
 def _is_untied(want: Want, kinds: Sequence[Kind]) -> bool:
-    """Whether all devices that a bundle could get here match, so that rows count it."""
+    """Whether constraints hold for any devices that a bundle could get, so that rows count it."""
     if consuming(kinds) & sum(1 << bit for bit in {bit for bit, _ in want.parts}):
         return False
-    for attribute, parts in want.matches:
-        bits = [want.parts[part][0] for part in parts]
-        values = {
-            kind.values[attribute] for kind in kinds for bit in bits if kind.selections >> bit & 1
-        }
-        if len(values) > 1 or MISSING in values:
+    for of in want.constraints:
+        bits = sum(1 << bit for bit in {want.answers[option][1] for option in of.options})
+        values = Counter[int]()
+        for kind in kinds:
+            if kind.selections & bits and kind.values[of.attribute] != STAND_IN:
+                values[kind.values[of.attribute]] += kind.devices
+        is_held = max(values.values(), default=0) <= 1 if of.is_distinct else len(values) <= 1
+        if MISSING in values or not is_held:
             return False
     return True
 
@@ -129,7 +132,7 @@ def _most(want: Want, kinds: Iterable[Kind]) -> int:
 
 def _merged(kinds: Iterable[Kind], wants: Iterable[Want]) -> Sequence[Kind]:
     """The kinds that differ in attributes which bundles compare."""
-    compared = {attribute for want in wants for attribute, _ in want.matches}
+    compared = {of.attribute for want in wants for of in want.constraints}
     devices: dict[_Like, int] = {}
     for kind in kinds:
         values = tuple(v if i in compared else MISSING for i, v in enumerate(kind.values))

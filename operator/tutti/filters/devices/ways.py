@@ -1,24 +1,72 @@
-"""The ways to choose devices of a node for one bundle, so that they match."""
+"""The ways to choose devices of a node for one bundle, so that its constraints hold."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .bundles import Kind
+from ...model.devices.claims import AttributeName, Selection
+from .bundles import Bundle, Kind
 
 MOST_STEPS = 20_000  # choices of devices that are tried on one node
+MOST_LOOKS = 400_000  # devices that are looked at for them
 MISSING = -1  # the number of the value that a device does not have
+STAND_IN = -2  # of a device that does not exist: all constraints hold for it
 
-Way = tuple[int, ...]  # the kind of each device of a bundle, part after part
+Way = tuple[tuple[int, int], ...]  # the kind of each device of a bundle, and the option it is for
+
+
+class Constraint(NamedTuple):
+    """The devices of these options have one value of an attribute, or each another."""
+
+    attribute: int  # its index
+    options: tuple[int, ...]
+    is_distinct: bool = False
 
 
 class Want(NamedTuple):
-    """A bundle: the index of the selection and the count of each part, and what must match.
+    """A bundle: the index of the selection and the count of each part, and its constraints.
 
-    Each match has the index of the attribute, and its parts.
+    An option is a way to answer a part: the part, and the index of what the device must meet.
+    Without any, each part has one, its own. A part that takes all devices gets all that are left of
+    its selection, if these are as many as its count.
     """
 
     parts: tuple[tuple[int, int], ...]
-    matches: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    options: tuple[tuple[int, int], ...] = ()
+    takes_all: tuple[int, ...] = ()  # parts
+
+    @property
+    def answers(self) -> Sequence[tuple[int, int]]:
+        """The options of all parts."""
+        return self.options or [(part, bit) for part, (bit, _) in enumerate(self.parts)]
+
+
+def wanted(
+    bundle: Bundle,
+    bits: Mapping[Selection, int],
+    attributes: Sequence[AttributeName],
+    totals: Mapping[int, int],
+) -> Want:
+    """A bundle as numbers.
+
+    ``bits`` has the index of each selection, ``totals`` the count of those that take all devices.
+    """
+    unknown = len(bits)  # the index of a selection that no device meets
+    return Want(
+        tuple(
+            (bit, totals.get(bit, count))
+            for selected, count in bundle.parts
+            for bit in [bits.get(selected, unknown)]
+        ),
+        tuple(
+            Constraint(attributes.index(of.attribute), of.options, of.is_distinct)
+            for of in bundle.constraints
+        ),
+        tuple((part, bits.get(selected, unknown)) for part, selected in bundle.options),
+        tuple(part for part, (selected, _) in enumerate(bundle.parts) if selected.takes_all),
+    )
 
 
 class NoLimitsError(Exception):
@@ -31,40 +79,111 @@ def ways(want: Want, kinds: Sequence[Kind], left: Sequence[int]) -> Iterator[Way
     Raises:
         NoLimitsError: there are too many.
     """
-    slots = [part for part, (_, count) in enumerate(want.parts) for _ in range(count)]
-    matches = [
-        [(i, attribute) for i, (attribute, parts) in enumerate(want.matches) if part in parts]
-        for part in range(len(want.parts))
-    ]
-    remaining, chosen, values = list(left), list[int](), dict[int, int]()
-    steps = 0
+    return _Search(want, kinds, left).ways()
 
-    def extended() -> Iterator[Way]:
-        nonlocal steps
-        steps += 1
-        if steps > MOST_STEPS:
+
+class _Search:
+    """The devices that are chosen so far, and the values of each constraint."""
+
+    def __init__(self, want: Want, kinds: Sequence[Kind], left: Sequence[int]) -> None:
+        self._want, self._kinds, self._left = want, kinds, list(left)
+        self._slots = [
+            part
+            for part, (_, count) in enumerate(want.parts)
+            for _ in range(0 if part in want.takes_all else count)
+        ]
+        answers = want.answers
+        self._options = [
+            [option for option, (of, _) in enumerate(answers) if of == part]
+            for part in range(len(want.parts))
+        ]
+        self._binding = [
+            [(i, of) for i, of in enumerate(want.constraints) if option in of.options]
+            for option in range(len(answers))
+        ]
+        self._meeting = [
+            [i for i, kind in enumerate(kinds) if kind.selections >> bit & 1] for _, bit in answers
+        ]
+        self._by_value: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self._values = [Counter[int]() for _ in want.constraints]
+        self._chosen: list[tuple[int, int]] = []
+        self._steps = self._looks = 0
+
+    def ways(self) -> Iterator[Way]:
+        if all(self._takes_all(part) for part in self._want.takes_all):
+            yield from self._from(0)
+
+    def _takes_all(self, part: int) -> bool:
+        """Take all devices of a part, if that is possible."""
+        (option,) = self._options[part]
+        kinds = [kind for kind in self._meeting[option] if self._left[kind]]
+        if sum(self._left[kind] for kind in kinds) != self._want.parts[part][1]:
+            return False
+        for kind in kinds:
+            for _ in range(self._left[kind]):
+                if not self._may_be(kind, option):
+                    return False
+                self._take(kind, option)
+        return True
+
+    def _from(self, at: int) -> Iterator[Way]:
+        """All ways to choose devices for the slots from this one on."""
+        self._steps += 1
+        if self._steps > MOST_STEPS or self._looks > MOST_LOOKS:
             raise NoLimitsError(f"more than {MOST_STEPS} ways to choose devices of a node")
-        at = len(chosen)
-        if at == len(slots):
-            yield tuple(chosen)
+        if at == len(self._slots):
+            yield tuple(self._chosen)
             return
-        part = slots[at]
-        first = chosen[-1] if at and slots[at - 1] == part else 0
-        for kind in range(first, len(kinds)):
-            known = [(i, kinds[kind].values[attribute]) for i, attribute in matches[part]]
-            if (
-                remaining[kind]
-                and kinds[kind].selections >> want.parts[part][0] & 1
-                and all(of == values.get(i, of) != MISSING for i, of in known)
-            ):
-                new = [(i, of) for i, of in known if i not in values]
-                values.update(new)
-                remaining[kind] -= 1
-                chosen.append(kind)
-                yield from extended()
-                chosen.pop()
-                remaining[kind] += 1
-                for i, _ in new:
-                    del values[i]
+        part = self._slots[at]
+        is_next = at > 0 and self._slots[at - 1] == part
+        first = self._chosen[-1][0] if is_next else 0
+        for option in self._options[part]:
+            candidates = self._candidates(option)
+            for kind in candidates[bisect_left(candidates, first) :]:
+                self._looks += 1
+                if self._left[kind] and self._may_be(kind, option):
+                    self._take(kind, option)
+                    yield from self._from(at + 1)
+                    self._give_back()
 
-    return extended()
+    def _candidates(self, option: int) -> Sequence[int]:
+        """The kinds that may be for an option; those of one value if a constraint has one."""
+        for i, of in self._binding[option]:
+            if self._values[i] and not of.is_distinct:
+                (value,) = self._values[i]
+                return self._having(option, of.attribute).get(value, ())
+        return self._meeting[option]
+
+    def _having(self, option: int, attribute: int) -> dict[int, list[int]]:
+        """The kinds that may be for an option, by their value of an attribute."""
+        if (option, attribute) not in self._by_value:
+            known = self._by_value[option, attribute] = {}
+            for kind in self._meeting[option]:
+                known.setdefault(self._kinds[kind].values[attribute], []).append(kind)
+        return self._by_value[option, attribute]
+
+    def _may_be(self, kind: int, option: int) -> bool:
+        """Whether all constraints hold with one more device of a kind."""
+        for i, of in self._binding[option]:
+            value, known = self._kinds[kind].values[of.attribute], self._values[i]
+            if value == STAND_IN:
+                continue
+            if value == MISSING or (value in known if of.is_distinct else known.keys() - {value}):
+                return False
+        return True
+
+    def _take(self, kind: int, option: int) -> None:
+        self._left[kind] -= 1
+        self._chosen.append((kind, option))
+        for i, of in self._binding[option]:
+            if (value := self._kinds[kind].values[of.attribute]) != STAND_IN:
+                self._values[i][value] += 1
+
+    def _give_back(self) -> None:
+        kind, option = self._chosen.pop()
+        self._left[kind] += 1
+        for i, of in self._binding[option]:
+            value = self._kinds[kind].values[of.attribute]
+            self._values[i][value] -= 1
+            if not self._values[i][value]:
+                del self._values[i][value]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ...model.cluster import Member
 from ...model.devices.claims import (
     FINALIZER,
+    AttributeConstraint,
     AttributeName,
     ClaimAllocation,
     ClaimName,
@@ -17,7 +18,6 @@ from ...model.devices.claims import (
     DeviceClaim,
     DeviceRequest,
     DeviceResult,
-    MatchConstraint,
     PodClaim,
 )
 from ...model.devices.extended import RequestMapping
@@ -203,23 +203,20 @@ def _request(read: devices.DeviceRequest, unknown: set[str]) -> Iterator[DeviceR
 
 def _constraint(
     read: devices.DeviceConstraint, requests: Sequence[DeviceRequest], unknown: set[str]
-) -> Iterator[MatchConstraint]:
+) -> Iterator[AttributeConstraint]:
     """The constraint, if Tutti supports it; else ``unknown`` gets what is not supported of it."""
-    named = [request for request in requests if not read.requests or request.name in read.requests]
-    domain, slash, name = read.match_attribute.partition("/")
-    of_alternative = any("/" in request for request in read.requests)
+    domain, slash, name = (read.match_attribute or read.distinct_attribute).partition("/")
+    constraint = AttributeConstraint(
+        AttributeName(domain, name), read.requests, is_distinct=not read.match_attribute
+    )
     fields = [f".{field}" for field, value in (read.model_extra or {}).items() if value]
-    if not slash and not fields:
+    if not fields and (not slash or (read.match_attribute and read.distinct_attribute)):
         fields.append("")
-    if any(request.takes_all for request in named):
-        fields.append(f" for requests with {_ALL}")
-    if any(request.admin_access for request in named):
+    if any(request.admin_access and constraint.covers(request.name) for request in requests):
         fields.append(f" for requests with {ADMIN}")
-    if of_alternative or any(request.alternatives for request in named):
-        fields.append(" for requests with firstAvailable")
     unknown |= {f"constraints[]{field}" for field in fields}
     if not fields:
-        yield MatchConstraint(AttributeName(domain, name), read.requests)
+        yield constraint
 
 
 def _part(name: str, part: devices.ExactRequest, where: str, unknown: set[str]) -> DeviceRequest:

@@ -147,12 +147,13 @@ class DeviceRequest(Wire):
 
 
 class DeviceConstraint(Wire):
-    """What devices of a claim must have in common. Fields that are not declared here are kept."""
+    """What devices of a claim must have in common, or not. Undeclared fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 
     requests: tuple[str, ...] = ()
     match_attribute: str = ""
+    distinct_attribute: str = ""
 
 
 class DeviceClaimSpec(Wire):

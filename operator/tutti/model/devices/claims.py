@@ -78,11 +78,20 @@ class AttributeName(NamedTuple):
         return "/".join(self)
 
 
-class MatchConstraint(NamedTuple):
-    """All devices of these requests must have the attribute, with one value."""
+class AttributeConstraint(NamedTuple):
+    """All devices of these requests must have the attribute: with one value, or each another.
+
+    An alternative of a request is named ``request/alternative``; alone, it is named by its request.
+    """
 
     attribute: AttributeName
     requests: tuple[str, ...] = ()  # empty: all requests of the claim
+    is_distinct: bool = False  # each device another value
+
+    def covers(self, name: str) -> bool:
+        """Whether it is for devices that are for the request, or the alternative, of this name."""
+        names = {name, name.partition("/")[0]}
+        return not self.requests or not names.isdisjoint(self.requests)
 
 
 class DeviceResult(NamedTuple):
@@ -128,7 +137,7 @@ class DeviceClaim:
     nodes: tuple[NodeName, ...] | None = None  # that can reach the allocated devices; None: all
     reaches_unknown: bool = False  # the nodes are not given by name
     consumers: tuple[Consumer, ...] = ()  # that it is reserved for
-    constraints: tuple[MatchConstraint, ...] = ()
+    constraints: tuple[AttributeConstraint, ...] = ()
     finalizers: tuple[str, ...] = field(default=(), compare=False)
     version: str = field(default="", compare=False)  # metadata.resourceVersion
     # As in DeviceClass.config; and the tolerations of requests, which are copied, too.

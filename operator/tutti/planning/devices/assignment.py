@@ -4,7 +4,7 @@
 that few selections want are given away first.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -38,14 +38,6 @@ class Wish(NamedTuple):
     request: DeviceRequest
     selection: Selection
     bit: int  # the index of the selection in the room; -1 if no device is known to meet it
-
-
-class Tied(NamedTuple):
-    """A bundle of a claim, with the names of its requests."""
-
-    claim: ClaimName
-    bundle: bundles.Bundle
-    requests: tuple[str, ...]
 
 
 def allocations(
@@ -100,17 +92,20 @@ class _Finder:
         wanted = {name: claim for name, claim in named.items() if not claim.takes_nothing}
         free = self._free.get(node, ())
         wishes = [wish for claim in wanted.values() for wish in self._wishes(claim, free)]
-        tied = [own for claim in wanted.values() for own in self._tied(claim)]
-        results, short = self._bundled(tied, wishes, free, node)
-        taken = {result.device for own in results.values() for result in own}
+        tied = [(claim.key, of) for claim in wanted.values() for of in self._tied(claim)]
+        bundled, short = self._bundled(tied, wishes, free, node)
+        results: dict[ClaimName, list[DeviceResult]] = {}
+        for (name, _), given in zip(tied, bundled, strict=False):
+            results.setdefault(name, []).extend(r for r in given if not is_stand_in(r.device))
+        taken = {result.device for given in bundled for result in given}
         rest = [device for device in free if device.id not in taken]
-        given = self._given(wishes, rest, self._left.get(node, ()))
-        short |= {wish.claim for i, wish in enumerate(wishes) if i not in given}
+        matching = self._given(wishes, rest, self._remaining(node, taken))
+        short |= {wish.claim for i, wish in enumerate(wishes) if i not in matching}
         for name in named.keys() - wanted.keys():
             found = self._administered(named[name], node)
             results[name] = found
             short |= set() if found else {name}
-        for i, device in given.items():
+        for i, device in matching.items():
             if not is_stand_in(device):
                 result = DeviceResult(self._name(wishes[i], device), device)
                 results.setdefault(wishes[i].claim, []).append(result)
@@ -147,39 +142,47 @@ class _Finder:
             for device in devices
         ]
 
-    def _tied(self, claim: DeviceClaim) -> Iterator[Tied]:
+    def _tied(self, claim: DeviceClaim) -> Sequence[bundles.ClaimBundle]:
         """The bundles of a claim that lacks its devices."""
-        if claim.constraints:
-            for bundle, own in bundles.divided(claim, self._classes).bundles:
-                yield Tied(claim.key, bundle, tuple(request.name for request in own))
+        return bundles.divided(claim, self._classes).bundles if claim.constraints else ()
 
     def _bundled(
         self,
-        tied: Sequence[Tied],
+        tied: Sequence[tuple[ClaimName, bundles.ClaimBundle]],
         wishes: Sequence[Wish],
         free: Sequence[FreeDevice],
         node: NodeName,
-    ) -> tuple[dict[ClaimName, list[DeviceResult]], set[ClaimName]]:
-        """The devices of all bundles, such that every wish can be met, too; and whose lack them."""
-        results: dict[ClaimName, list[DeviceResult]] = {}
+    ) -> tuple[Sequence[Sequence[DeviceResult]], set[ClaimName]]:
+        """The devices of each bundle, such that every wish can be met, too; and whose lack them."""
         if not tied:
-            return results, set()
+            return [], set()
 
-        def suits(rest: Sequence[FreeDevice]) -> bool:
-            return len(self._given(wishes, rest, self._left.get(node, ()))) == len(wishes)
+        def suits(rest: Sequence[FreeDevice], left: Sequence[int]) -> bool:
+            return len(self._given(wishes, rest, left)) == len(wishes)
 
-        choice = BundleChoice([own.bundle for own in tied], self._index, free, self._value)
-        chosen = choice.find(suits)
+        every = [of.bundle for _, of in tied]
+        choice = BundleChoice(every, self._index, free, self._value)
+        chosen = choice.find(self._left.get(node, ()), suits)
         if chosen is None:
-            return results, {own.claim for own in tied}
-        for own, devices in zip(tied, chosen, strict=True):
-            names = (
-                name
-                for name, (_, count) in zip(own.requests, own.bundle.parts, strict=True)
-                for _ in range(count)
-            )
-            results.setdefault(own.claim, []).extend(map(DeviceResult, names, devices))
-        return results, set()
+            return [], {name for name, _ in tied}
+        named = [
+            [DeviceResult(self._option_name(of, option, device), device) for device, option in own]
+            for (_, of), own in zip(tied, chosen, strict=True)
+        ]
+        return named, set()
+
+    def _option_name(self, of: bundles.ClaimBundle, option: int, device: DeviceId) -> str:
+        """The name of the request, or of its first alternative, that a device is for."""
+        names, (_, selected) = of.names[option], of.bundle.answers[option]
+        return names[self._alternative(selected, device)] if selected.alternatives else names[0]
+
+    def _remaining(self, node: NodeName, taken: Collection[DeviceId]) -> Sequence[int]:
+        """How much is left of each counter of a node without what these devices consume."""
+        left = [*self._left.get(node, ())]
+        for device in self._free.get(node, ()):
+            for counter, n in device.counters if device.id in taken else ():
+                left[counter] -= n
+        return left
 
     def _value(self, device: DeviceId, attribute: AttributeName) -> bundles.Value:
         """The value of an attribute; None if the device does not have it, or does not exist."""

@@ -1,18 +1,21 @@
 """Which devices of a node the bundles of claims get, so that all other requests get theirs, too.
 
 The plan gives a node no more bundles and devices than ``filters.devices`` says that it has, so a
-choice exists. All are tried until one is found; devices that few selections want come first.
+choice exists. All are tried until one is found; devices that few selections want come first, and
+of a bundle whose devices must differ, those of the kind that most are left of.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...filters.devices import ways
-from ...filters.devices.bundles import Bundle, Kind, Value
-from ...filters.devices.ways import NoLimitsError, Want
-from ...model.devices.claims import AttributeName, FreeDevice, Selection
+from ...filters.devices.bundles import OF_STAND_IN, Bundle, Kind, Value
+from ...filters.devices.ways import NoLimitsError, Way
+from ...model.devices.claims import AttributeName, FreeDevice, Selection, is_stand_in
 from ...model.devices.inventory import DeviceId
 
-Chosen = Sequence[Sequence[DeviceId]]  # the devices of each bundle, part after part
+Chosen = Sequence[tuple[DeviceId, int]]  # the devices of a bundle, each with its option
+# Whether other requests get their devices from these, with so much left of each counter.
+Suits = Callable[[Sequence[FreeDevice], Sequence[int]], bool]
 
 
 class BundleChoice:
@@ -22,56 +25,68 @@ class BundleChoice:
         self,
         bundles: Sequence[Bundle],
         bits: Mapping[Selection, int],
-        free: Iterable[FreeDevice],
+        free: Sequence[FreeDevice],
         value: Callable[[DeviceId, AttributeName], Value],
     ) -> None:
         """``bits`` has the index of each selection; ``value`` gives attributes."""
-        attributes = sorted({match.attribute for of in bundles for match in of.matches})
-        self._wants = [
-            Want(
-                tuple((bits.get(selected, len(bits)), count) for selected, count in of.parts),
-                tuple((attributes.index(match.attribute), match.parts) for match in of.matches),
-            )
-            for of in bundles
-        ]
-        known = [(of, [value(of.id, attribute) for attribute in attributes]) for of in free]
-        numbers: dict[Value, int] = {None: ways.MISSING}
-        by_kind: dict[tuple[int, tuple[int, ...]], list[FreeDevice]] = {}
-        for of, values in known:
+        attributes = sorted({of.attribute for bundle in bundles for of in bundle.constraints})
+        totals = {
+            bit: max(1, sum(of.selections >> bit & 1 for of in free))
+            for selected, bit in bits.items()
+            if selected.takes_all
+        }
+        self._wants = [ways.wanted(of, bits, attributes, totals) for of in bundles]
+        numbers: dict[Value, int] = {None: ways.MISSING, OF_STAND_IN: ways.STAND_IN}
+        by_kind: dict[Kind, list[FreeDevice]] = {}
+        for of in free:
+            values = [OF_STAND_IN if is_stand_in(of.id) else value(of.id, a) for a in attributes]
             numbered = tuple(numbers.setdefault(v, len(numbers)) for v in values)
-            by_kind.setdefault((of.selections, numbered), []).append(of)
-        order = sorted(by_kind, key=lambda kind: (kind[0].bit_count(), kind))
-        self._devices = [sorted(by_kind[kind]) for kind in order]
-        self._kinds = [Kind(*kind, len(by_kind[kind])) for kind in order]
+            by_kind.setdefault(Kind(of.selections, numbered, 1, of.counters), []).append(of)
+        self._kinds = sorted(by_kind, key=lambda kind: (kind.selections.bit_count(), kind))
+        self._devices = [sorted(by_kind[kind]) for kind in self._kinds]
         self._dead: set[tuple[int, tuple[int, ...]]] = set()  # nothing was found from there
 
-    def find(self, suits: Callable[[Sequence[FreeDevice]], bool]) -> Chosen | None:
-        """The devices of each bundle such that ``suits`` holds for those that remain, or None."""
-        chosen = self._from(0, tuple(kind.devices for kind in self._kinds), suits)
+    def find(self, counters: Sequence[int], suits: Suits) -> Sequence[Chosen] | None:
+        """The devices of each bundle such that ``suits`` holds for what remains, or None.
+
+        ``counters`` has how much there is of each counter.
+        """
+        chosen = self._from(0, tuple(map(len, self._devices)), counters, suits)
         if chosen is None:
             return None
         remaining = [[device.id for device in own] for own in self._devices]
-        return [[remaining[kind].pop(0) for kind in way] for way in chosen]
+        return [[(remaining[kind].pop(0), option) for kind, option in way] for way in chosen]
 
     def _from(
-        self, at: int, left: tuple[int, ...], suits: Callable[[Sequence[FreeDevice]], bool]
-    ) -> list[ways.Way] | None:
+        self, at: int, left: tuple[int, ...], counters: Sequence[int], suits: Suits
+    ) -> list[Way] | None:
         """The ways of the bundles from this one on."""
-        if at == len(self._wants):
-            return [] if suits(self._rest(left)) else None
-        if (at, left) in self._dead:
+        if min(counters, default=0) < 0 or (at, left) in self._dead:
             return None
+        if at == len(self._wants):
+            return [] if suits(self._rest(left), counters) else None
         try:
-            for way in ways.ways(self._wants[at], self._kinds, left):
-                rest = list(left)
-                for kind in way:
+            for way in self._ways(at, left):
+                rest, amounts = list(left), list(counters)
+                for kind, _ in way:
                     rest[kind] -= 1
-                if (found := self._from(at + 1, tuple(rest), suits)) is not None:
+                    for counter, n in self._kinds[kind].counters:
+                        amounts[counter] -= n
+                if (found := self._from(at + 1, tuple(rest), amounts, suits)) is not None:
                     return [way, *found]
         except NoLimitsError:
             pass
         self._dead.add((at, left))
         return None
+
+    def _ways(self, at: int, left: Sequence[int]) -> Iterable[Way]:
+        """The ways of a bundle, the best first."""
+        want, order = self._wants[at], list(range(len(left)))
+        if any(of.is_distinct for of in want.constraints):
+            order.sort(key=lambda kind: (self._kinds[kind].selections.bit_count(), -left[kind]))
+        kinds = [self._kinds[kind] for kind in order]
+        for way in ways.ways(want, kinds, [left[kind] for kind in order]):
+            yield tuple((order[kind], option) for kind, option in way)
 
     def _rest(self, left: Sequence[int]) -> Sequence[FreeDevice]:
         """The devices that bundles leave: of each kind the last ones."""

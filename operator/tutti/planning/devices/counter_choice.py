@@ -54,7 +54,7 @@ def _chosen(
     # In the order of ``limits``: the number of steps depends on it, and is limited.
     demand = dict(sorted(Counter(wanted).items(), reverse=True))
     there = cells.room(kinds, left)
-    own = [cells.needs(Want(((bit, 1),)), kinds, there).keys() for bit in demand]
+    own = [cells.needs(Want(((bit, 1),)), kinds, there) for bit in demand]
     reached: _Reached = {(0,) * len(own): ()}
     for cell in cells.joined(own):
         filled = cells.filled(cell, [cells.inside(cell, needs) for needs in own], there)

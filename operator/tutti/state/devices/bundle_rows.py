@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...filters.devices import bundles, limits
+from ...filters.devices import bundles, limits, ways
 from ...filters.devices.bundles import Bundle, Seen, Value
 from ...filters.devices.counters import Shared
 from ...filters.devices.limits import Limits, Weights
 from ...filters.devices.rows import MOST_ROWS
-from ...filters.devices.ways import Want
 from ...model.devices.claims import AttributeName, Selection, counting_sets
 from ...model.devices.inventory import Device
 from ...model.keys import NodeName
@@ -51,24 +50,25 @@ class BundleRows:
         self._tied = NOTHING_TIED
         self._selections: Sequence[Selection] = ()
         self._attributes: Sequence[AttributeName] = ()
-        self._wants: tuple[Want, ...] = ()
+        self._wants: tuple[ways.Want, ...] = ()
         self._loose = 0
         self._rooms: dict[Place, _Room] = {}
         self._without: Mapping[Bundle, str] = {}
         self._names: Mapping[Weights, str] = {}
 
-    def choose(self, tied: Tied, selections: Sequence[Selection]) -> None:
-        """Count these bundles from now on; every place must be read again."""
+    def choose(
+        self, tied: Tied, selections: Sequence[Selection], largest: Mapping[int, int]
+    ) -> None:
+        """Count these bundles from now on; every place must be read again.
+
+        ``largest`` has how many devices requests count for that take all, by their selection.
+        """
         index = {selected: i for i, selected in enumerate(selections)}
         self._tied, self._selections = tied, selections
-        attributes = {match.attribute for bundle in tied.bundles for match in bundle.matches}
+        attributes = {of.attribute for bundle in tied.bundles for of in bundle.constraints}
         self._attributes = sorted(attributes)
         self._wants = tuple(
-            Want(
-                tuple((index[selected], count) for selected, count in bundle.parts),
-                tuple((self._attributes.index(m.attribute), m.parts) for m in bundle.matches),
-            )
-            for bundle in tied.bundles
+            ways.wanted(bundle, index, self._attributes, largest) for bundle in tied.bundles
         )
         self._loose = sum(1 << index[selected] for selected in tied.loose)
         self._rooms = {}

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ...filters.devices import counters, pools, requests, rows, selectors
 from ...filters.devices.admin_access import Here, Wanted
-from ...filters.devices.bundles import Seen
+from ...filters.devices.bundles import OF_STAND_IN, Seen
 from ...filters.devices.counters import NOTHING_SHARED, Key, Shared
 from ...filters.devices.pools import PoolName
 from ...model.devices.claims import MOST_RESULTS, FreeDevice, NodeDevices, Selection, stand_in
@@ -145,7 +145,6 @@ class FreeDevices:
         changed = self._stale | self._uncounted
         if is_new:
             self._selections, self._tied = selections, tied
-            self.bundles.choose(tied, selections)
             changed |= self._pools_of.keys()
         before = self._known_features(), self.admin.features
         for place in self._stale:
@@ -156,6 +155,9 @@ class FreeDevices:
         named, largest, bundled = self.rows, self._largest, self.bundles.state
         if is_new or changed:
             self._largest = self._largest_totals()
+            if is_new or largest != self._largest:
+                counts = {i: self.count(i, 1) for i in self._largest}
+                self.bundles.choose(tied, selections, counts)
             self._name_rows()
             for place in changed if largest == self._largest else set(self._masks):
                 self._read_bundles(place)
@@ -294,7 +296,7 @@ class FreeDevices:
         if self.bundles.are_counted:
             masks, shared = self._masks.get(place, {}), self._shared_at(place)
             values = {d.id: self.bundles.values(d) for d in self._at(place) if d.id in masks}
-            nothing = (None,) * self.bundles.width
+            nothing = (OF_STAND_IN,) * self.bundles.width
             stand_ins: list[Seen] = [
                 (of.selections, nothing, ()) for of in (self._stand_ins(place) if masks else ())
             ]

@@ -206,7 +206,7 @@ class DeviceIndex:
         """The selections of the claims that waiting pods need and that have no devices yet."""
         for claim in self._unallocated():
             if not claim.takes_nothing:
-                for _, selected in requests.selections(claim, self._classes):
+                for selected in bundles.selections(claim, self._classes):
                     if not selectors.problem(selected.texts):
                         yield selected
 
@@ -237,7 +237,7 @@ class DeviceIndex:
             if not claim.unsupported and not claim.takes_nothing:
                 divided = bundles.divided(claim, self._classes)
                 tied |= {
-                    of for of, _ in divided.bundles if known.issuperset(s for s, _ in of.parts)
+                    of.bundle for of in divided.bundles if known.issuperset(of.bundle.selections)
                 }
                 loose |= {selected for _, selected in divided.loose}
         return Tied(tuple(sorted(tied, key=str)), tuple(sorted(loose & known, key=str)))
@@ -410,13 +410,11 @@ class DeviceIndex:
         if not counted.are_counted:
             return
         divided = bundles.divided(claim, self._classes)
-        problems = (counted.problem(bundle) for bundle, _ in divided.bundles)
+        problems = (counted.problem(of.bundle) for of in divided.bundles)
         yield from (f"devices.constraints[]: {problem}" for problem in problems if problem)
         consuming = [
             index for index, _ in self._counted_requests(claim) if self._free.consumes(index)
         ]
-        if consuming and claim.constraints:
-            yield f"{SHARING} and constraints[]"
         units = (counted.problem(bundles.unit(self._selections[index])) for index in consuming)
         yield from (f"{SHARING}: {problem}" for problem in units if problem)
 
@@ -433,7 +431,7 @@ class DeviceIndex:
             for request, selected in divided.loose
             if selected in self._selections
         ]
-        tied = [bundle for bundle, _ in divided.bundles if self._free.bundles.knows(bundle)]
+        tied = [of.bundle for of in divided.bundles if self._free.bundles.knows(of.bundle)]
         return devices + self._free.bundles.requested(tied, loose)
 
     def _counted_requests(self, claim: DeviceClaim) -> Iterator[tuple[int, int]]:

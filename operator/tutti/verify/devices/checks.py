@@ -199,13 +199,17 @@ class DeviceLedger:
         self, pod: str, claim: DeviceClaim, given: Mapping[str, Sequence[DeviceId]]
     ) -> Iterator[str]:
         """The constraints of a claim that its devices do not meet."""
-        for wanted, of in claim.constraints:
-            names = of or [request.name for request in claim.requests]
-            values = {
-                self._value(device, wanted) for name in names for device in given.get(name, ())
-            }
-            if None in values or len(values) > 1:
-                yield f"{pod}: devices of claim {claim.key.name} differ in {wanted}, or lack it"
+        for wanted, of, is_distinct in claim.constraints:
+            values = [
+                self._value(device, wanted)
+                for name, devices in given.items()
+                if not of or name in of or name.split("/")[0] in of
+                for device in devices
+            ]
+            different = len({*values})
+            if None in values or (different < len(values) if is_distinct else different > 1):
+                how = "are alike" if is_distinct else "differ"
+                yield f"{pod}: devices of claim {claim.key.name} {how} in {wanted}, or lack it"
 
     def _value(self, device: DeviceId, wanted: AttributeName) -> tuple[object, ...] | None:
         """The type and the value of an attribute; None if the device does not have it."""

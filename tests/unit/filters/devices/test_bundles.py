@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from tests.harness.fake_devices import DRIVER, device, device_class
 from tutti.filters.devices import bundles, requests
-from tutti.filters.devices.bundles import Bundle, Kind, Match
+from tutti.filters.devices.bundles import Bundle, Constraint, Kind
 from tutti.model.devices.claims import (
+    AttributeConstraint,
     AttributeName,
     ClaimName,
     DeviceClaim,
     DeviceRequest,
-    MatchConstraint,
 )
 from tutti.model.devices.inventory import Attribute, Scalar
 from tutti.model.keys import Uid
@@ -21,14 +21,14 @@ A, B, C = (DeviceRequest("a", "gpu", 2), DeviceRequest("b", "nic"), DeviceReques
 
 
 def claim(
-    *constraints: MatchConstraint, wanted: tuple[DeviceRequest, ...] = (A, B, C)
+    *constraints: AttributeConstraint, wanted: tuple[DeviceRequest, ...] = (A, B, C)
 ) -> DeviceClaim:
     return DeviceClaim(ClaimName("ml", "c"), Uid("c"), wanted, constraints=constraints)
 
 
 def names(of: DeviceClaim) -> tuple[list[list[str]], list[str]]:
     found = bundles.divided(of, CLASSES)
-    tied = [[request.name for request in own] for _, own in found.bundles]
+    tied = [[request.name for request in own.requests] for own in found.bundles]
     return tied, [request.name for request, _ in found.loose]
 
 
@@ -37,31 +37,57 @@ def test_a_claim_without_constraints_has_no_bundles() -> None:
 
 
 def test_constraints_that_share_a_request_make_one_bundle() -> None:
-    assert names(claim(MatchConstraint(NUMA, ("c", "a")))) == ([["a", "c"]], ["b"])
-    apart = claim(MatchConstraint(NUMA, ("a",)), MatchConstraint(ROOT, ("c",)))
+    assert names(claim(AttributeConstraint(NUMA, ("c", "a")))) == ([["a", "c"]], ["b"])
+    apart = claim(AttributeConstraint(NUMA, ("a",)), AttributeConstraint(ROOT, ("c",)))
     assert names(apart) == ([["a"], ["c"]], ["b"])
-    joined = claim(*apart.constraints, MatchConstraint(ROOT, ("a", "c")))
+    joined = claim(*apart.constraints, AttributeConstraint(ROOT, ("a", "c")))
     assert names(joined) == ([["a", "c"]], ["b"])
-    assert names(claim(MatchConstraint(NUMA))) == ([["a", "b", "c"]], [])
+    assert names(claim(AttributeConstraint(NUMA))) == ([["a", "b", "c"]], [])
 
 
 def test_a_bundle_says_what_must_match() -> None:
-    both = claim(MatchConstraint(NUMA), MatchConstraint(ROOT, ("b", "c")))
-    ((bundle, _),) = bundles.divided(both, CLASSES).bundles
-    assert bundle.matches == (Match(NUMA, (0, 1, 2)), Match(ROOT, (1, 2)))
-    assert bundle.label.startswith("2 gpu + nic + gpu with one numa and root#")
+    both = claim(AttributeConstraint(NUMA), AttributeConstraint(ROOT, ("b", "c")))
+    ((bundle, *_),) = bundles.divided(both, CLASSES).bundles
+    assert bundle.constraints == (Constraint(NUMA, (0, 1, 2)), Constraint(ROOT, (1, 2)))
+    assert bundle.label.startswith("2 gpu + nic + gpu with one numa and one root#")
     selected = requests.selection(A, CLASSES)
     assert bundles.unit(selected) == Bundle(((selected, 1),))
     assert bundles.unit(selected).label == "gpu"
     again = replace(both, constraints=both.constraints[:1])
-    ((other, _),) = bundles.divided(again, CLASSES).bundles
+    ((other, *_),) = bundles.divided(again, CLASSES).bundles
     assert other.label != bundle.label
 
 
+def test_alternatives_with_the_same_constraints_are_one_option() -> None:
+    x, y, z = (DeviceRequest(name, of) for name, of in (("x", "gpu"), ("y", "nic"), ("z", "gpu")))
+    first = DeviceRequest("f", "", alternatives=(x, y, z))
+    different = AttributeConstraint(NUMA, ("f", "a"), is_distinct=True)
+    ((bundle, own, given),) = bundles.divided(claim(different, wanted=(A, first)), CLASSES).bundles
+    assert (own, given) == ((A, first), (("a",), ("f/x", "f/y", "f/z")))
+    assert (bundle.options, bundle.constraints) == ((), (Constraint(NUMA, (0, 1), True),))  # noqa: FBT003
+    assert bundle.label.startswith("2 gpu + gpu or nic or gpu with different numa#")
+    some = claim(AttributeConstraint(NUMA, ("f/x", "a", "f/z")), wanted=(A, first))
+    ((bundle, _, given),) = bundles.divided(some, CLASSES).bundles
+    assert given == (("a",), ("f/x", "f/z"), ("f/y",))
+    assert bundle.constraints == (Constraint(NUMA, (0, 1)),)
+    assert [(part, of.label) for part, of in bundle.options] == [
+        (0, "gpu"),
+        (1, "gpu or gpu"),
+        (1, "nic"),
+    ]
+    assert {of.label for of in bundles.selections(some, CLASSES)} == {
+        "gpu",
+        "gpu or nic or gpu",
+        "gpu or gpu",
+        "nic",
+    }
+    assert len([*bundles.selections(claim(), CLASSES)]) == 3
+
+
 def test_a_request_of_a_class_that_does_not_exist_is_left_out() -> None:
-    unknown = claim(MatchConstraint(NUMA), wanted=(A, DeviceRequest("b", "odd")))
-    ((bundle, own),) = bundles.divided(unknown, CLASSES).bundles
-    assert (own, bundle.matches) == ((A,), (Match(NUMA, (0,)),))
+    unknown = claim(AttributeConstraint(NUMA), wanted=(A, DeviceRequest("b", "odd")))
+    ((bundle, own, _),) = bundles.divided(unknown, CLASSES).bundles
+    assert (own, bundle.constraints) == ((A,), (Constraint(NUMA, (0,)),))
 
 
 def test_a_value_has_a_type() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.harness.fake_devices import DRIVER, device, gpus
 from tutti.filters.devices import bundles, cells, counters, limits, pools, rows
 from tutti.filters.devices.counters import Shared, Uses
-from tutti.filters.devices.ways import Want
+from tutti.filters.devices.ways import Constraint, Want
 from tutti.model.devices.claims import FreeDevice, Selection
 from tutti.model.devices.inventory import Counter, Device, DeviceId, ResourceSlice
 from tutti.model.keys import NodeName
@@ -103,7 +103,12 @@ def assert_valid(made: Scene, wanted: Sequence[int], given: Sequence[DeviceId]) 
 def pair(draw: random.Random, width: int) -> Want:
     """Two devices, or three, with one value."""
     first = draw.randrange(width), draw.choice((1, 2))
-    return Want((first, (draw.randrange(width), 1)), ((0, (0, 1)),))
+    one_value = Constraint(0, (0, 1), is_distinct=draw.random() < 0.4)
+    return Want((first, (draw.randrange(width), 1)), (one_value,))
+
+
+def is_held(of: Constraint, values: Sequence[bundles.Value]) -> bool:
+    return None not in values and len({*values}) == (len(values) if of.is_distinct else 1)
 
 
 def fit_together(
@@ -119,10 +124,10 @@ def fit_together(
         used = Count[int]()
         for _, _, uses in own:
             used.update(dict(uses))
-        values = {of[0] for _, of, _ in own}
+        values = [of[0] for _, of, _ in own]
         if (
             all(mask >> bit & 1 for (mask, _, _), bit in zip(own, bits, strict=True))
-            and (not first.matches or (len(values) == 1 and None not in values))
+            and all(is_held(of, values) for of in first.constraints)
             and all(n <= left[i] for i, n in used.items())
         ):
             others = [of for i, of in enumerate(devices) if i not in chosen]
@@ -139,7 +144,7 @@ def test_bundles_beside_devices_that_consume_counters_have_exact_limits(seed: in
     devices: list[bundles.Seen] = [
         (
             draw.randrange(1, 1 << width),
-            (draw.choice((0, 0, 1, None)),),
+            (draw.choice((0, 0, 1, 2, None)),),
             ((draw.randrange(2), draw.randint(1, 2)),) if draw.random() < 0.5 else (),
         )
         for _ in range(draw.randint(2, 6))

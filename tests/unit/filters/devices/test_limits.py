@@ -10,7 +10,7 @@ import pytest
 from tutti.filters.devices import bundles, cells, limits, rows, ways
 from tutti.filters.devices.bundles import Kind, Value, kinds
 from tutti.filters.devices.limits import Limits
-from tutti.filters.devices.ways import NoLimitsError, Want
+from tutti.filters.devices.ways import Constraint, NoLimitsError, Want
 from tutti.model.devices.claims import Selection
 
 Seen = tuple[int, tuple[Value, ...]]
@@ -44,8 +44,10 @@ def scene(seed: int) -> Scene:
         count = draw.choice((1, 1, 2))
         parts = tuple((draw.randrange(width), draw.choice((1, 1, 2, 3))) for _ in range(count))
         chosen = [draw.sample(range(count), draw.randint(1, count)) for _ in range(count)]
-        matches = {(draw.randrange(2), tuple(sorted(own))) for own in chosen}
-        return Want(parts, tuple(sorted(matches)))
+        constraints = {
+            Constraint(draw.randrange(2), tuple(sorted(own)), draw.random() < 0.4) for own in chosen
+        }
+        return Want(parts, tuple(sorted(constraints)))
 
     wants = tuple(dict.fromkeys(want() for _ in range(draw.choice((1, 1, 2, 3)))))
     return Scene(devices, wants, draw.randrange(1 << width), width)
@@ -62,15 +64,18 @@ def is_possible(devices: Sequence[Seen], wanted: Sequence[Want]) -> bool:
         own = [devices[i] for i in chosen]
         if not all(mask >> bit & 1 for (mask, _), (_, bit) in zip(own, slots, strict=True)):
             continue
-        values = [
-            {of[at] for (_, of), (part, _) in zip(own, slots, strict=True) if part in parts}
-            for at, parts in first.matches
-        ]
-        if all(len(of) == 1 and None not in of for of in values) and {*chosen} not in tried:
+        answers = [(part, values) for (_, values), (part, _) in zip(own, slots, strict=True)]
+        if {*chosen} not in tried and all(is_held(of, answers) for of in first.constraints):
             tried.add(frozenset(chosen))
             if is_possible([of for i, of in enumerate(devices) if i not in chosen], rest):
                 return True
     return False
+
+
+def is_held(of: Constraint, answers: Sequence[tuple[int, tuple[Value, ...]]]) -> bool:
+    values = [values[of.attribute] for part, values in answers if part in of.options]
+    wanted = len(values) if of.is_distinct else 1
+    return None not in values and len({*values}) == wanted
 
 
 def cases(made: Scene) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
@@ -116,7 +121,7 @@ NUMA = [(1, (i // 4,)) for i in range(8)]  # two halves with four devices each
 
 
 def one_value(count: int) -> Want:
-    return Want(((0, count),), ((0, (0,)),))
+    return Want(((0, count),), (Constraint(0, (0,)),))
 
 
 def test_two_sizes_share_the_halves_of_a_node() -> None:
@@ -129,7 +134,7 @@ def test_two_sizes_share_the_halves_of_a_node() -> None:
 def test_a_node_with_eight_gpus_and_eight_nics_has_exact_limits(loose: int) -> None:
     """Pairs at a root of their own, beside sets of two and four GPUs of one half."""
     node = kinds(seen([(1 << bit, (i // 4, i)) for bit in (0, 1) for i in range(8)]))
-    pair = Want(((0, 1), (1, 1)), ((1, (0, 1)),))
+    pair = Want(((0, 1), (1, 1)), (Constraint(1, (0, 1)),))
     known = limits.limits(node, (pair, one_value(2), one_value(4)), loose)
     assert not known.without
     assert known.bounds == {
@@ -149,7 +154,7 @@ def test_where_all_devices_have_one_value_rows_count_all_sizes() -> None:
 def test_a_bundle_that_shares_devices_with_a_tied_one_is_tied_as_well() -> None:
     """All devices have the second value, but the first bundle must not leave a wrong pair."""
     devices = kinds(seen([(3, (0, 0)), (1, (0, 0)), (3, (1, 0)), (1, (1, 0))]))
-    wants = (one_value(2), Want(((1, 1),), ((1, (0,)),)))
+    wants = (one_value(2), Want(((1, 1),), (Constraint(1, (0,)),)))
     known = limits.limits(devices, wants, 0)
     assert known.bounds == {((0, 1),): 2, ((1, 1),): 2, ((0, 1), (1, 1)): 2}
 
@@ -191,10 +196,11 @@ def test_caps_are_named(
 
 
 def test_ways_take_devices_that_are_left_and_match() -> None:
-    two = Want(((0, 1), (1, 1)), ((0, (0, 1)),))
+    two = Want(((0, 1), (1, 1)), (Constraint(0, (0, 1)),))
     own = [Kind(1, (0,), 1), Kind(2, (0,), 2), Kind(2, (1,), 1), Kind(3, (-1,), 1)]
-    assert list(ways.ways(two, own, [1, 2, 1, 1])) == [(0, 1)]
+    assert list(ways.ways(two, own, [1, 2, 1, 1])) == [((0, 0), (1, 1))]
     assert list(ways.ways(two, own, [1, 0, 1, 1])) == []
-    assert list(ways.ways(Want(((1, 2),)), own, [0, 2, 1, 0])) == [(1, 1), (1, 2)]
+    twice = [((1, 0), (1, 0)), ((1, 0), (2, 0))]
+    assert list(ways.ways(Want(((1, 2),)), own, [0, 2, 1, 0])) == twice
     with pytest.raises(NoLimitsError):
         list(ways.ways(Want(((0, 16),)), [Kind(1, (), 1)] * 32, [1] * 32))

@@ -16,6 +16,7 @@ from tutti.kube.wire import objects as more
 from tutti.model.cluster import PodReservation, Reservation
 from tutti.model.devices.claims import (
     FINALIZER,
+    AttributeConstraint,
     AttributeName,
     ClaimAllocation,
     ClaimName,
@@ -23,7 +24,6 @@ from tutti.model.devices.claims import (
     DeviceClaim,
     DeviceRequest,
     DeviceResult,
-    MatchConstraint,
     PodClaim,
 )
 from tutti.model.devices.extended import ContainerRequests, RequestMapping, amounts
@@ -183,23 +183,18 @@ def first(**fields: Any) -> dict[str, Any]:
         (exactly(), {"constraints": [{}]}, "devices.constraints[]"),
         (
             exactly(),
-            {"constraints": [{"distinctAttribute": "a/b"}]},
-            "devices.constraints[].distinctAttribute",
+            {"constraints": [{"matchAttribute": "a/b", "distinctAttribute": "a/b"}]},
+            "devices.constraints[]",
         ),
         (
-            exactly(allocationMode="All"),
-            {"constraints": [{"matchAttribute": "a/b"}]},
-            "devices.constraints[] for requests with allocationMode: All",
+            exactly(),
+            {"constraints": [{"matchAttribute": "a/b", "odd": 1}]},
+            "devices.constraints[].odd",
         ),
         (
-            first(),
-            {"constraints": [{"matchAttribute": "a/b"}]},
-            "devices.constraints[] for requests with firstAvailable",
-        ),
-        (
-            first(),
-            {"constraints": [{"matchAttribute": "a/b", "requests": ["a/x"]}]},
-            "devices.constraints[] for requests with firstAvailable",
+            exactly(adminAccess=True),
+            {"constraints": [{"distinctAttribute": "a/b", "requests": ["gpu"]}]},
+            "devices.constraints[] for requests with adminAccess",
         ),
     ],
 )
@@ -212,12 +207,26 @@ def test_what_of_a_claim_is_not_supported_is_named(
 def test_constraints_are_read() -> None:
     constraints = [{"matchAttribute": "a.b/c", "requests": ["gpu"]}, {"matchAttribute": "a.b/d"}]
     both = (
-        MatchConstraint(AttributeName("a.b", "c"), ("gpu",)),
-        MatchConstraint(AttributeName("a.b", "d")),
+        AttributeConstraint(AttributeName("a.b", "c"), ("gpu",)),
+        AttributeConstraint(AttributeName("a.b", "d")),
     )
     beside = read_claim(exactly(), first(), constraints=constraints[:1])
     assert (beside.unsupported, beside.constraints) == ((), both[:1])
     assert read_claim(exactly(), constraints=constraints).constraints == both
+    every = read_claim(
+        exactly(allocationMode="All"),
+        first(),
+        constraints=[{"distinctAttribute": "a.b/c", "requests": ["gpu", "a/x"]}],
+    )
+    different = AttributeConstraint(AttributeName("a.b", "c"), ("gpu", "a/x"), is_distinct=True)
+    assert (every.unsupported, every.constraints) == ((), (different,))
+    assert [different.covers(name) for name in ("gpu", "a", "a/x", "a/y")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert AttributeConstraint(AttributeName("a.b", "c"), ("a",)).covers("a/y")
 
 
 RESULT = {"request": "gpu", "driver": GPU, "pool": "n1", "device": "gpu-0"}

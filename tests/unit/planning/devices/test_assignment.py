@@ -10,6 +10,7 @@ from tests.harness.fake_devices import DRIVER, device, device_class, gpus
 from tutti.filters.devices import requests, ways
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import (
+    AttributeConstraint,
     AttributeName,
     ClaimName,
     DeviceClaim,
@@ -17,7 +18,6 @@ from tutti.model.devices.claims import (
     DeviceResult,
     DeviceRoom,
     FreeDevice,
-    MatchConstraint,
     NodeDevices,
     PodClaim,
     stand_in,
@@ -123,7 +123,7 @@ def test_a_claim_that_has_devices_gets_no_others() -> None:
     assert names(room([1], own), pod("a", "c")) == {"a": []}
 
 
-NUMA = MatchConstraint(AttributeName(DRIVER, "numa"))
+NUMA = AttributeConstraint(AttributeName(DRIVER, "numa"))
 
 
 def halves(

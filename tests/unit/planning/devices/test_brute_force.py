@@ -1,9 +1,9 @@
 """Small clusters with devices: a plan starts a gang exactly if trying everything finds a way.
 
 The other side places pod after pod on every node, and gives each request every device; it knows
-neither counts nor shapes. In every second scene, some devices of a claim have one numa number; in
-every third, some claims are for admin access, and some devices are held by others or broken. In
-every fifth, most devices consume some of two counters of their node.
+neither counts nor shapes. In every second scene, constraints tie devices of a claim; in every
+third, some claims are for admin access, and some devices are held by others or broken. In every
+fifth, most devices consume some of two counters of their node.
 """
 
 import itertools
@@ -27,11 +27,12 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 COLOURS = ("red", "green", "blue")
-NUMAS = (0, 0, 1, 1, 2, None)
+ATTRIBUTES = {"numa": (0, 0, 1, 1, 2, None), "port": (0, 1, 2, 3, 3)}
 NODES, CPU = 2, 3
 TAINT = DeviceTaint("broken", "", "NoSchedule")
-SEEDS = range(250)
-Inventory = Mapping[str, Mapping[str, tuple[str, int | None]]]  # by node: colour and numa number
+SEEDS = range(500)
+Found = tuple[str, Mapping[str, int | None]]  # the colour of a device, and its attributes
+Inventory = Mapping[str, Mapping[str, Found]]  # by node and name
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,26 @@ class Wanted:
 
     colours: tuple[frozenset[str], ...]
     count: int | None  # None: all of a node
-    is_tied: bool = False  # all devices of such requests of a claim have one numa number
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A constraint: the devices of what it names have one value of an attribute, or different."""
+
+    attribute: str
+    names: tuple[str, ...]
+    is_distinct: bool
+
+    def holds(self, answers: Mapping[str, Sequence[Found]]) -> bool:
+        """Whether it does, for devices by the name of the request or the alternative."""
+        own = [
+            of.get(self.attribute)
+            for name, devices in answers.items()
+            if not self.names or {name, name.split("/")[0]} & {*self.names}
+            for _, of in devices
+        ]
+        wanted = len(own) if self.is_distinct else 1
+        return not own or (None not in own and len({*own}) == wanted)
 
 
 @dataclass(frozen=True)
@@ -50,6 +70,7 @@ class Scene:
     inventory: Inventory
     claims: Sequence[Sequence[Wanted]]
     pods: Sequence[int]
+    ties: Sequence[Sequence[Tie]]  # of each claim
     administered: frozenset[int] = frozenset()  # the claims for admin access
     held: frozenset[tuple[str, str]] = frozenset()  # devices that another claim has
     broken: frozenset[tuple[str, str]] = frozenset()  # devices with a taint
@@ -63,15 +84,15 @@ def scene(seed: int) -> Scene:
     draw = random.Random(seed)
     inventory = {
         f"n{i}": {
-            f"d{j}": (draw.choice(COLOURS), draw.choice(NUMAS)) for j in range(draw.randint(0, 4))
+            f"d{j}": (draw.choice(COLOURS), {k: draw.choice(v) for k, v in ATTRIBUTES.items()})
+            for j in range(draw.randint(0, 5 if seed % 2 else 4))
         }
         for i in range(NODES)
     }
     claims = [[_wanted(draw) for _ in range(draw.choice((1, 1, 2)))] for _ in range(3)]
-    if seed % 2:
-        claims = [[_tied(wanted, draw) for wanted in own] for own in claims]
     pods = [draw.randrange(3) if draw.random() < 0.3 else i for i in range(draw.choice((2, 3)))]
-    made = Scene(inventory, claims, pods)
+    ties = [_ties(own, draw) if seed % 2 else [] for own in claims]
+    made = Scene(inventory, claims, pods, ties)
     if seed % 5 == 0:
         return _with_counters(made, draw)
     return _with_admin_access(made, draw) if seed % 3 == 0 else made
@@ -83,8 +104,15 @@ def _with_counters(made: Scene, draw: random.Random) -> Scene:
     return replace(
         made,
         claims=[
-            [replace(_for_admin(of), count=draw.choice((1, 1, 2))) for of in own[:1]]
-            for own in made.claims
+            [
+                replace(_for_admin(of), count=draw.choice((1, 1, 2)))
+                for of in (own if ties else own[:1])
+            ]
+            for own, ties in zip(made.claims, made.ties, strict=True)
+        ],
+        ties=[
+            [replace(of, names=tuple(n for n in of.names if "/" not in n)) for of in own]
+            for own in made.ties
         ],
         held=frozenset(of for of in named if draw.random() < 0.1),
         uses={of: (draw.randint(0, 4), draw.randint(0, 3)) for of in named if draw.random() < 0.8},
@@ -99,6 +127,7 @@ def _with_admin_access(made: Scene, draw: random.Random) -> Scene:
     return replace(
         made,
         claims=[claims[i] if i in administered else own for i, own in enumerate(made.claims)],
+        ties=[[] if i in administered else own for i, own in enumerate(made.ties)],
         administered=administered,
         held=frozenset(of for of in named if draw.random() < 0.4),
         broken=frozenset(of for of in named if draw.random() < 0.1),
@@ -106,8 +135,8 @@ def _with_admin_access(made: Scene, draw: random.Random) -> Scene:
 
 
 def _for_admin(wanted: Wanted) -> Wanted:
-    """Without alternatives and constraints, which such claims cannot have or are not modelled."""
-    return replace(wanted, colours=wanted.colours[:1], is_tied=False)
+    """Without alternatives, which such claims cannot have or are not modelled."""
+    return replace(wanted, colours=wanted.colours[:1])
 
 
 def _wanted(draw: random.Random) -> Wanted:
@@ -123,9 +152,27 @@ def _wanted(draw: random.Random) -> Wanted:
             return Wanted((colours(),), draw.choice((1, 1, 2)))
 
 
-def _tied(wanted: Wanted, draw: random.Random) -> Wanted:
-    is_count = wanted.count is not None and len(wanted.colours) == 1
-    return replace(wanted, is_tied=is_count and draw.random() < 0.8)
+def _ties(own: Sequence[Wanted], draw: random.Random) -> Sequence[Tie]:
+    """Constraints for all requests of a claim, or some requests and alternatives."""
+    every = [
+        name
+        for i, of in enumerate(own)
+        for name in (f"r{i}", *(n for n in _names(i, of) if "/" in n))
+    ]
+    return [
+        Tie(
+            draw.choice((*ATTRIBUTES,)),
+            tuple(sorted(draw.sample(every, draw.randint(0, min(2, len(every)))))),
+            is_distinct=draw.random() < 0.5,
+        )
+        for _ in range(draw.choice((0, 1, 1, 1, 2)))
+    ]
+
+
+def _names(i: int, wanted: Wanted) -> Sequence[str]:
+    """The names that devices of a request may be for, one for each of its colours."""
+    several = [f"r{i}/p{j}" for j in range(len(wanted.colours))]
+    return several if len(several) > 1 else [f"r{i}"]
 
 
 def has_a_way(made: Scene) -> bool:
@@ -136,7 +183,11 @@ def has_a_way(made: Scene) -> bool:
             homes.setdefault(own, set()).add(place)
         fits = all(places.count(place) <= CPU for place in places)
         if fits and all(len(home) == 1 for home in homes.values()):
-            asked = [(own, min(homes[own]), w) for own in sorted(homes) for w in made.claims[own]]
+            asked = [
+                (own, min(homes[own]), _names(i, wanted), wanted)
+                for own in sorted(homes)
+                for i, wanted in enumerate(made.claims[own])
+            ]
             ordinary = [of for of in asked if of[0] not in made.administered]
             if _given(made, ordinary, made.held, {}) and all(
                 _given(made, [of for of in asked if of[0] == i], frozenset(), {})
@@ -148,29 +199,27 @@ def has_a_way(made: Scene) -> bool:
 
 def _given(
     made: Scene,
-    asked: Sequence[tuple[int, str, Wanted]],
+    asked: Sequence[tuple[int, str, Sequence[str], Wanted]],
     taken: frozenset[tuple[str, str]],
-    numa: Mapping[int, int | None],
+    answers: Mapping[int, Mapping[str, Sequence[Found]]],
 ) -> bool:
+    if any(not tie.holds(answers[i]) for i in answers for tie in made.ties[i]):
+        return False
     if not asked:
         return all(
             sum(made.uses.get(of, (0, 0))[i] for of in taken if of[0] == home) <= most
             for home in made.inventory
             for i, most in enumerate(made.counters)
         )
-    (own, home, wanted), *rest = asked
+    (own, home, names, wanted), *rest = asked
     devices = made.inventory[home]
-    for colours in wanted.colours:
+    for name_, colours in zip(names, wanted.colours, strict=True):
         meeting = [name for name, (colour, _) in devices.items() if colour in colours]
         count = len(meeting) if wanted.count is None else wanted.count
         for chosen in itertools.combinations(meeting, count) if count else ():
             new = {(home, name) for name in chosen}
-            numbers = {devices[name][1] for name in chosen}
-            known = {**numa}
-            if wanted.is_tied:
-                number = known.setdefault(own, devices[chosen[0]][1])
-                if number is None or numbers != {number}:
-                    continue
+            more = {**answers.get(own, {}), name_: [devices[name] for name in chosen]}
+            known = {**answers, own: more}
             if not new & (taken | made.broken) and _given(made, rest, taken | new, known):
                 return True
     return False
@@ -216,9 +265,16 @@ def cluster_of(made: Scene) -> FakeCluster:
         requests = [_request(f"r{j}", wanted) for j, wanted in enumerate(asked)]
         for wanted in requests if i in made.administered else ():
             wanted["exactly"]["adminAccess"] = True
-        tied = [f"r{j}" for j, wanted in enumerate(asked) if wanted.is_tied]
-        constraint = {"requests": tied, "matchAttribute": f"{DRIVER}/numa"}
-        cluster.put_devices(claim(f"c{i}", *requests, constraints=[constraint] if tied else []))
+        constraints = [
+            {
+                "requests": [*tie.names],
+                "distinctAttribute" if tie.is_distinct else "matchAttribute": (
+                    f"{DRIVER}/{tie.attribute}"
+                ),
+            }
+            for tie in made.ties[i]
+        ]
+        cluster.put_devices(claim(f"c{i}", *requests, constraints=constraints))
     names = iter(made.pods)
     cluster.add(
         gang("a")
@@ -232,8 +288,8 @@ def _counters(amounts: Iterable[int]) -> tuple[Counter, ...]:
     return tuple(Counter("set", f"c{i}", f"{n}Gi") for i, n in enumerate(amounts))
 
 
-def _attributes(colour: str, numa: int | None) -> dict[str, str | int]:
-    return {"colour": colour} if numa is None else {"colour": colour, "numa": numa}
+def _attributes(colour: str, values: Mapping[str, int | None]) -> dict[str, str | int]:
+    return {"colour": colour, **{name: n for name, n in values.items() if n is not None}}
 
 
 def _named(names: Iterator[int]) -> PodClaim:
@@ -248,6 +304,7 @@ def test_a_gang_starts_exactly_if_some_choice_of_nodes_and_devices_will_do(strat
         snapshot = Life(cluster_of(made), Clock()).state.snapshot(0.0)
         planned = plan(snapshot, load(strategy), BestFit(), Budget())
         assert not list(plan_checks.violations(snapshot, planned)), seed
+        assert not any(member.unsupported_fields for member in snapshot.gangs[0].members), seed
         started += len(planned.placements)
         if strategy == "ilp":
             assert bool(planned.placements) is has_a_way(made), seed

@@ -242,11 +242,6 @@ EITHER = {
         ),
         (claim("c", EITHER), SHARED, "devices[].consumesCounters and firstAvailable"),
         (
-            claim("c", constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
-            SHARED,
-            "devices[].consumesCounters and constraints[]",
-        ),
-        (
             claim("c", request("gpu", "gpu", 1, 'ip("::1").family() == 6')),
             None,
             "the CEL function ip",

@@ -10,6 +10,7 @@ from tests.harness.fake_devices import DRIVER, device_class, gpus
 from tutti.model.cluster import PodReservation, Reservation, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.devices.claims import (
+    AttributeConstraint,
     AttributeName,
     ClaimAllocation,
     ClaimName,
@@ -17,7 +18,6 @@ from tutti.model.devices.claims import (
     DeviceRequest,
     DeviceResult,
     DeviceRoom,
-    MatchConstraint,
     PodClaim,
 )
 from tutti.model.devices.inventory import (
@@ -184,17 +184,21 @@ def test_a_pod_joins_a_claim_that_has_devices_where_these_are() -> None:
         ((1, 1), ("other", "gpu"), True),
     ],
 )
-def test_devices_with_a_constraint_have_one_value(
+@pytest.mark.parametrize("is_distinct", [False, True])
+def test_devices_with_a_constraint_have_one_value_or_different_ones(
     values: tuple[int, int],
     wanted: tuple[str, ...],
-    is_right: bool,  # noqa: FBT001
+    *,
+    is_right: bool,
+    is_distinct: bool,
 ) -> None:
+    is_right = is_right is not is_distinct or wanted == ("other",)
     piece = gpus("n1", 2)
     numbered = tuple(
         replace(of, attributes=(Attribute(DRIVER, "numa", value), Attribute(DRIVER, "x", i)))
         for i, (of, value) in enumerate(zip(piece.devices, values, strict=True))
     )
-    constraint = MatchConstraint(AttributeName(DRIVER, "numa"), wanted)
+    constraint = AttributeConstraint(AttributeName(DRIVER, "numa"), wanted, is_distinct)
     twice = (DeviceRequest("gpu", "gpu", 2),)
     own = claim("c-0", requests=twice, constraints=(constraint,))
     changed = replace(ROOM, slices=(replace(piece, devices=numbered),), claims=(own, CLAIMS[1]))
@@ -202,9 +206,9 @@ def test_devices_with_a_constraint_have_one_value(
     snapshot = replace(sharing(), devices=changed)
     said = faults(snapshot, [given], [given])
     assert said == ("" if is_right else said)
-    assert (
-        "devices of claim c-0 differ in gpu.example.com/numa, or lack it" in said
-    ) is not is_right
+    how = "are alike" if is_distinct else "differ"
+    fault = f"devices of claim c-0 {how} in gpu.example.com/numa, or lack it"
+    assert (fault in said) is not is_right
     lacking = replace(snapshot, devices=replace(changed, slices=(piece,)))
     assert ("or lack it" in faults(lacking, [given], [given])) is (wanted != ("other",))
     gone = replace(snapshot, devices=replace(changed, slices=()))
