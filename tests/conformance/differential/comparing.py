@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     Manifest = dict[str, Any]
 
 
-GIVEN_UP = ("CEL runtime error", "asks for all devices, but resource pool")
+GIVEN_UP = (
+    "CEL runtime error",
+    "asks for all devices, but resource pool",
+    "a claim constraint would not be satisfied",  # by all devices of a node
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,8 @@ class Case:
     def gave_up(self) -> bool:
         """Whether kube-scheduler gave the pod up for one device or pool, whatever other nodes have.
 
-        It does at an expression that fails, and at an incomplete pool beside a request for all.
+        It does at an expression that fails; and for a request for all at an incomplete pool, and at
+        devices for which a constraint does not hold.
         """
         return self.answer is not None and any(text in self.answer.message for text in GIVEN_UP)
 

@@ -159,6 +159,23 @@ def _as_texts(body: Manifest) -> None:
                 attribute["string"] = str(attribute.pop("int"))
 
 
+def _not_differing(body: Manifest) -> None:
+    known = body["spec"]["devices"].get("constraints") or ()
+    body["spec"]["devices"]["constraints"] = [of for of in known if "matchAttribute" in of]
+
+
+def _differing(body: Manifest) -> None:
+    for constraint in body["spec"]["devices"].get("constraints") or ():
+        if "distinctAttribute" in constraint:
+            constraint["matchAttribute"] = constraint.pop("distinctAttribute")
+
+
+def _of_requests(body: Manifest) -> None:
+    for constraint in body["spec"]["devices"].get("constraints") or ():
+        names = constraint.get("requests") or ()
+        constraint["requests"] = sorted({name.split("/")[0] for name in names})
+
+
 def _first_alternative(body: Manifest) -> None:
     for request in body["spec"]["devices"].get("requests") or ():
         if "firstAvailable" in request:
@@ -366,6 +383,18 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
         Control(
             "constraints ignored",
             cluster=_of("ResourceClaim", _drop("spec.devices.constraints")),
+        ),
+        Control(
+            "distinctAttribute ignored",
+            cluster=_of("ResourceClaim", _not_differing),
+        ),
+        Control(
+            "distinctAttribute read as matchAttribute",
+            cluster=_of("ResourceClaim", _differing),
+        ),
+        Control(
+            "constraints of alternatives read as of requests",
+            cluster=_of("ResourceClaim", _of_requests),
         ),
         Control(
             "types of attributes ignored",

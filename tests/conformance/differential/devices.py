@@ -258,20 +258,36 @@ def _matching_claim(draw: Draw) -> Manifest:
         if draw(among((False, False, True))):
             kind["selectors"] = [_cel(draw(among(SELECTORS[2:4])))]
         kind["tolerations"] = [{"operator": "Exists"}]
-        requests.append({"name": f"r{i}", "exactly": kind})
+        requests.append(_of_kind(draw, f"r{i}", kind))
     claim = _claim("", requests)
     count = draw(among((1, 1, 1, 2)))
     claim["spec"]["devices"]["constraints"] = [_constraint(draw, requests) for _ in range(count)]
     return claim
 
 
+def _of_kind(draw: Draw, name: str, kind: Manifest) -> Manifest:
+    """Mostly a number of devices of a kind, now and then all, or one of it or of another kind."""
+    match draw(among(("count", "all", "first", "first", *["count"] * 6))):
+        case "first":
+            parts = [{**kind, "name": "p0"}, {**_kind(draw), "name": "p1"}]
+            for part in parts:
+                part.pop("count", None)
+            return {"name": name, "firstAvailable": parts}
+        case "all":
+            del kind["count"]
+            return {"name": name, "exactly": {**kind, "allocationMode": "All"}}
+        case _:
+            return {"name": name, "exactly": kind}
+
+
 def _constraint(draw: Draw, requests: Sequence[Manifest]) -> Manifest:
-    """One value of an attribute for some requests, or for all of a claim."""
+    """One value of an attribute for some requests, or for all of a claim; or different values."""
     name = draw(among((f"{GPU}/model", f"{GPU}/firmware", *[ROOT] * 5)))
+    how = draw(among(("matchAttribute", "matchAttribute", "distinctAttribute")))
     chosen = [request["name"] for request in requests if draw(among((True, True, False)))]
-    if chosen and "firstAvailable" in requests[-1] and draw(among((False, False, True))):
+    if chosen and "firstAvailable" in requests[-1] and draw(among((False, True))):
         chosen[-1:] = [f"{requests[-1]['name']}/p0"]
-    return {"matchAttribute": name, **({"requests": chosen} if chosen else {})}
+    return {how: name, **({"requests": sorted({*chosen})} if chosen else {})}
 
 
 def _request(draw: Draw, name: str) -> Manifest:
