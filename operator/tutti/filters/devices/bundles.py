@@ -185,6 +185,7 @@ class Kind(NamedTuple):
     values: tuple[int, ...]
     devices: int
     counters: Uses = ()  # that each consumes
+    stacks: tuple[int, ...] = ()  # with a value of its own each: see ``cells``
 
 
 def kinds(devices: Iterable[Seen]) -> tuple[Kind, ...]:

@@ -2,41 +2,113 @@
 
 A *need* is what one bundle takes: devices of some kinds, and amounts of the counters that these
 consume. Needs that share something are in one *cell*, such as the devices of a NUMA node.
+
+Kinds that differ only in values that must be distinct, and that no other kind has, are *stacks* of
+one kind, such as the virtual functions of each NIC. Devices that must differ come from as many of
+its stacks, the highest ones: no other choice leaves room for more (an exchange of two devices shows
+this, as for degree sequences: Gale and Ryser, 1957).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from .bundles import Kind
-from .ways import MOST_STEPS, NoLimitsError, Want, ways
+from .ways import MOST_STEPS, OWN, NoLimitsError, Want, Way, ways
 
 MOST_KNOWN = 4_096  # cells that are cached
 
 Numbers = tuple[int, ...]  # how many of each bundle
+Stacks = tuple[int, ...]
 # Kinds by index, and counters, whose indexes come after those of all kinds; and how much of each.
-Need = tuple[tuple[int, int], ...]
+# Of a kind with stacks: how many devices from different stacks, several times.
+Need = tuple[tuple[int, int | Stacks], ...]
+Room = tuple[int | Stacks, ...]
 
 
-def room(kinds: Sequence[Kind], counters: Sequence[int]) -> tuple[int, ...]:
+def stacked(kinds: Sequence[Kind], wants: Collection[Want]) -> Sequence[Sequence[int]]:
+    """The indexes of the kinds that are stacks of one kind for these bundles."""
+    constraints = [of for want in wants for of in want.constraints]
+    distinct = {of.attribute for of in constraints if of.is_distinct}
+    distinct -= {of.attribute for of in constraints if not of.is_distinct}
+    times = Counter((a, kind.values[a]) for a in distinct for kind in kinds)
+    groups: dict[Kind, list[int]] = {}
+    for i, kind in enumerate(kinds):
+        values = tuple(
+            OWN if a in distinct and value >= 0 and times[a, value] == 1 else value
+            for a, value in enumerate(kind.values)
+        )
+        groups.setdefault(Kind(kind.selections, values, 0, kind.counters), []).append(i)
+    if not all(map(_are_nested, wants)):
+        return [[i] for i in range(len(kinds))]
+    return [*groups.values()]
+
+
+def _are_nested(want: Want) -> bool:
+    """Whether of two constraints on different values, one includes the other, or none of it."""
+    own = [{*of.options} for of in want.constraints if of.is_distinct]
+    return all(a <= b or b <= a or a.isdisjoint(b) for a in own for b in own)
+
+
+def joint(kinds: Sequence[Kind], stacks: Sequence[Sequence[int]]) -> Sequence[Kind]:
+    """The kinds with their stacks."""
+    return [_joint([kinds[i] for i in own]) for own in stacks]
+
+
+def _joint(own: Sequence[Kind]) -> Kind:
+    first, heights = own[0], [kind.devices for kind in own]
+    if len(own) == 1:
+        return first
+    values = tuple(
+        of[0] if len({*of}) == 1 else OWN for of in zip(*(kind.values for kind in own), strict=True)
+    )
+    return Kind(
+        first.selections, values, sum(heights), first.counters, tuple(sorted(filter(None, heights)))
+    )
+
+
+def room(kinds: Sequence[Kind], counters: Sequence[int]) -> Room:
     """How many devices of each kind there are, then how much of each counter."""
-    return (*(kind.devices for kind in kinds), *counters)
+    return (*(kind.stacks or kind.devices for kind in kinds), *counters)
 
 
-def needs(want: Want, kinds: Sequence[Kind], there: Sequence[int]) -> Collection[Need]:
+def draws(way: Way, want: Want, kinds: Sequence[Kind]) -> Iterator[tuple[int, list[int]]]:
+    """The options that devices of a kind are for; each time from different stacks of it."""
+    for i in dict.fromkeys(kind for kind, _ in way):
+        groups: dict[tuple[int, ...], list[int]] = {}
+        sets = [
+            of.options
+            for of in want.constraints
+            if of.is_distinct and kinds[i].values[of.attribute] == OWN
+        ]
+        for at, (kind, option) in enumerate(way):
+            if kind == i:
+                widest = max((own for own in sets if option in own), key=len, default=(~at,))
+                groups.setdefault(widest, []).append(option)
+        yield from ((i, options) for options in groups.values())
+
+
+def needs(want: Want, kinds: Sequence[Kind], there: Room) -> Collection[Need]:
     """What a bundle takes, in all ways that fit a node with this ``room``.
 
     Raises:
         NoLimitsError: there are too many.
     """
     found: dict[Need, None] = {}
-    for way in ways(want, kinds, there):
-        taken = Counter(kind for kind, _ in way)
+    for way in ways(want, kinds, [kind.devices for kind in kinds]):
+        taken = Counter(kind for kind, _ in way if not kinds[kind].stacks)
         for kind, _ in way:
             for counter, n in kinds[kind].counters:
                 taken[len(kinds) + counter] += n
-        if all(n <= there[i] for i, n in taken.items()):
-            found[tuple(sorted(taken.items()))] = None
+        from_stacks: dict[int, list[int]] = {}
+        for kind, options in draws(way, want, kinds):
+            if kinds[kind].stacks:
+                from_stacks.setdefault(kind, []).append(len(options))
+        need: Need = tuple(
+            sorted([*taken.items(), *((i, tuple(sorted(n))) for i, n in from_stacks.items())])
+        )
+        if _less(there, need):
+            found[need] = None
     return found.keys()
 
 
@@ -57,7 +129,7 @@ def inside(cell: Collection[int], own: Collection[Need]) -> Collection[Need]:
 
 
 def filled(
-    cell: Collection[int], own: Sequence[Collection[Need]], there: Sequence[int]
+    cell: Collection[int], own: Sequence[Collection[Need]], there: Room
 ) -> Mapping[Numbers, Sequence[tuple[int, Need]]]:
     """How many of each bundle fit in a cell together, each with needs that fill it so.
 
@@ -80,13 +152,13 @@ _Path = tuple[tuple[int, Need], ...]
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def _filled(own: tuple[tuple[Need, ...], ...], there: tuple[int, ...]) -> Mapping[Numbers, _Path]:
-    by_numbers: dict[Numbers, dict[tuple[int, ...], _Path]] = {(0,) * len(own): {there: ()}}
+def _filled(own: tuple[tuple[Need, ...], ...], there: Room) -> Mapping[Numbers, _Path]:
+    by_numbers: dict[Numbers, dict[Room, _Path]] = {(0,) * len(own): {there: ()}}
     steps = 0
     for at, found in enumerate(own):
         newest = by_numbers
         while newest:
-            more: dict[Numbers, dict[tuple[int, ...], _Path]] = {}
+            more: dict[Numbers, dict[Room, _Path]] = {}
             for numbers, lefts in newest.items():
                 grown = (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :])
                 steps += len(lefts) * len(found)
@@ -105,9 +177,20 @@ def _filled(own: tuple[tuple[Need, ...], ...], there: tuple[int, ...]) -> Mappin
     return {numbers: next(iter(lefts.values())) for numbers, lefts in by_numbers.items()}
 
 
-def _less(left: tuple[int, ...], need: Need) -> tuple[int, ...]:
+def _less(left: Room, need: Need) -> Room:
     """What is left without a need; empty if some of it is not there."""
     rest = list(left)
     for i, n in need:
-        rest[i] -= n
-    return () if min(rest) < 0 else tuple(rest)
+        own = rest[i]
+        if isinstance(own, int) and isinstance(n, int):
+            rest[i] = own - n
+            if own < n:
+                return ()
+        elif isinstance(own, tuple) and isinstance(n, tuple):
+            for height in n:
+                if height > len(own):
+                    return ()
+                shorter = [*own[: len(own) - height], *(m - 1 for m in own[len(own) - height :])]
+                own = tuple(sorted(filter(None, shorter)))
+            rest[i] = own
+    return tuple(rest)

@@ -85,7 +85,9 @@ def _limits(
     """
     untied = {i for i, want in wants.items() if _is_untied(want, kinds)}
     while True:
-        merged = _merged(kinds, [want for i, want in wants.items() if i not in untied])
+        compared = [want for i, want in wants.items() if i not in untied]
+        merged = _merged(kinds, compared)
+        merged = cells.joint(merged, cells.stacked(merged, compared))
         there = cells.room(merged, counters)
         own: dict[int, Collection[Need]] = {}
         for i, want in wants.items():
@@ -188,7 +190,7 @@ def _bounds(
     group: Sequence[int],
     found: Sequence[Collection[int]],
     own: Mapping[int, Collection[Need]],
-    there: Sequence[int],
+    there: cells.Room,
 ) -> Iterator[tuple[Weights, int]]:
     """The limits of bundles that share devices or counters."""
     fitting: set[Numbers] = {(0,) * len(group)}

@@ -12,6 +12,7 @@ MOST_STEPS = 20_000  # choices of devices that are tried on one node
 MOST_LOOKS = 400_000  # devices that are looked at for them
 MISSING = -1  # the number of the value that a device does not have
 STAND_IN = -2  # of a device that does not exist: all constraints hold for it
+OWN = -3  # each stack of a kind has a value of its own
 
 Way = tuple[tuple[int, int], ...]  # the kind of each device of a bundle, and the option it is for
 
@@ -165,25 +166,34 @@ class _Search:
     def _may_be(self, kind: int, option: int) -> bool:
         """Whether all constraints hold with one more device of a kind."""
         for i, of in self._binding[option]:
-            value, known = self._kinds[kind].values[of.attribute], self._values[i]
-            if value == STAND_IN:
-                continue
-            if value == MISSING or (value in known if of.is_distinct else known.keys() - {value}):
+            value, known = self._value(kind, of), self._values[i]
+            if value == MISSING:
+                return False
+            if of.is_distinct:
+                most = len(self._kinds[kind].stacks) if value <= OWN else 1
+                if value != STAND_IN and known[value] == most:
+                    return False
+            elif value != STAND_IN and known.keys() - {value}:
                 return False
         return True
+
+    def _value(self, kind: int, of: Constraint) -> int:
+        """The value of a kind that a constraint compares; no two kinds have one of their own."""
+        value = self._kinds[kind].values[of.attribute]
+        return OWN - kind if value == OWN else value
 
     def _take(self, kind: int, option: int) -> None:
         self._left[kind] -= 1
         self._chosen.append((kind, option))
         for i, of in self._binding[option]:
-            if (value := self._kinds[kind].values[of.attribute]) != STAND_IN:
+            if (value := self._value(kind, of)) != STAND_IN:
                 self._values[i][value] += 1
 
     def _give_back(self) -> None:
         kind, option = self._chosen.pop()
         self._left[kind] += 1
         for i, of in self._binding[option]:
-            value = self._kinds[kind].values[of.attribute]
+            value = self._value(kind, of)
             self._values[i][value] -= 1
             if not self._values[i][value]:
                 del self._values[i][value]

@@ -2,12 +2,12 @@
 
 The plan gives a node no more bundles and devices than ``filters.devices`` says that it has, so a
 choice exists. All are tried until one is found; devices that few selections want come first, and
-of a bundle whose devices must differ, those of the kind that most are left of.
+of stacks (``filters.devices.cells``) the highest ones.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ...filters.devices import ways
+from ...filters.devices import cells, ways
 from ...filters.devices.bundles import OF_STAND_IN, Bundle, Kind, Value
 from ...filters.devices.ways import NoLimitsError, Way
 from ...model.devices.claims import AttributeName, FreeDevice, Selection, is_stand_in
@@ -44,6 +44,7 @@ class BundleChoice:
             by_kind.setdefault(Kind(of.selections, numbered, 1, of.counters), []).append(of)
         self._kinds = sorted(by_kind, key=lambda kind: (kind.selections.bit_count(), kind))
         self._devices = [sorted(by_kind[kind]) for kind in self._kinds]
+        self._stacks = cells.stacked(self._kinds, self._wants)
         self._dead: set[tuple[int, tuple[int, ...]]] = set()  # nothing was found from there
 
     def find(self, counters: Sequence[int], suits: Suits) -> Sequence[Chosen] | None:
@@ -79,14 +80,19 @@ class BundleChoice:
         self._dead.add((at, left))
         return None
 
-    def _ways(self, at: int, left: Sequence[int]) -> Iterable[Way]:
-        """The ways of a bundle, the best first."""
-        want, order = self._wants[at], list(range(len(left)))
-        if any(of.is_distinct for of in want.constraints):
-            order.sort(key=lambda kind: (self._kinds[kind].selections.bit_count(), -left[kind]))
-        kinds = [self._kinds[kind] for kind in order]
-        for way in ways.ways(want, kinds, [left[kind] for kind in order]):
-            yield tuple((order[kind], option) for kind, option in way)
+    def _ways(self, at: int, left: Sequence[int]) -> Iterator[Way]:
+        """The ways of a bundle, with the highest stacks of each kind that has some."""
+        here = [kind._replace(devices=n) for kind, n in zip(self._kinds, left, strict=True)]
+        kinds, want = cells.joint(here, self._stacks), self._wants[at]
+        for way in ways.ways(want, kinds, [kind.devices for kind in kinds]):
+            rest, chosen = list(left), list[tuple[int, int]]()
+            for kind, options in cells.draws(way, want, kinds):
+                highest = sorted(self._stacks[kind], key=rest.__getitem__, reverse=True)
+                for i, option in zip(highest, options, strict=False):
+                    rest[i] -= 1
+                    chosen.append((i, option))
+            if min(rest, default=0) >= 0:
+                yield tuple(chosen)
 
     def _rest(self, left: Sequence[int]) -> Sequence[FreeDevice]:
         """The devices that bundles leave: of each kind the last ones."""

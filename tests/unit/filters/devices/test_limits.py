@@ -35,7 +35,7 @@ def scene(seed: int) -> Scene:
     devices = [
         (
             draw.randrange(1, 1 << width) if draw.random() < 0.5 else (1 << width) - 1,
-            (draw.choice((0, 0, 1, 1, 2, None)), draw.choice((0, 1))),
+            (draw.choice((0, 0, 1, 1, 2, None)), draw.choice((0, 1, 2, 3) if seed % 2 else (0, 1))),
         )
         for _ in range(draw.randint(1, 6))
     ]
