@@ -25,6 +25,7 @@ from . import requests
 from .counters import Uses
 
 Value = Hashable  # of an attribute, with its type; None if the device does not have it
+MOST_NAMED = 8  # requests of a bundle, for users
 OF_STAND_IN: Value = "stand-in"  # the value of all attributes of a device that does not exist
 
 Seen = tuple[int, tuple[Value, ...], Uses]  # of a device: selections, values, counters
@@ -64,16 +65,18 @@ class Bundle(NamedTuple):
         """For users: the classes and the attributes, and a digest that tells bundles apart."""
         if not self.constraints:
             return self.parts[0][0].label
-        devices = " + ".join(
+        devices = [
             f"{count} {selected.label}" if count > 1 else selected.label
-            for selected, count in self.parts
-        )
+            for selected, count in self.parts[:MOST_NAMED]
+        ]
+        if (unnamed := len(self.parts) - MOST_NAMED) > 0:
+            devices.append(f"{unnamed} more requests")
         wanted = dict.fromkeys(
             f"{'different' if of.is_distinct else 'one'} {of.attribute.name}"
             for of in self.constraints
         )
         digest = hashlib.sha256(repr(self).encode()).hexdigest()[:6]
-        return f"{devices} with {' and '.join(wanted)}#{digest}"
+        return f"{' + '.join(devices)} with {' and '.join(wanted)}#{digest}"
 
 
 class ClaimBundle(NamedTuple):

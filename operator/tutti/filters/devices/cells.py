@@ -182,15 +182,15 @@ def _less(left: Room, need: Need) -> Room:
     rest = list(left)
     for i, n in need:
         own = rest[i]
-        if isinstance(own, int) and isinstance(n, int):
-            rest[i] = own - n
-            if own < n:
+        if isinstance(own, int):
+            own -= n if isinstance(n, int) else sum(n)
+            if own < 0:
                 return ()
-        elif isinstance(own, tuple) and isinstance(n, tuple):
-            for height in n:
-                if height > len(own):
+        else:
+            for drawn in (n,) if isinstance(n, int) else n:
+                if drawn > len(own):
                     return ()
-                shorter = [*own[: len(own) - height], *(m - 1 for m in own[len(own) - height :])]
-                own = tuple(sorted(filter(None, shorter)))
-            rest[i] = own
+                at = len(own) - drawn
+                own = tuple(sorted(m for m in (*own[:at], *(m - 1 for m in own[at:])) if m))
+        rest[i] = own
     return tuple(rest)

@@ -24,6 +24,7 @@ from .cells import Need, Numbers
 from .counters import Uses
 from .ways import MISSING, STAND_IN, NoLimitsError, Want
 
+MOST_KINDS = 512  # of devices on one node that bundles compare
 MOST_NUMBERS = 4_096  # different numbers of bundles on one node
 MOST_WEIGHTS = {1: 1, 2: 12, 3: 6, 4: 4, 5: 3, 6: 2}  # by how many bundles share devices
 MOST_KNOWN = 4_096  # nodes whose limits are cached
@@ -88,6 +89,8 @@ def _limits(
         compared = [want for i, want in wants.items() if i not in untied]
         merged = _merged(kinds, compared)
         merged = cells.joint(merged, cells.stacked(merged, compared))
+        if compared and len(merged) > MOST_KINDS:
+            raise NoLimitsError(f"more than {MOST_KINDS} kinds of devices on a node")
         there = cells.room(merged, counters)
         own: dict[int, Collection[Need]] = {}
         for i, want in wants.items():

@@ -9,7 +9,7 @@ from ...model.devices.claims import AttributeName, Selection
 from .bundles import Bundle, Kind
 
 MOST_STEPS = 20_000  # choices of devices that are tried on one node
-MOST_LOOKS = 400_000  # devices that are looked at for them
+MOST_LOOKS = 400_000  # devices and constraints that are looked at for them
 MISSING = -1  # the number of the value that a device does not have
 STAND_IN = -2  # of a device that does not exist: all constraints hold for it
 OWN = -3  # each stack of a kind has a value of its own
@@ -141,7 +141,7 @@ class _Search:
         for option in self._options[part]:
             candidates = self._candidates(option)
             for kind in candidates[bisect_left(candidates, first) :]:
-                self._looks += 1
+                self._looks += 1 + len(self._binding[option])
                 if self._left[kind] and self._may_be(kind, option):
                     self._take(kind, option)
                     yield from self._from(at + 1)

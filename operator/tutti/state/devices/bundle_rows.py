@@ -86,6 +86,8 @@ class BundleRows:
         self, place: Place, whole: Sequence[Seen], free: Sequence[Seen], counters: Shared
     ) -> None:
         """Take in the devices of a place, those of them that are free, and what they share."""
+        if len(self._wants) > MOST_ROWS:
+            return  # they are too many anyway
         self._rooms[place] = _Room(
             limits.limits(bundles.kinds(whole), self._wants, self._loose, counters.whole),
             limits.limits(bundles.kinds(free), self._wants, self._loose, counters.free),

@@ -58,6 +58,14 @@ def test_a_bundle_says_what_must_match() -> None:
     assert other.label != bundle.label
 
 
+def test_only_some_requests_of_a_large_bundle_are_named() -> None:
+    wanted = tuple(DeviceRequest(f"r{i}", "gpu") for i in range(10))
+    ((bundle, *_),) = bundles.divided(
+        claim(AttributeConstraint(NUMA), wanted=wanted), CLASSES
+    ).bundles
+    assert bundle.label.startswith("gpu + " * 8 + "2 more requests with one numa#")
+
+
 def test_alternatives_with_the_same_constraints_are_one_option() -> None:
     x, y, z = (DeviceRequest(name, of) for name, of in (("x", "gpu"), ("y", "nic"), ("z", "gpu")))
     first = DeviceRequest("f", "", alternatives=(x, y, z))

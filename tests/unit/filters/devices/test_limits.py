@@ -45,7 +45,10 @@ def scene(seed: int) -> Scene:
         parts = tuple((draw.randrange(width), draw.choice((1, 1, 2, 3))) for _ in range(count))
         chosen = [draw.sample(range(count), draw.randint(1, count)) for _ in range(count)]
         constraints = {
-            Constraint(draw.randrange(2), tuple(sorted(own)), draw.random() < 0.4) for own in chosen
+            Constraint(
+                draw.randrange(2), tuple(sorted(own)), draw.random() < (0.4 if seed % 3 else 1)
+            )
+            for own in chosen
         }
         return Want(parts, tuple(sorted(constraints)))
 
@@ -94,7 +97,7 @@ def cases(made: Scene) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
                 yield numbers, units
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(350))
 def test_bundles_and_devices_fit_a_node_exactly_if_all_limits_and_rows_hold(seed: int) -> None:
     made = scene(seed)
     known = limits.limits(kinds(seen(made.devices)), made.wants, made.loose)
@@ -182,6 +185,8 @@ def test_the_largest_bundles_are_left_out_if_no_limits_are_exact(
         (cells, "MOST_STEPS", 1, "more than 1 ways to fill a node"),
         (limits, "MOST_NUMBERS", 2, "more than 2 ways to fill a node"),
         (limits, "MOST_NUMBERS", 14, "more than 14 ways to fill a node"),
+        (ways, "MOST_LOOKS", 3, "more than 20000 ways to choose devices of a node"),
+        (limits, "MOST_KINDS", 1, "more than 1 kinds of devices on a node"),
     ],
 )
 def test_caps_are_named(
@@ -193,6 +198,53 @@ def test_caps_are_named(
     known = limits.limits(kinds(seen(NUMA)), (one_value(2), one_value(3)), 0)
     limits.limits.cache_clear()
     assert words in known.without.values()
+
+
+def test_a_part_that_takes_all_has_one_way_or_none() -> None:
+    """Devices that do not exist make up for those that other nodes have more of."""
+    every = Want(((0, 4),), (Constraint(0, (0,), is_distinct=True),), takes_all=(0,))
+    own = [Kind(1, (0,), 1), Kind(1, (1,), 1), Kind(2, (1,), 1), Kind(1, (ways.STAND_IN,), 2)]
+    (way,) = ways.ways(every, own, [1, 1, 1, 2])
+    assert way == ((0, 0), (1, 0), (3, 0), (3, 0))
+    assert not list(ways.ways(every, own, [1, 0, 1, 2]))
+    alike = [Kind(1, (0,), 2), *own[1:]]
+    assert not list(ways.ways(every, alike, [2, 1, 1, 1]))
+    match = every._replace(constraints=(Constraint(0, (0,)),))
+    assert not list(ways.ways(match, own, [1, 1, 1, 2]))
+    assert list(ways.ways(match, alike, [2, 0, 1, 2]))
+
+
+def test_of_two_options_each_has_constraints_of_its_own() -> None:
+    """The second device is of another value as the first option, or of any as the second."""
+    constraint = Constraint(0, (0, 1), is_distinct=True)
+    want = Want(((0, 1), (0, 1)), (constraint,), ((0, 0), (1, 0), (1, 1)))
+    own = [Kind(1, (0,), 2), Kind(3, (0,), 1), Kind(1, (1,), 1)]
+    found = list(ways.ways(want, own, [2, 1, 1]))
+    assert ((0, 0), (1, 2)) in found
+    assert ((0, 0), (2, 1)) in found
+    assert ((0, 0), (1, 1)) not in found
+
+
+@pytest.mark.parametrize(
+    ("heights", "count", "most"), [((8,) * 8, 4, 16), ((3, 1), 2, 1), ((5, 4, 4), 2, 6)]
+)
+def test_devices_that_must_differ_come_from_stacks(
+    heights: tuple[int, ...], count: int, most: int
+) -> None:
+    """As many virtual functions of different NICs as there are."""
+    devices = seen([(1, (i,)) for i, n in enumerate(heights) for _ in range(n)])
+    want = Want(((0, count),), (Constraint(0, (0,), is_distinct=True),))
+    assert limits.limits(kinds(devices), (want,), 1).bounds == {((0, 1),): most}
+
+
+def test_constraints_of_which_none_includes_the_other_make_no_stacks() -> None:
+    """Of three parts, the first and the last may have one value."""
+    pairs = tuple(Constraint(0, own, is_distinct=True) for own in ((0, 1), (1, 2)))
+    want = Want(((0, 1), (0, 1), (0, 1)), pairs)
+    own = [Kind(1, (0,), 2), Kind(1, (1,), 1)]
+    assert cells.stacked(own, [want]) == [[0], [1]]
+    assert limits.limits(tuple(own), (want,), 1).bounds == {((0, 1),): 1}
+    assert cells.stacked(own, [want._replace(constraints=pairs[:1])]) == [[0, 1]]
 
 
 def test_ways_take_devices_that_are_left_and_match() -> None:

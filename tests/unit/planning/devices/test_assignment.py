@@ -7,7 +7,7 @@ import pytest
 
 from tests.harness.builders import NAMESPACE, member, shape
 from tests.harness.fake_devices import DRIVER, device, device_class, gpus
-from tutti.filters.devices import requests, ways
+from tutti.filters.devices import bundles, requests, ways
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import (
     AttributeConstraint,
@@ -178,6 +178,80 @@ def test_a_pod_whose_devices_cannot_match_is_left_out(monkeypatch: pytest.Monkey
     assert names(replace(twice, claims=(*twice.claims, third)), *pods) == {}
     monkeypatch.setattr(ways, "MOST_STEPS", 0)
     assert names(halves(two), pod("a", "c")) == {}
+
+
+def differing(own: DeviceClaim, *constraints: AttributeConstraint, numa: str) -> DeviceRoom:
+    """Devices in these NUMA nodes, all at one root."""
+    devices = tuple(device(f"gpu-{i}", "n1", (), numa=int(n), root=0) for i, n in enumerate(numa))
+    selections = tuple(
+        sorted({*bundles.selections(replace(own, constraints=constraints), CLASSES)}, key=str)
+    )
+    free = tuple(
+        FreeDevice(
+            of.id,
+            sum(1 << i for i, known in enumerate(selections) if requests.is_met(known, of, ())),
+        )
+        for of in devices
+    )
+    made = room([], replace(own, constraints=constraints))
+    return replace(
+        made,
+        slices=(replace(gpus("n1", 0), devices=devices),),
+        nodes=(NodeDevices(N1, free),),
+        selections=selections,
+    )
+
+
+CLASSES = {"gpu": CLASS}
+ROOT = AttributeConstraint(AttributeName(DRIVER, "root"))
+
+
+def test_devices_of_a_claim_differ() -> None:
+    different = NUMA._replace(is_distinct=True)
+    three = claim("c", DeviceRequest("any", "gpu", 3))
+    given = names(differing(three, different, numa="001122"), pod("a", "c"))
+    assert given == {"a": [("any", "gpu-0"), ("any", "gpu-2"), ("any", "gpu-4")]}
+    both = claim("c", DeviceRequest("a", "gpu", 2), DeviceRequest("b", "gpu", 2))
+    apart = [different._replace(requests=(name,)) for name in "ab"]
+    assert len(names(differing(both, ROOT, *apart, numa="0011"), pod("a", "c"))["a"]) == 4
+    assert names(differing(both, ROOT, *apart, numa="0001"), pod("a", "c")) == {}
+
+
+def test_a_device_is_for_the_alternative_whose_constraints_hold() -> None:
+    parts = (DeviceRequest("near", "gpu"), DeviceRequest("far", "gpu"), DeviceRequest("off", "gpu"))
+    own = claim("c", ANY, DeviceRequest("r", "", alternatives=parts))
+    some = NUMA._replace(requests=("any", "r/near", "r/off"))
+    assert names(differing(own, some, numa="01"), pod("a", "c")) == {
+        "a": [("any", "gpu-0"), ("r/far", "gpu-1")]
+    }
+    assert names(differing(own, some, numa="00"), pod("a", "c")) == {
+        "a": [("any", "gpu-0"), ("r/near", "gpu-1")]
+    }
+
+
+def test_all_devices_of_a_node_that_match_are_given_without_stand_ins() -> None:
+    every = claim("c", DeviceRequest("every", "gpu", takes_all=True))
+    for numa, given in (("00", {"a": [("every", "gpu-0"), ("every", "gpu-1")]}), ("01", {})):
+        made = differing(every, NUMA, numa=numa)
+        (here,) = made.nodes
+        free = (*here.free, FreeDevice(stand_in(0, 0), 1))
+        assert names(replace(made, nodes=(NodeDevices(N1, free),)), pod("a", "c")) == given
+
+
+def test_bundles_leave_counters_that_other_requests_need() -> None:
+    """The pair takes the half that consumes little."""
+    made = halves(claim("c", DeviceRequest("any", "gpu", 2)), claim("d", BIG), free=(1, 1, 1, 1))
+    (here,) = made.nodes
+    amounts = (3, 3, 1, 1)
+    free = [of._replace(counters=((0, n),)) for of, n in zip(here.free, amounts, strict=True)]
+    free[0] = free[0]._replace(selections=3)
+    pods = pod("a", "c"), pod("b", "d")
+    for left, given in (
+        (5, {"a": [("any", "gpu-2"), ("any", "gpu-3")], "b": [("big", "gpu-0")]}),
+        (4, {"b": [("big", "gpu-0")]}),
+    ):
+        there = replace(made, nodes=(NodeDevices(N1, tuple(free), (left,)),))
+        assert names(there, *pods) == given
 
 
 def test_a_device_that_is_in_no_slice_has_no_attributes() -> None:
