@@ -22,17 +22,19 @@ class TooManyRowsError(Exception):
 
 
 def rows(
-    selections: Sequence[Selection], patterns: Iterable[Collection[Mask]]
+    selections: Sequence[Selection], patterns: Iterable[Collection[Mask]], wanted: Mask = -1
 ) -> Mapping[Mask, str]:
     """The sets of selections that matter, each with the name of its resource.
 
     A pattern has the selections that each device of a node meets; equal devices count once.
+    ``wanted`` has the selections that requests are for; by default, all.
 
     Raises:
         TooManyRowsError: there are more than ``MOST_ROWS``.
     """
-    sets = {1 << i for i in range(len(selections))}
-    for pattern in {frozenset(mask for mask in pattern if mask) for pattern in patterns}:
+    sets = {1 << i for i in range(len(selections)) if wanted >> i & 1}
+    own = {frozenset(mask & wanted for mask in pattern if mask & wanted) for pattern in patterns}
+    for pattern in own:
         sets |= _closed(pattern)
         if len(sets) > MOST_ROWS:
             raise TooManyRowsError

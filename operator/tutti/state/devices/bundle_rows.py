@@ -27,6 +27,7 @@ class Tied(NamedTuple):
 
     bundles: tuple[Bundle, ...] = ()
     loose: tuple[Selection, ...] = ()
+    options: frozenset[Selection] = frozenset()  # of bundles, that no whole request selects
 
 
 NOTHING_TIED = Tied()

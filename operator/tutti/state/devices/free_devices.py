@@ -286,8 +286,12 @@ class FreeDevices:
             frozenset((*masks.values(), *(d.selections for d in self._stand_ins(place))))
             for place, masks in self._masks.items()
         }
+        requested = sum(
+            1 << i for i, of in enumerate(self._selections) if of not in self._tied.options
+        )
         try:
-            self.rows, self.has_too_many_rows = rows.rows(self._selections, patterns), False
+            self.rows = rows.rows(self._selections, patterns, requested)
+            self.has_too_many_rows = False
         except rows.TooManyRowsError:
             self.rows, self.has_too_many_rows = {}, True
 

@@ -240,7 +240,12 @@ class DeviceIndex:
                     of.bundle for of in divided.bundles if known.issuperset(of.bundle.selections)
                 }
                 loose |= {selected for _, selected in divided.loose}
-        return Tied(tuple(sorted(tied, key=str)), tuple(sorted(loose & known, key=str)))
+        whole = {of for claim in waiting for _, of in requests.selections(claim, self._classes)}
+        return Tied(
+            tuple(sorted(tied, key=str)),
+            tuple(sorted(loose & known, key=str)),
+            frozenset(known - whole),
+        )
 
     def _notify(self, uids: Iterable[Uid]) -> None:
         for uid in sorted(uids):

@@ -145,6 +145,13 @@ def test_no_claim_with_constraints_takes_long(own: dict[str, Any], values: Seque
     assert time.process_time() - began < 20
 
 
+def test_alternatives_that_constraints_tell_apart_do_not_keep_others_from_starting() -> None:
+    """They are no resources of their own, of which there may be 256."""
+    _, (own, other) = shown(ports(0, 1), many(), claim("d"))
+    assert not other.unsupported_fields
+    assert "too many selectors" not in str(own.unsupported_fields)
+
+
 def test_more_constraints_than_are_counted_are_not_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
