@@ -31,7 +31,8 @@ FLOORS = [
     {"reporting", "spark", "whatif"},
     {"dump", "planning"},
     {"queues", "state", "verify"},
-    {"filters", "gang", "kube"},
+    {"filters", "kube"},
+    {"gang"},
     {"model", "strategies"},
 ]
 MOST_FLOORS = 10

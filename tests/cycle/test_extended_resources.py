@@ -1,6 +1,7 @@
 """Pods whose extended resources a DeviceClass backs: their claims, and what they are bound with."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -295,3 +296,22 @@ async def test_finished_pods_ask_for_nothing() -> None:
     cluster.run_pods(Phase.SUCCEEDED)
     await settled(cluster)
     assert len(claims(cluster)) == 2
+
+
+async def test_no_pod_is_bound_whose_claim_vanishes_before_it_is_named() -> None:
+    """As when somebody removes its finalizer after the allocation."""
+    cluster = cluster_of()
+    cluster.add(train(1))
+    life = Life(cluster, Clock())
+    allocate = life.cycle._commit._claims.allocate
+
+    async def vanishing(bindings: Any) -> Any:
+        answer = await allocate(bindings)
+        for item in [*cluster.devices.items["devices.claims"].values()] if bindings else ():
+            life.state.devices.claims.drop(item.uid)
+        return answer
+
+    life.cycle._commit._claims.allocate = vanishing  # type: ignore[method-assign]
+    await life.turn()
+    assert "allocate" in cluster.calls
+    assert bound(cluster) == 0

@@ -781,7 +781,8 @@ class FakeCluster:
             if self.drops_claim_names:
                 return pod
             self.mapped[pod.uid] = patch["status"]["extendedResourceClaimStatus"]
-            self._put_pod(replace(pod, extended_claim=claim))
+            resources = tuple(sorted({mapping.resource for mapping in mappings}))
+            self._put_pod(replace(pod, extended_claim=claim, extended_resources=resources))
             return self.pods[pod.key]
 
         return await self._call("name_claim", commit, str(member.key))

@@ -105,7 +105,8 @@ class Member:
     device_problems: tuple[str, ...] = ()  # problems of these, in words; it waits for them
     # Of extended resources, by position. They never change, so they need not be compared.
     extended_requests: tuple[ContainerRequests, ...] = field(default=(), compare=False)
-    extended_claim: str = ""  # the claim that stands for these, by the status of the pod
+    extended_claim: str = ""  # the claim that stands for some of these, by the status of the pod
+    extended_resources: tuple[str, ...] = ()  # those that it stands for, by the same status; sorted
     bound_by: BoundBy = BoundBy.TUTTI
     # Whether it is pinned to ``node`` and ungated, and kube-scheduler has not bound it yet.
     is_handed_over: bool = False

@@ -125,7 +125,7 @@ class ClusterState:
         self._queues: tuple[Queue, ...] = ()  # sorted by name
         self._topologies: tuple[Topology, ...] = ()  # sorted by name
         self._budgets: tuple[DisruptionBudget, ...] = ()  # sorted by namespace and name
-        self._jobs: dict[JobKey, tuple[Uid, Job]] = {}  # the latest of each name
+        self._jobs: dict[JobKey, dict[Uid, Job]] = {}  # of each name, the latest comes last
         self.protected: dict[Uid, float] = {}  # gangs that end for no other one, until when
 
     @property
@@ -338,9 +338,12 @@ class ClusterState:
 
     def _job_changed(self, uid: Uid, old: Job | None, new: Job | None) -> None:
         if new is not None:
-            self._jobs[new.key] = uid, new
-        elif old is not None and self._jobs[old.key][0] == uid:  # else a Job of that name is new
-            del self._jobs[old.key]
+            self._jobs.setdefault(new.key, {})[uid] = new
+        elif old is not None:
+            of_name = self._jobs[old.key]
+            del of_name[uid]
+            if not of_name:
+                del self._jobs[old.key]
         if old != new:
             self._wake()
 
@@ -351,7 +354,11 @@ class ClusterState:
         gangs = (gang for gang in self._gangs.gangs if gang.uid not in self._gangs.settled)
         members = (member for gang in gangs if not gang.is_single for member in gang.members)
         keys = job_failures.keys(member for member in members if member.is_waiting)
-        return {key: self._jobs[key][1] for key in sorted(keys) if key in self._jobs}
+        return {
+            key: next(reversed(self._jobs[key].values()))
+            for key in sorted(keys)
+            if key in self._jobs
+        }
 
     def _listed(self, _began: int) -> None:
         self._wake()

@@ -351,7 +351,8 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
         *("group", "claims", "own_claims", "volume_problems", "unbound_claims"),
         *("group_kind", "unread_gang"),
         # Tests of devices have these.
-        *("device_claims", "device_problems", "extended_requests", "extended_claim"),
+        *("device_claims", "device_problems"),
+        *("extended_requests", "extended_claim", "extended_resources"),
         *("bound_by", "is_handed_over", "handed_over_at"),  # in the next test, as ``Gang.bound_by``
     ]
     assert _differs(Node, NODE) == []

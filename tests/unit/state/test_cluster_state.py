@@ -1,6 +1,7 @@
 """The World: what a snapshot shows of stores, assumptions and their races."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from tutti.model.cluster import (
 )
 from tutti.model.inter_pod import NO_RULES, InterPodRules, Topology
 from tutti.model.keys import POD, GangKey, NodeName, Uid
-from tutti.model.owners import Job, Owner
+from tutti.model.owners import Job, JobKey, Owner
 from tutti.model.queues import Queue, QueueRecord
 from tutti.model.resources import NOTHING, Resources
 from tutti.state.cluster_state import ClusterState
@@ -790,21 +791,45 @@ def test_budgets_are_shown_by_name_and_wake_when_they_change() -> None:
 
 def test_jobs_are_shown_once_they_are_listed_and_wake_when_they_change() -> None:
     one = Observed()
-    assert one.seen.jobs is None
+
+    def shown() -> Mapping[JobKey, Job] | None:
+        return one.seen.jobs
+
+    def put(uid: str, failures_left: int) -> None:
+        one.state.jobs.put(Item(Uid(uid), one.next(), Job("ml", "a", failures_left)))
+
+    assert shown() is None
     one.state.jobs.replace([Item(Uid("j-1"), 1, Job("ml", "a", 3))], 1, one.state.jobs.began())
-    assert one.seen.jobs == {}
+    assert shown() == {}
     one.group()
     one.pend("a-0", owner=Owner("Job", "a", "batch"))
     one.pend("a-1", owner=Owner("Job", "unknown", "batch"))
-    assert one.seen.jobs == {("ml", "a"): Job("ml", "a", 3)}
+    assert shown() == {("ml", "a"): Job("ml", "a", 3)}
     wakes = one.wakes
-    one.state.jobs.put(Item(Uid("j-1"), one.next(), Job("ml", "a", 3)))
+    put("j-1", 3)
     assert one.wakes == wakes
-    one.state.jobs.put(Item(Uid("j-2"), one.next(), Job("ml", "a", 2)))
-    one.state.jobs.drop(Uid("j-1"))  # the Job of that name before this one
+    put("j-1", 2)
+    assert one.wakes == wakes + 1
+    assert shown() == {("ml", "a"): Job("ml", "a", 2)}
+    one.state.jobs.drop(Uid("j-1"))
+    assert shown() == {}
+
+
+@pytest.mark.parametrize("uids", [("a", "b"), ("b", "a")])
+def test_of_jobs_of_one_name_the_latest_counts_in_whatever_order_they_go(
+    uids: tuple[str, str],
+) -> None:
+    one = Observed()
+    one.state.jobs.replace([], 1, one.state.jobs.began())
+    one.group()
+    one.pend("a-0", owner=Owner("Job", "a", "batch"))
+    for uid, left in (("a", 1), ("b", 2)):
+        one.state.jobs.put(Item(Uid(uid), one.next(), Job("ml", "a", left)))
     assert one.seen.jobs == {("ml", "a"): Job("ml", "a", 2)}
-    assert one.wakes == wakes + 2
-    one.state.jobs.drop(Uid("j-2"))
+    first, last = uids
+    one.state.jobs.drop(Uid(first))
+    assert one.seen.jobs == {("ml", "a"): Job("ml", "a", 2 if last == "b" else 1)}
+    one.state.jobs.drop(Uid(last))
     assert one.seen.jobs == {}
 
 

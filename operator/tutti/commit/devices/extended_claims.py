@@ -12,6 +12,7 @@ from ...kube.backoff import Clock
 from ...kube.client import Api
 from ...kube.concurrency import ConcurrencyLimit
 from ...model.cluster import Member
+from ...model.devices import extended
 from ...model.keys import GangKey, Uid
 from ...state.cluster_state import ClusterState
 from ...state.devices.extended import MissingClaim, NamedPlan
@@ -71,9 +72,13 @@ class ExtendedClaims:
             errors.Unavailable: the API server is away.
         """
         named: dict[Uid, str] = {}
-        planned = (
+        planned = [
             (gang, member, self._state.devices.extended.plan(member)) for gang, member in pods
-        )
+        ]
+        for gang, member, plan in planned:
+            is_named = plan is not None or member.extended_claim
+            if not is_named and extended.has_claim(member.device_claims):
+                lacking.add(gang)  # the claim is gone by now
         await self._limit.all(
             partial(self._name, gang, member, plan, named, lacking)
             for gang, member, plan in planned

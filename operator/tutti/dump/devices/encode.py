@@ -77,8 +77,10 @@ def add_extended_requests(pod: Raw, member: Member) -> None:
         spec["initContainers"] = [_sidecar(by_position.get(i), containers[i]) for i in range(init)]
     spec["containers"] = containers[init:]
     if member.extended_claim:
-        named = {"resourceClaimName": member.extended_claim}
-        pod["status"]["extendedResourceClaimStatus"] = named
+        pod["status"]["extendedResourceClaimStatus"] = {
+            "resourceClaimName": member.extended_claim,
+            "requestMappings": [{"resourceName": name} for name in member.extended_resources],
+        }
 
 
 def _container(requests: ContainerRequests | None, position: int) -> Raw:

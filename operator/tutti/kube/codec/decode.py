@@ -88,6 +88,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         extended = extended_requests(spec)
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
+    extended_claim, extended_resources = _extended_claim(pod.status) if extended else ("", ())
     labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
     unsupported, grace = unmodelled(spec), spec.termination_grace_period_seconds
     if unsupported:
@@ -126,15 +127,19 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         bound_at=_bound_at(pod.status) if spec.node_name else None,
         device_claims=pod_claims(pod) if spec.resource_claims else (),
         extended_requests=extended,
-        extended_claim=_extended_claim(pod.status) if extended else "",
+        extended_claim=extended_claim,
+        extended_resources=extended_resources,
         unread_gang=None if membership.group else unread_gang_of(pod, sources),
     )
 
 
-def _extended_claim(status: wire.PodStatus) -> str:
-    """The claim that stands for extended resources of a pod; empty if its status names none."""
+def _extended_claim(status: wire.PodStatus) -> tuple[str, tuple[str, ...]]:
+    """The claim that stands for extended resources of a pod, and these; empty without a claim."""
     claim = status.extended_resource_claim_status
-    return "" if claim is None else claim.resource_claim_name
+    if claim is None:
+        return "", ()
+    resources = {mapping.resource_name for mapping in claim.request_mappings}
+    return claim.resource_claim_name, tuple(sorted(resources))
 
 
 def _gone_by(metadata: wire.Metadata) -> float | None:

@@ -82,6 +82,7 @@ def decode_handed_member(pod: wire.Pod) -> Member:
         device_claims=(),  # kube-scheduler allocates
         extended_requests=(),
         extended_claim="",
+        extended_resources=(),
         unread_gang=None,
     )
 

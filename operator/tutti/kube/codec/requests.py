@@ -18,6 +18,7 @@ from .quantity import BILLION, nanos, rounded_up
 PODS = "pods"  # every pod takes one of the ``pods`` of its node
 HUGE_PAGES = "hugepages-"
 _KNOWN = 4096  # requests of extended resources that are cached
+_MOST_SHARED = 64  # resources that a pod with such requests names
 ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
 
 Nanos = dict[str, int]  # billionths by resource name
@@ -59,6 +60,8 @@ def extended_requests(spec: wire.PodSpec) -> tuple[ContainerRequests, ...]:
         for position, container in enumerate((*spec.init_containers, *spec.containers))
         if (counts := _counts(container.resources.requests))
     ]
+    if sum(len(of.names) for of in requests) > _MOST_SHARED:
+        return tuple(requests)
     return _shared(tuple(requests)) if requests else ()
 
 

@@ -97,10 +97,17 @@ class PodResourceClaimStatus(Wire):
     resource_claim_name: str | None = None
 
 
+class ExtendedResourceMapping(Wire):
+    """A resource that a claim stands for."""
+
+    resource_name: str = ""
+
+
 class ExtendedResourceClaimStatus(Wire):
     """The claim that stands for extended resources of a pod."""
 
     resource_claim_name: str = ""
+    request_mappings: tuple[ExtendedResourceMapping, ...] = ()
 
 
 class PodSpec(Wire):

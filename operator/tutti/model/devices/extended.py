@@ -32,6 +32,13 @@ class ContainerRequests(NamedTuple):
     counts: tuple[tuple[str, int], ...]  # by extended resource, more than 0; sorted
     is_short_lived: bool = False  # an init container that is no sidecar
 
+    def request_names(self) -> Iterator[tuple[str, str]]:
+        """Its extended resources, and the names of the requests of a claim for them."""
+        counted = dict(self.counts)
+        for number, resource in enumerate(self.names):
+            if resource in counted:
+                yield resource, f"container-{self.position}-request-{number}"
+
     def request_name(self, resource: str) -> str:
         """The name of the request of a claim for this resource."""
         return f"container-{self.position}-request-{self.names.index(resource)}"
@@ -97,6 +104,11 @@ def claim_name(pod: str, uid: Uid) -> str:
     return pod[: 253 - len(ending)].rstrip(".-") + ending
 
 
+def has_claim(claims: Iterable[PodClaim]) -> bool:
+    """Whether some of a pod's claims stands for extended resources."""
+    return any(claim.name == CLAIM_OF for claim in claims)
+
+
 def pod_claim(name: str) -> PodClaim:
     """The claim of this name, as a claim that a pod names."""
     return PodClaim(CLAIM_OF, name, is_own=True)
@@ -133,10 +145,7 @@ def covered(requests: Iterable[ContainerRequests], claim: DeviceClaim) -> Collec
     """The resources that a claim of a pod stands for."""
     names = {request.name for request in claim.requests}
     return {
-        resource
-        for of in requests
-        for resource, _ in of.counts
-        if of.request_name(resource) in names
+        resource for of in requests for resource, request in of.request_names() if request in names
     }
 
 

@@ -153,6 +153,8 @@ class ExtendedResources:
     def _by_claim(self, member: Member) -> Collection[str]:
         """The resources that a pod gets by its claim."""
         wanted, claim = extended.resources_of(member.extended_requests), self._claim(member)
+        if member.extended_claim:
+            return {resource for resource in member.extended_resources if resource in wanted}
         backed = {resource for resource in wanted if resource in self._classes}
         if self._is_held(member):
             return backed if claim is None else extended.covered(member.extended_requests, claim)
@@ -172,7 +174,7 @@ class ExtendedResources:
             most = extended.MOST_REQUESTS
             return f"more of its containers request {names} than the {most} that a claim can name"
         claim = self._claim(member)
-        if claim is None and not resources:
+        if claim is None and not self._are_backed(resources):
             return "no DeviceClass backs its extended resources any more"
         if claim is None and plan.devices > MOST_RESULTS:
             return (
@@ -184,6 +186,10 @@ class ExtendedResources:
         if not plan.is_of(claim):
             return f"claim {claim.key.name} is not for what its containers request"
         return ""
+
+    def _are_backed(self, resources: Collection[str]) -> bool:
+        """Whether there are resources, and each has a class."""
+        return bool(resources) and all(resource in self._classes for resource in resources)
 
     def missing(self) -> Iterator[MissingClaim]:
         """The claims that pods without scheduling gates wait for; by pod."""
@@ -197,7 +203,9 @@ class ExtendedResources:
             if member.is_waiting and self._claim(member) is None:
                 resources = self._by_claim(member)
                 plan = extended.claim_plan(member.extended_requests, resources)
-                if resources and plan is not None and plan.devices <= MOST_RESULTS:
+                if plan is None or plan.devices > MOST_RESULTS:
+                    continue
+                if self._are_backed(resources):
                     yield MissingClaim(member, self._name(member), plan, self._classes)
 
     def plan(self, member: Member) -> NamedPlan | None:

@@ -37,7 +37,7 @@ class FreeDevices:
         self._holders: dict[DeviceId, set[Holder]] = {}
         self._held: dict[Holder, tuple[DeviceId, ...]] = {}
         self._rules: Sequence[TaintRule] = ()
-        self._selections: tuple[Selection, ...] = ()
+        self.selections: tuple[Selection, ...] = ()  # of the claims that wait; sorted
         self._masks: dict[Place, Mapping[DeviceId, int]] = {}  # of devices that meet a selection
         self._features: dict[Place, Mapping[int, frozenset[str]]] = {}  # unsupported, by selection
         self._largest: Mapping[int, int] = {}  # devices of a node, by selection that takes them all
@@ -136,15 +136,15 @@ class FreeDevices:
         administered: tuple[Wanted, ...] = (),
     ) -> Collection[NodeName] | None:
         """Compute what changed; returns the nodes whose counts changed, or None if all may have."""
-        chosen = self._selections, self._tied, self._administered
+        chosen = self.selections, self._tied, self._administered
         is_new = (selections, tied, administered) != chosen
-        if (selections, administered) != (self._selections, self._administered):
+        if (selections, administered) != (self.selections, self._administered):
             self._stale.update(self._pools_of)
             self._administered = administered
             self.admin.choose(administered)
         changed = self._stale | self._uncounted
         if is_new:
-            self._selections, self._tied = selections, tied
+            self.selections, self._tied = selections, tied
             changed |= self._pools_of.keys()
         before = self._known_features(), self.admin.features
         for place in self._stale:
@@ -188,7 +188,7 @@ class FreeDevices:
         for device in self._at(place):
             met = [
                 i
-                for i, selected in enumerate(self._selections)
+                for i, selected in enumerate(self.selections)
                 if not selected.takes_all and requests.is_met(selected, device, self._rules)
             ]
             if not device.unsupported and met:
@@ -196,9 +196,9 @@ class FreeDevices:
             for i in met if device.unsupported else ():
                 features[i] = features.get(i, frozenset()) | _fields(device)
             for i in met if device.counters else ():
-                if self._selections[i].alternatives:
+                if self.selections[i].alternatives:
                     features[i] = features.get(i, frozenset()) | {f"{SHARING} and firstAvailable"}
-        for i, selected in enumerate(self._selections):
+        for i, selected in enumerate(self.selections):
             if selected.takes_all:
                 for device in self._all_of(place, selected):
                     masks[device.id] = masks.get(device.id, 0) | 1 << i
@@ -252,7 +252,7 @@ class FreeDevices:
         """For each selection that takes all of a node, the most devices that a node has for it."""
         return {
             i: max((self._total(place, i) for place in self._masks), default=0)
-            for i, selected in enumerate(self._selections)
+            for i, selected in enumerate(self.selections)
             if selected.takes_all
         }
 
@@ -287,10 +287,10 @@ class FreeDevices:
             for place, masks in self._masks.items()
         }
         requested = sum(
-            1 << i for i, of in enumerate(self._selections) if of not in self._tied.options
+            1 << i for i, of in enumerate(self.selections) if of not in self._tied.options
         )
         try:
-            self.rows = rows.rows(self._selections, patterns, requested)
+            self.rows = rows.rows(self.selections, patterns, requested)
             self.has_too_many_rows = False
         except rows.TooManyRowsError:
             self.rows, self.has_too_many_rows = {}, True

@@ -516,9 +516,12 @@ def test_a_negative_amount_makes_a_pod_unreadable() -> None:
 
 
 def test_the_status_of_a_pod_names_the_claim_for_its_extended_resources() -> None:
-    status = {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": []}}
+    mappings = [{"resourceName": "nvidia.com/gpu"}, {"resourceName": "nvidia.com/gpu"}]
+    claim = {"resourceClaimName": "c", "requestMappings": mappings}
+    status = {"extendedResourceClaimStatus": claim}
     main = asking("main", nvidia_com__gpu="1")
-    assert decode_member(read_pod([main], status=status)).extended_claim == "c"
+    member = decode_member(read_pod([main], status=status))
+    assert (member.extended_claim, member.extended_resources) == ("c", ("nvidia.com/gpu",))
     assert decode_member(read_pod([main])).extended_claim == ""
     assert decode_member(read_pod([asking("main")], status=status)).extended_claim == ""
     handed = decode_handed_member(read_pod([main], status=status, scheduler="default-scheduler"))

@@ -162,6 +162,16 @@ def test_a_thousand_containers_take_no_time(is_short_lived: bool) -> None:  # no
     assert time.monotonic() - began < 1
 
 
+def test_thousands_of_resources_of_one_container_take_no_time() -> None:
+    began = time.monotonic()
+    many = tuple(f"example.com/{i:05}" for i in range(20_000))
+    asking = ContainerRequests(0, "main", many, tuple((name, 1) for name in many))
+    request = DeviceRequest("container-0-request-19999", "gpu", 1)
+    claim = DeviceClaim(ClaimName("ml", "c"), Uid("c"), (request,))
+    assert covered([asking], claim) == {"example.com/19999"}
+    assert time.monotonic() - began < 1
+
+
 def test_of_several_classes_the_newest_backs_a_resource_then_the_first_by_name() -> None:
     old, new = device_class("z", backs=GPU, created=1.0), device_class("b", backs=GPU, created=2.0)
     same = device_class("a", backs=GPU, created=2.0)

@@ -561,3 +561,14 @@ def test_a_gang_whose_job_would_fail_is_recorded_as_one_that_cannot_be_ended() -
     (placement,) = made.placements
     assert placement.record is not None
     assert placement.record.is_protected
+
+
+def test_the_extras_of_a_gang_that_cannot_be_ended_may_borrow() -> None:
+    """The checks of plans agree: members with a node beyond those needed are extras."""
+    near_its_limit = Job(NAMESPACE, "train", 1)
+    for snapshot in (
+        seen(A, waits("big", "a", 6).needing(2).each(owner=OWNER), near_its_limit),
+        seen(A, never(waits("big", "a", 6).needing(2))),
+    ):
+        (placement,) = plan(snapshot).placements
+        assert len(placement.assignments) == 6

@@ -194,7 +194,7 @@ async def named_and_released() -> tuple[FakeCluster, Life]:
     life = Life(cluster, Clock())
     await life.turn()
     (own,) = cluster.devices.items[CLAIMS].values()
-    cluster.change_pod("a-0", extended_claim=own.value.key.name)
+    cluster.change_pod("a-0", extended_claim=own.value.key.name, extended_resources=(GPU,))
     return cluster, life
 
 
@@ -219,6 +219,27 @@ async def test_a_claim_that_is_gone_is_made_again() -> None:
         "no DeviceClass backs its extended resources any more",
     )
     assert not [*life.state.devices.missing_claims()]
+
+
+async def test_a_claim_is_made_again_for_what_the_status_says_and_nothing_else() -> None:
+    """The status of a pod cannot be changed any more; a node may publish the rest."""
+    cluster = cluster_of(pod(container(gpu=1, nic=1)), GPU, NIC)
+    cluster.put_node(node("n1", cpu=8, gpu=8).made)
+    cluster.change_node("n1", unschedulable=True)
+    life = Life(cluster, Clock())
+    await life.turn()
+    (own,) = cluster.devices.items[CLAIMS].values()
+    name = own.value.key.name
+    cluster.change_pod("a-0", extended_claim=name, extended_resources=(GPU, NIC))
+    assert member_of(life).device_problems == (
+        f"claim {name} is not for what its containers request",
+    )
+    cluster.change_pod("a-0", extended_resources=(NIC,))
+    cluster.delete_claim(name)
+    member = member_of(life)
+    (missing,) = life.state.devices.missing_claims()
+    assert [(resource, count) for _, resource, count in missing.plan.counts] == [(NIC, 1)]
+    assert (member.shape.requests[GPU], member.shape.requests[NIC]) == (1, 0)
 
 
 async def test_a_bound_pod_has_what_its_status_says() -> None:

@@ -21,7 +21,7 @@ from tutti.model.devices.claims import (
 from tutti.model.devices.inventory import Counter, DeviceTaint, ResourceSlice
 from tutti.model.keys import NodeName
 from tutti.state.cluster_state import ClusterState
-from tutti.state.devices import admin_rows, bundle_rows, index
+from tutti.state.devices import admin_rows, bundle_rows, claim_requirements
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
 
 OWN = (PodClaim("gpu", "c"),)
@@ -166,7 +166,7 @@ def test_problems_of_a_claim_are_named(own: dict[str, Any] | None, problem: str)
 def test_more_pods_than_the_api_allows_cannot_share_a_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(index, "MOST_CONSUMERS", 0)
+    monkeypatch.setattr(claim_requirements, "MOST_CONSUMERS", 0)
     _, member = shown(cluster_of(claim("c")))
     assert member.device_problems == ("claim c is named by 1 pods, and 0 may share it",)
 
