@@ -201,6 +201,7 @@ async def test_a_cluster_that_nobody_can_reach_is_trouble() -> None:
         source.problems[f"/apis/tutti.dev/v1alpha1/{path}"] = AWAY
     for path in ("scheduling.k8s.io/v1/priorityclasses", "policy/v1/poddisruptionbudgets"):
         source.problems[f"/apis/{path}"] = AWAY
+    source.problems["/apis/batch/v1/jobs"] = AWAY
     async with followed(source) as cluster:
         assert cluster.trouble is AWAY
 

@@ -54,13 +54,13 @@ def test_every_kind_has_a_stream_into_a_store_of_its_own() -> None:
     assert known - {kinds.POD} == set(state.stores)
 
 
-def test_budgets_are_read_only_where_gangs_may_end_for_others() -> None:
+def test_budgets_and_jobs_are_read_only_where_gangs_may_end_for_others() -> None:
     feeds = [
         reflectors_into(ClusterState(lambda: None), "tutti", preempts=preempts)
         for preempts in (False, True)
     ]
     off, on = ({feed.stream.name for feed in some} for some in feeds)
-    assert on - off == {kinds.BUDGET.stream().name}
+    assert on - off == {kinds.BUDGET.stream().name, kinds.JOB.stream().name}
 
 
 def _taken(feed: list_watch.Reflector[Any, Any], body: objects.Json) -> Any:
