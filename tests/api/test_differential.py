@@ -48,6 +48,7 @@ RARE = {
     "anti-affinity's mismatchLabelKeys ignored",
     "attach limits ignored",
     "attached volumes that nobody uses ignored",
+    "constraints of alternatives read as of requests",
     "counters ignored",
     "host ports of sidecars ignored",
     "minDomains ignored",
