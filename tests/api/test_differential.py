@@ -25,14 +25,11 @@ OPEN = {
         OVERLAPS,
         *(f"shared, where driver {name} has a limit" for name in DRIVERS),
     )
-} | {
-    f"spec.resourceClaims (devices.constraints[] for requests with {what})"
-    for what in ("allocationMode: All", "firstAvailable")
 }
 OPEN.add("spec.resourceClaims (adminAccess beside claims without it)")
 OPEN |= {
     f"spec.resourceClaims (devices[].consumesCounters and {what})"
-    for what in ("adminAccess", "allocationMode: All", "constraints[]", "firstAvailable")
+    for what in ("adminAccess", "allocationMode: All", "firstAvailable")
 }
 
 # Wrong rules that take the thousands of cases of `make conformance`, where all must be noticed.

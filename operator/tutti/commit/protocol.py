@@ -373,8 +373,10 @@ class Commit:
 def _current(
     assignment: Assignment, member: Member, named: Mapping[Uid, str]
 ) -> tuple[Assignment, Member]:
-    """The binding of a pod, in the version that naming its claim gave it."""
-    version = named.get(member.uid, member.version)
+    """The binding of a pod, in the version that naming its claim gave it, if it was named."""
+    version = named.get(member.uid)
+    if version is None:
+        return assignment, member
     return replace(assignment, version=version), replace(member, version=version)
 
 

@@ -14,6 +14,7 @@ from ..kube.list_watch import Item
 from ..model.cluster import ForeignPod, Gang, Member, Snapshot
 from ..model.devices.claims import ClaimName, DeviceClaim
 from ..model.keys import Uid
+from ..model.queues import Preemption
 from ..state.cluster_state import ClusterState
 from ..state.store import Store
 from . import Objects
@@ -33,8 +34,8 @@ def snapshot_of(objects: Objects) -> Snapshot:
     _fill(state.pods.pending, pending)
     _fill(state.pods.bound, bound)
     for kind, items in objects.items.items():
-        if kind is kinds.JOB and not items:
-            continue  # files without Jobs do not say that there are none
+        if kind is kinds.JOB and not (items or _has_all_jobs(objects)):
+            continue  # such files do not say that there are none
         store = state.stores[kind]
         store.replace(items, 1, store.began())
     for kind in kinds.DEVICES:
@@ -43,6 +44,12 @@ def snapshot_of(objects: Objects) -> Snapshot:
     if objects.header is None:
         _add_claims(state)
     return _reminded(state.snapshot(objects.taken_at), objects)
+
+
+def _has_all_jobs(objects: Objects) -> bool:
+    """Whether the files have a dump of Tutti with preemption, which reads Jobs."""
+    header = objects.header
+    return header is not None and header.setup.policy.preemption is not Preemption.OFF
 
 
 def _add_claims(state: ClusterState) -> None:

@@ -510,6 +510,9 @@ def test_the_jobs_of_members_are_kept() -> None:
     jobs = Job(NAMESPACE, "a", 3), Job(NAMESPACE, "b", None)
     snapshot = snapshot_of(node("n1", cpu=8), *of, *jobs)
     assert read(dump.write(snapshot, SETUP)) == snapshot
+    none = replace(snapshot, jobs={})  # as when a pod has an owner that does not exist
+    preempting = replace(SETUP, policy=Policy(preemption=Preemption.FULL))
+    assert read(dump.write(none, preempting)) == none
     assert read(dump.write(replace(snapshot, jobs=None), SETUP)).jobs is None
 
 

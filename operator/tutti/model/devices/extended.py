@@ -41,7 +41,7 @@ class ContainerRequests(NamedTuple):
 
     def request_name(self, resource: str) -> str:
         """The name of the request of a claim for this resource."""
-        return f"container-{self.position}-request-{self.names.index(resource)}"
+        return dict(self.request_names())[resource]
 
 
 class RequestMapping(NamedTuple):

@@ -210,8 +210,10 @@ class ExtendedResources:
 
     def plan(self, member: Member) -> NamedPlan | None:
         """The claim that a pod has by a Reservation; None if its status names it already."""
-        claim = None if member.extended_claim else self._claim(member)
-        if not member.extended_requests or claim is None or not self._is_held(member):
+        if not member.extended_requests or member.extended_claim:
+            return None
+        claim = self._claim(member)
+        if claim is None or not self._is_held(member):
             return None
         resources = extended.covered(member.extended_requests, claim)
         plan = extended.claim_plan(member.extended_requests, resources)

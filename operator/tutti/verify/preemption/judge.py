@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ...filters.node_rules import fits_node
-from ...model.cluster import Gang, Member, Reservation, Snapshot
+from ...model.cluster import Gang, Member, Snapshot
 from ...model.decisions import Claim, Victim
 from ...model.keys import GangKey, Uid
 from ...model.queues import ROOT, Preemption, QueueMode
@@ -76,7 +76,8 @@ class ClaimJudge:
             charge = charges.charge_of(records, staying, seen, standing, None)
             if not charge:
                 continue
-            extras = _extras(staying, standing)
+            promised = {entry.uid for entry in standing.entries} if standing is not None else set()
+            extras = _extras(staying, promised)
             judge.running[gang.key] = ItemGang(
                 gang.key,
                 queues.charged(gang, standing, record) or ROOT,
@@ -267,9 +268,14 @@ class ClaimJudge:
         self.running[key] = replace(gang, extras=extras, members=gang.members - len(names))
 
 
-def members_with_room(gang: Gang) -> Sequence[Member]:
-    """The members that hold room on a node and stay."""
-    return [m for m in gang.members if m.node is not None and not (m.is_over or m.terminating)]
+def members_with_room(gang: Gang, promised: Collection[Uid] = ()) -> Sequence[Member]:
+    """The members that stay, and that have a node or are ``promised`` one by a Reservation."""
+    return [
+        member
+        for member in gang.members
+        if (member.node is not None or member.uid in promised)
+        and not (member.is_over or member.terminating)
+    ]
 
 
 def _started_at(gang: Gang) -> float:
@@ -278,14 +284,8 @@ def _started_at(gang: Gang) -> float:
     return min(moments, default=gang.created)
 
 
-def _extras(gang: Gang, standing: Reservation | None) -> Mapping[str, Amounts]:
-    """By pod, the charge of each member with a node, or with room held, that the gang can spare."""
-    nodes = {entry.uid: entry.node for entry in standing.entries} if standing is not None else {}
-    members = {
-        member.uid: placed
-        for member in gang.members
-        for placed in [replace(member, node=member.node or nodes.get(member.uid))]
-        if placed.node is not None and not (placed.is_over or placed.terminating)
-    }
+def _extras(gang: Gang, promised: Collection[Uid]) -> Mapping[str, Amounts]:
+    """By pod, the charge of each member with room that the gang does not need."""
+    members = {member.uid: member for member in members_with_room(gang, promised)}
     uids = charges.extras_of(gang, [*members.values()], charges.done_by_role(gang))
     return {members[uid].key.name: Counter(lookup.needs(members[uid].shape)) for uid in uids}
