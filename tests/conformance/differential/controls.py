@@ -35,15 +35,18 @@ class Control:
 
     def noticed(self, cases: Iterable[Case]) -> Case | None:
         """The first of these cases, which agree as they are, that no longer does."""
-        wrong: dict[int, Reading] = {}
+        wrong: dict[int, Reading | None] = {}  # by cluster; None: seen as it is, with all its pods
         for case in cases:
             pod = _changed(case.pod, self.pod)
             if self.cluster is None and pod == case.pod:
                 continue  # seen as it is
             key = id(case.objects)
             if key not in wrong:
-                wrong[key] = Reading(_changed(item, self.cluster) for item in case.objects)
-            if differs(case, wrong[key].answer(pod)):
+                objects = [_changed(item, self.cluster) for item in case.objects]
+                is_right = self.pod is None and objects == [*case.objects]
+                wrong[key] = None if is_right else Reading(objects)
+            reading = wrong[key]
+            if reading is not None and differs(case, reading.answer(pod)):
                 return case
         return None
 
