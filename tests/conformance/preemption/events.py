@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def outside(state: State, chance: Random, event: int) -> State:
-    """A gang ends or comes, a guarantee or budget is edited, a node is lost or time passes."""
+    """A gang ends or comes, a quota is edited, members fail, a node is lost or time passes."""
     if chance.random() < 0.13:
         jump = chance.choice((instances.LEAST_RUN, instances.LEAST_RUN, plans.STARVATION))
         return replace(state, now=state.now + jump)
@@ -31,13 +31,30 @@ def outside(state: State, chance: Random, event: int) -> State:
             for i in range(chance.randint(1, 2))
         ]
         return replace(state, jobs=(*state.jobs, *new)[-instances.MOST_JOBS :])
+    return _edited(state, chance)
+
+
+def _edited(state: State, chance: Random) -> State:
+    """Another budget, a Job that tolerates fewer failures, or another guarantee."""
     if state.world.budgets and chance.random() < 0.5:
         return _with_budget(state, chance.choice(sorted(state.world.budgets)), chance.randint(0, 6))
+    if chance.random() < 0.3:
+        return _with_failed_members(state, chance)
     name = chance.choice(sorted(state.world.teams))
     team = state.world.teams[name]
     guarantee = tuple(chance.choice((None, 0, 2, 4, 6)) for _ in team.guarantee)
     teams = {**state.world.teams, name: replace(team, guarantee=guarantee)}
     return replace(state, world=replace(state.world, teams=teams))
+
+
+def _with_failed_members(state: State, chance: Random) -> State:
+    """Members of some gang fail: its Job tolerates fewer, which protects no gang that runs."""
+    if not state.jobs:
+        return state
+    job = plans.with_failures(chance.choice(state.jobs), chance.randint(1, 3))
+    if job.start is None:
+        job = replace(job, protected=rules.is_protected(state.world, job))
+    return state.with_job(job)
 
 
 def _with_budget(state: State, name: str, most: int) -> State:

@@ -1,4 +1,4 @@
-"""Random small clusters: 3 nodes, 3 resources, trees to depth 3, 10 gangs, extras, 2 budgets."""
+"""Random small clusters: 3 nodes, 3 resources, trees to depth 3, 10 gangs, budgets and Jobs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .rules import FULL, OFF, RECLAIM, TOP, Job, Team, World, is_protected
 MOST_JOBS, MOST_NODES = 10, 3
 BUDGETS = ("x", "y")
 MOST_GRACE = 30
+FAILURES_LEFT = (0, 1, 2, 3, 4, 6, 9, 9)
 LEAST_RUN = 20
 
 
@@ -46,6 +47,7 @@ def job(chance: Random, world: World, name: str, since: int) -> Job:
         never=chance.random() < 0.1,
         grace=chance.choice((0, 0, 0, 2 * MOST_GRACE)),
         budgets=tuple(b for b in sorted(world.budgets) if chance.random() < 0.2),
+        failures_left=chance.choice(FAILURES_LEFT) if chance.random() < 0.3 else None,
         since=since,
     )
     if chance.random() < 0.1:

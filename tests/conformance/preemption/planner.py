@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from tutti.model import owners
 from tutti.model.cluster import (
     DisruptionBudget,
     Gang,
@@ -72,6 +73,13 @@ def claim(state: State, strategy: str = "ilp") -> Claimed:
     claimed = preemption.claim_by_guarantee(claimed, compiled.requests)
     claimed = preemption.claim_by_priority(claimed, compiled.requests)
     return Claimed(seen, declared, claimed.claims)
+
+
+def starts(state: State) -> set[str]:
+    """The gangs that the whole plan of a state starts."""
+    strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
+    made = planning.plan(snapshot(state), *strategies, Budget(), Policy(preemption=Preemption.FULL))
+    return {placement.gang.name for placement in made.placements}
 
 
 def faults_of_plans(state: State) -> Iterator[str]:
@@ -230,6 +238,11 @@ def snapshot(state: State) -> Snapshot:
             )
             for name, allowed in state.allowed
         ),
+        jobs={
+            (NAMESPACE, job.name): owners.Job(NAMESPACE, job.name, job.failures_left)
+            for job in state.jobs
+            if job.failures_left
+        },
     )
 
 
@@ -292,6 +305,7 @@ def _member(job: Job, name: str, created: int) -> Member:
         priority=job.priority,
         labels=tuple((name, "") for name in sorted(job.budgets)),
         grace_seconds=job.grace,
+        owner=None if job.failures_left is None else owners.Owner("Job", job.name, "batch"),
     )
 
 

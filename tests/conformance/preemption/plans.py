@@ -311,15 +311,16 @@ def after_claim(
         places = (*(other.nodes if is_over else ()), *(e.node for e in gone))
         leaving += [Leaving(other.each, node, until, other.name) for node in places]
         left = tuple(e for e in other.extras if e not in gone)
+        counted = with_failures(other, len(places))
         if is_over:
             ended = frozenset({(other.name, 0)})
             work = rules.cost(state.world, [other], ended, state.now)[0]
-            waiting = replace(other, start=None, nodes=(), extras=(), lost=work)
+            waiting = replace(counted, start=None, nodes=(), extras=(), lost=work)
             jobs.append(replace(waiting, protected=rules.is_protected(state.world, waiting)))
         elif other.name == job.name:
             jobs.append(replace(job, start=state.now, nodes=nodes))
         else:
-            jobs.append(replace(other, extras=left))
+            jobs.append(replace(counted, extras=left))
     staying = tuple(member for member in leaving if member.until > state.now)
     allowed = dict(state.allowed)
     for other in state.running:
@@ -328,3 +329,10 @@ def after_claim(
         for name in other.budgets:
             allowed[name] -= len(members)
     return replace(state, jobs=tuple(jobs), leaving=staying, allowed=tuple(sorted(allowed.items())))
+
+
+def with_failures(job: Job, failures: int) -> Job:
+    """The gang whose batch Job has counted so many failed members; it tolerates one at least."""
+    if not job.failures_left:
+        return job
+    return replace(job, failures_left=max(job.failures_left - failures, 1))

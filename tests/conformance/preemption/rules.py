@@ -52,6 +52,7 @@ class Job:
     never: bool = False  # it says that it must not be ended
     grace: int = 0  # that its members may take to end
     budgets: tuple[str, ...] = ()  # of each of its members, by name
+    failures_left: int | None = None  # that its batch Job tolerates; 0: such a Job is not known
     protected: bool = False  # as it is, or was when it started
     single: bool = False
     since: int = 0
@@ -216,9 +217,9 @@ def is_protected(world: World, job: Job) -> bool:
         return job.never
     most = None if job.team == TOP else world.teams[job.team].most_grace
     is_slow = most is not None and job.grace > most
-    return (
-        is_slow or len(job.budgets) > 1 or any(world.budgets[b] < job.members for b in job.budgets)
-    )
+    fails = job.failures_left is not None and job.failures_left <= job.members
+    is_kept = any(world.budgets[b] < job.members for b in job.budgets)
+    return is_slow or fails or len(job.budgets) > 1 or is_kept
 
 
 def may_borrow(world: World, job: Job, rules: Rules = RULES) -> bool:
