@@ -91,7 +91,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "prometheus_client": frozenset({"reporting.metrics"}),
     "pulp": frozenset(f"strategies.ilp.{name}" for name in ("engine", "inter_pod_rows", "program")),
     "ortools": frozenset({"strategies.flow"}),
-    "cel_expr_python": frozenset({"filters.devices.selectors", "filters.devices.values"}),
+    "cel_expr_python": frozenset({"filters.devices.environment"}),
 }
 
 # The cycle's last net, and the code of strangers, which may raise anything.

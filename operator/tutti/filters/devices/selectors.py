@@ -10,13 +10,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from cel_expr_python import cel
-from cel_expr_python.ext.ext_bindings import ExtBindings
-from cel_expr_python.ext.ext_optional import ExtOptional
-from cel_expr_python.ext.ext_strings import ExtStrings
-
 from ...model.devices.inventory import Device
-from .values import FUNCTIONS, QUANTITY, canonical, version
+from .values import QUANTITY, canonical, version
 
 MOST_EXPRESSIONS = 4096  # that are cached
 MOST_ANSWERS = 262_144  # that are cached for one expression
@@ -107,11 +102,10 @@ def selector(expression: str) -> Selector:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> cel.Env:
-    libraries = [ExtStrings(), ExtBindings(), ExtOptional()]
-    return cel.NewEnv(
-        variables={"device": cel.Type.DYN}, extensions=libraries, functions=list(FUNCTIONS)
-    )
+def _environment() -> Any:
+    from .environment import environment  # noqa: PLC0415 - its 14 MB are for who has selectors
+
+    return environment()
 
 
 def _reads(expression: str) -> Iterator[Read]:

@@ -1,5 +1,7 @@
 """CEL selectors as Kubernetes evaluates them, and what Tutti says of those that it cannot."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -127,3 +129,16 @@ def test_the_cache_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> No
         device = Device(DEVICE.id, (Attribute(GPU, "index", i),))
         assert selectors.matches([expression], device) is (i > 1)
     assert len(selectors._answers[expression]) <= 2
+
+
+def test_the_engine_is_loaded_with_the_first_selector_alone() -> None:
+    asked = f"""
+import sys
+import tutti.operator.main
+from tutti.filters.devices import selectors
+print("cel_expr_python" in sys.modules)
+selectors.selector({HOLDS[0]!r})
+print("cel_expr_python" in sys.modules)
+"""
+    answer = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True)
+    assert answer.stdout.split() == [b"False", b"True"]

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from tutti.filters.devices import selectors, values
+from tutti.filters.devices import environment, selectors, values
 from tutti.model.devices.inventory import Device, DeviceId
 
 DEVICE = Device(DeviceId("d", "p", "n"))
@@ -43,12 +43,12 @@ ORDER = (
 @pytest.mark.parametrize("i", range(len(ORDER) - 1))
 def test_versions_are_ordered_as_semver_orders_them(i: int) -> None:
     first, second = (values.version(text) for text in ORDER[i : i + 2])
-    assert (values.compared(first, second), values.compared(second, first)) == (-1, 1)
-    assert values.compared(first, first) == 0
+    assert (environment.compared(first, second), environment.compared(second, first)) == (-1, 1)
+    assert environment.compared(first, first) == 0
 
 
 def test_the_build_of_a_version_does_not_count() -> None:
-    assert values.compared(values.version("1.0.0+a"), values.version("1.0.0+b")) == 0
+    assert environment.compared(values.version("1.0.0+a"), values.version("1.0.0+b")) == 0
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_the_build_of_a_version_does_not_count() -> None:
     [
         lambda: values.quantity("much"),
         lambda: values.version("1.2"),
-        lambda: values.compared(values.quantity("1"), values.version("1.0.0")),
-        lambda: values._parts("01.0.0"),
-        lambda: values._number(values.version("1.0.0")),
-        lambda: values._integer(values.quantity("1.5")),
+        lambda: environment.compared(values.quantity("1"), values.version("1.0.0")),
+        lambda: values.version_parts("01.0.0"),
+        lambda: environment._number(values.version("1.0.0")),
+        lambda: environment._integer(values.quantity("1.5")),
     ],
 )
 def test_nonsense_is_an_error(call: Callable[[], object]) -> None:
