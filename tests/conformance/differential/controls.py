@@ -185,6 +185,12 @@ def _first_alternative(body: Manifest) -> None:
             del request["firstAvailable"][1:]
 
 
+def _class_of_another_name(body: Manifest) -> None:
+    """The class that comes after another of its resource comes before it."""
+    if body["metadata"]["name"] == "backs-gpus-too":
+        body["metadata"]["name"] = "a-class"
+
+
 def _single(modes: list[str]) -> list[str]:
     return ["ReadWriteOnce" if mode == "ReadWriteOncePod" else mode for mode in modes]
 
@@ -443,6 +449,24 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
             cluster=_of(
                 "ResourceSlice", _turn("spec.devices.capacity.memory.value", lambda _: "9Gi")
             ),
+        ),
+    ),
+    "extended resources": (
+        Control(
+            "extended resources of classes ignored",
+            cluster=_of("DeviceClass", _drop("spec.extendedResourceName")),
+        ),
+        Control(
+            "extended resources of init containers ignored",
+            pod=_drop("spec.initContainers.resources"),
+        ),
+        Control(
+            "extended resources of sidecars read as of init containers",
+            pod=_drop("spec.initContainers.restartPolicy"),
+        ),
+        Control(
+            "the last class of an extended resource counts",
+            cluster=_of("DeviceClass", _class_of_another_name),
         ),
     ),
     "gates": (Control("gates ignored", pod=_drop("spec.schedulingGates")),),

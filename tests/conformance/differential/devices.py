@@ -62,7 +62,12 @@ def seen() -> tuple[str, ...]:
 def classes() -> Iterator[Manifest]:
     """The device classes of all scenes."""
     for name, selectors in CLASSES.items():
-        yield _object("DeviceClass", name, {"selectors": [_cel(text) for text in selectors]})
+        yield class_of(name, selectors)
+
+
+def class_of(name: str, selectors: Sequence[str]) -> Manifest:
+    """A device class of these selectors."""
+    return _object("DeviceClass", name, {"selectors": [_cel(text) for text in selectors]})
 
 
 def status(body: Manifest) -> Manifest | None:

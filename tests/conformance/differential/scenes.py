@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from . import devices, ground, peers, rows
+from . import devices, extended, ground, peers, rows
 from .drawing import among, drawn
 from .pools import NAMESPACES
 
@@ -22,6 +22,7 @@ NODES, RESIDENTS = 8, 16
 SCHEDULER = "differential"  # the oracle's name, and the pods' that are asked about
 CLAIMING_SEEDS = 9_000_000_000  # far from those of the other probes
 CLAIMING = 10  # probes with claims, beside the others
+EXTENDED = 3  # probes that request extended resources of device classes, beside these
 PARTS, MOST = 4, 1000  # of a scene, and examples of each: every one has a seed of its own
 
 ROWS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
@@ -97,6 +98,8 @@ def scene(number: int, probes: int) -> Scene:
     asked = [drawn(probing(), _seed(number, 3, i)) for i in range(probes)]
     seeds = [_claiming_seed(number, i) for i in range(CLAIMING if probes else 0)]
     asked += [drawn(claiming(), seed) for seed in seeds]
+    seeds = [_claiming_seed(number, CLAIMING + 1 + i) for i in range(EXTENDED if probes else 0)]
+    asked += [drawn(requesting(), seed) for seed in seeds]
     _keep_ports(residents)
     for i, pod in enumerate(residents):
         pod["metadata"]["name"] = f"resident-{i}"
@@ -173,6 +176,18 @@ def claiming(draw: Draw) -> Probe:
     if (other := draw(among(_BESIDE_CLAIMS))) is not None:
         ROWS[other](draw, pod)
     return Probe(pod, (kind,) if other is None else (other, kind))
+
+
+@st.composite
+def requesting(draw: Draw) -> Probe:
+    """A pod that waits and requests extended resources that device classes back."""
+    # The example of a number never begins with the first of these.
+    other = draw(among((None, *_BESIDE_CLAIMS)))
+    pod = plain(draw, SCHEDULER)
+    if other is not None:
+        ROWS[other](draw, pod)
+    extended.requests(draw, pod)
+    return Probe(pod, ("extended resources",) if other is None else (other, "extended resources"))
 
 
 @st.composite

@@ -20,7 +20,7 @@ import aiohttp
 
 from ...harness.controlplane.nodes import node_manifest
 from ...harness.judge.kubeconfig import read_door
-from . import devices, pools
+from . import devices, extended, pools
 from .oracle import Answer, Oracle
 from .scenes import SCHEDULER
 
@@ -103,7 +103,9 @@ class Stage:
             for name in names
         )
         await self.create((*pools.runtime_classes(), *pools.storage_classes(), pools.csi_driver()))
-        await self.create((*pools.classes_of_open_claims(), *devices.classes()))
+        await self.create(
+            (*pools.classes_of_open_claims(), *devices.classes(), *extended.classes())
+        )
         for volume in await self.create(pools.local_volumes()):
             status = {"status": {"phase": "Available"}}
             await self._send("PATCH", f"{_path(volume)}/status", status, _MERGE)
