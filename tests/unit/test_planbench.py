@@ -31,6 +31,7 @@ from ..bench.planner import (
     cases,
     child,
     contenders,
+    device_pools,
     pictures,
     plots,
     queue_tree,
@@ -48,6 +49,7 @@ from ..bench.planner.scenes import (
     Scene,
     Shapes,
     Twist,
+    claiming,
     crowded,
     grid,
     hard,
@@ -514,6 +516,42 @@ def test_plans_with_preferred_racks_are_measured_beside_plans_without() -> None:
     assert [line.split()[-1] for line in lines[4:7]] == [
         str(int(row["zone"])) for row in figures.where.values()
     ]
+
+
+def test_half_of_the_gpus_are_devices_that_half_of_the_gangs_claim() -> None:
+    picture = pictures.snapshot(_claiming().scene, TRACE, 1)
+    made = device_pools.pools(picture)
+    gpus = sum(node.allocatable[GPU] for node in picture.nodes)
+    left = sum(node.allocatable[GPU] for node in made.picture.nodes)
+    assert 0.4 * gpus < left < 0.6 * gpus
+    assert sum(len(item.devices) for item in made.slices) == gpus - left
+    used = [claim for claim in made.claims if claim.is_allocated]
+    before, after = (sum(node.used[GPU] for node in of.nodes) for of in (picture, made.picture))
+    assert sum(len(claim.allocated or ()) for claim in used) == before - after > 0
+    members = [member for gang in made.picture.gangs for member in gang.members]
+    names = {claim.key.name for claim in made.claims if not claim.is_allocated}
+    assert names == {own.claim for member in members for own in member.device_claims}
+    assert all(bool(pod.device_claims) is (pod.shape.requests[GPU] == 0) for pod in members)
+
+
+def test_a_claim_selects_the_models_that_its_pod_accepts() -> None:
+    gang = pictures._gang(0, 1, pictures._shape(Ask(1, 1, 2, ("a", "b"))), 0.0)
+    (request,) = device_pools._claim(gang.members[0]).requests
+    assert request.count == 2
+    assert request.selectors == ('device.attributes["gpu.example.com"].model in ["a", "b"]',)
+
+
+def test_plans_with_devices_are_measured_beside_plans_without() -> None:
+    figures = trials.measured(_claiming(), TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert figures.bound is not None
+    assert 0 < figures.value <= figures.bound
+    results = _results((_claiming(), replace(figures, seconds=3.0, other_seconds=2.0)))
+    assert _word(results, "whole plan with devices") == (1.5, "reached")
+
+
+def _claiming() -> Case:
+    return Case(Kind.DEVICES, claiming(100, 0.2), "ilp")
 
 
 def test_plans_in_which_gangs_end_are_measured_beside_plans_without() -> None:

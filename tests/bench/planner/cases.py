@@ -9,6 +9,7 @@ from tutti.model.decisions import Objective
 
 from .contenders import BESTFIT, ILP, KUEUE
 from .scenes import (
+    claiming,
     crowded,
     grid,
     hard,
@@ -56,6 +57,7 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
     cases += [Case(kind, large, name) for kind, name in beside if name in strategies]
     if ILP in strategies:
         cases.append(Case(Kind.QUEUES, queued(listed, scale), ILP))
+        cases.append(Case(Kind.DEVICES, claiming(listed, scale), ILP))
         cases.append(Case(Kind.NETWORK, networked(scale), ILP))
         cases.append(Case(Kind.PREEMPTION, preempting(scale), ILP))
         scenes_of_racks = required(scale)

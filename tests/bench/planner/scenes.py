@@ -65,6 +65,7 @@ class Twist(StrEnum):
     TOPOLOGY = "topology"  # the same, with gangs in one rack, in segments, and anywhere
     QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
     PREEMPTION = "preemption"  # a full cluster, and a gang that a guarantee covers
+    DEVICES = "devices"  # half of the GPUs are devices, which half of the gangs claim
     KUEUE = "kueue"  # gangs come, run and end, as in a benchmark of Kueue
 
 
@@ -228,6 +229,19 @@ def queued(listed: int, scale: float) -> Scene:
         Shapes.EIGHT,
         _gangs(GANGS, scale),
         twist=Twist.QUEUES,
+    )
+
+
+def claiming(listed: int, scale: float) -> Scene:
+    """The large scene with GPUs as devices on half of the nodes, for half of the gangs."""
+    return Scene(
+        "devices",
+        "GPUs as devices on half of the nodes, a claim for each member of half of the gangs",
+        _nodes(listed * COPIES[-1], scale),
+        FULLNESS[0],
+        Shapes.EIGHT,
+        _gangs(GANGS, scale),
+        twist=Twist.DEVICES,
     )
 
 

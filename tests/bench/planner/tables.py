@@ -193,6 +193,7 @@ _WORDS = {
     Kind.PLAIN: f"a variable per pod and node, {PLAIN_SIZES[0]} nodes and more",
     Kind.UNCHANGED: "nothing changed, and a full plan",
     Kind.QUEUES: "a plan with queues, and without",
+    Kind.DEVICES: "a plan with devices on half of the nodes, and without",
     Kind.NETWORK: "a plan with preferred racks, and without",
     Kind.PREEMPTION: "a plan in which gangs end for one, and without",
     Kind.TOPOLOGY: "a plan with required racks and segments, and without",

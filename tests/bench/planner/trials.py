@@ -26,8 +26,8 @@ from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
 
-from . import baselines, contenders, kueue_load, network, queue_tree, racks
-from .pictures import GPU, snapshot
+from . import baselines, contenders, device_pools, kueue_load, network, queue_tree, racks
+from .pictures import GPU, TAKEN_AT, snapshot
 from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from tutti.model.cluster import Snapshot
+    from tutti.state.cluster_state import ClusterState
     from tutti.strategies.problem import Strategy
 
     from .traces import Trace
@@ -54,6 +55,7 @@ class Kind(StrEnum):
     PLAIN = "plain"  # ilp beside a program with a variable per pod and node
     UNCHANGED = "unchanged"  # a cycle with nothing changed beside a full plan
     QUEUES = "queues"  # a plan with queues beside one of the same gangs without
+    DEVICES = "devices"  # a plan with devices and claims beside one with counts of GPUs
     NETWORK = "network"  # a plan with preferred racks beside one of the same gangs without
     PREEMPTION = "preemption"  # a plan in which gangs end for another beside one without victims
     TOPOLOGY = "topology"  # a plan with required racks and segments beside one without
@@ -268,6 +270,37 @@ def _queues(picture: Snapshot, case: Case) -> Figures:
     )
 
 
+def _devices(picture: Snapshot, case: Case) -> Figures:
+    """A whole plan with devices; and, beside it, one of the same gangs with counts of GPUs.
+
+    Both begin with the state after the first lists: its Snapshot counts the free devices.
+    """
+    pools = device_pools.pools(picture)
+    _, plain, plain_seconds, plain_broken = _observed(device_pools.cluster_state(picture), case)
+    seen, found, seconds, broken = _observed(device_pools.cluster_state(pools.picture, pools), case)
+    if broken or plain_broken:
+        return Figures(unfinished=f"wrong: {(*broken, *plain_broken)[0]}")
+    bounds = [level.bound for level in found.levels]
+    return replace(
+        _admitted(seen, found, Policy(case.objective)),
+        value=sum(level.admitted for level in found.levels),
+        bound=None if None in bounds else sum(bound or 0 for bound in bounds),
+        seconds=seconds,
+        other_seconds=plain_seconds,
+        other_value=sum(level.admitted for level in plain.levels),
+    )
+
+
+def _observed(state: ClusterState, case: Case) -> tuple[Snapshot, Plan, float, Sequence[str]]:
+    """The first Snapshot, its plan, the seconds of both and of the checks, and what is wrong."""
+    gc.collect()
+    start = perf_counter()
+    seen = state.snapshot(TAKEN_AT)
+    between = perf_counter()
+    made, seconds, broken = _timed(seen, case)
+    return seen, made, between - start + seconds, broken
+
+
 def _network(picture: Snapshot, case: Case) -> Figures:
     """A whole plan of gangs that prefer a rack; and, beside it, one of the same gangs without."""
     without = network.without_preferences(picture)
@@ -419,6 +452,7 @@ _MEASURES: Mapping[Kind, Callable[[Snapshot, Case], Figures]] = {
     Kind.PLAIN: _plain,
     Kind.UNCHANGED: _unchanged,
     Kind.QUEUES: _queues,
+    Kind.DEVICES: _devices,
     Kind.NETWORK: _network,
     Kind.PREEMPTION: _preemption,
     Kind.TOPOLOGY: _topology,

@@ -12,7 +12,7 @@ from ..e2e.verdicts import Sense, Verdict
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
-from .scenes import crowded, hard, many, preempting, queued, required, ruled, unlike
+from .scenes import claiming, crowded, hard, many, preempting, queued, required, ruled, unlike
 from .trials import Kind
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def verdicts(results: Results) -> Sequence[Verdict]:
     still = results.median(unchanged, lambda one: one.seconds / one.other_seconds)
     queues = Key(Kind.QUEUES, queued(1, 1.0).name, ILP, Objective.RESOURCES)
     slower = results.median(queues, lambda one: one.seconds / one.other_seconds)
+    devices = Key(Kind.DEVICES, claiming(1, 1.0).name, ILP, Objective.RESOURCES)
+    claims = results.median(devices, lambda one: one.seconds / one.other_seconds)
     reclaim = Key(Kind.PREEMPTION, preempting(1.0).name, ILP, Objective.RESOURCES)
     longer = results.median(reclaim, lambda one: one.seconds / one.other_seconds)
     memory = _largest(results, lambda one: one.peak_megabytes + one.engine_megabytes)
@@ -78,6 +80,9 @@ def verdicts(results: Results) -> Sequence[Verdict]:
             least,
             0.99,
             0.999,
+        ),
+        Verdict(
+            "whole plan with devices on half of the nodes over that without", claims, most, 2, 1.2
         ),
         Verdict("plan in which gangs end for another over that without", longer, most, 3, 1.2),
         Verdict("peak RSS of ilp with its engine, MB", memory, most, 800, 400),
