@@ -40,6 +40,7 @@ class FreeDevices:
         self.selections: tuple[Selection, ...] = ()  # of the claims that wait; sorted
         self._masks: dict[Place, Mapping[DeviceId, int]] = {}  # of devices that meet a selection
         self._features: dict[Place, Mapping[int, frozenset[str]]] = {}  # unsupported, by selection
+        self._known_features: Mapping[int, frozenset[str]] = {}  # of all places
         self._largest: Mapping[int, int] = {}  # devices of a node, by selection that takes them all
         self._stale: set[Place] = set()  # whose devices changed
         self._uncounted: set[Place] = set()  # of whose devices some were taken or given back
@@ -146,9 +147,11 @@ class FreeDevices:
         if is_new:
             self.selections, self._tied = selections, tied
             changed |= self._pools_of.keys()
-        before = self._known_features(), self.admin.features
-        for place in self._stale:
-            self._read(place)
+        before = self._known_features, self.admin.features
+        if self._stale:
+            for place in self._stale:
+                self._read(place)
+            self._known_features = self._all_features()
         self._stale = set()
         if self._counters or self._shared:
             self._share(changed)
@@ -166,7 +169,7 @@ class FreeDevices:
             self.rows,
             self._largest,
             self.bundles.state,
-        ) or before != (self._known_features(), self.admin.features)
+        ) or before != (self._known_features, self.admin.features)
         if self.has_new_rows:
             changed = set(self._masks)
         for place in changed:
@@ -270,7 +273,7 @@ class FreeDevices:
             for number in range(largest - total if total else 0):
                 yield FreeDevice(stand_in(i, number), 1 << i)
 
-    def _known_features(self) -> Mapping[int, frozenset[str]]:
+    def _all_features(self) -> Mapping[int, frozenset[str]]:
         features: dict[int, frozenset[str]] = {}
         for at_place in self._features.values():
             for i, fields in at_place.items():
@@ -279,7 +282,7 @@ class FreeDevices:
 
     def unsupported(self, index: int) -> Iterable[str]:
         """The features of devices that this selection meets and that Tutti does not support."""
-        return sorted(self._known_features().get(index, ()))
+        return sorted(self._known_features.get(index, ()))
 
     def _name_rows(self) -> None:
         patterns = {
