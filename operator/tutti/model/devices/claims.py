@@ -122,6 +122,14 @@ class ClaimAllocation:
     results: tuple[DeviceResult, ...] = ()
 
 
+class WantedDevices(NamedTuple):
+    """What a claim wants, without its name and state."""
+
+    requests: tuple[DeviceRequest, ...]
+    constraints: tuple[AttributeConstraint, ...]
+    unsupported: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceClaim:
     """A ResourceClaim."""
@@ -142,6 +150,11 @@ class DeviceClaim:
     version: str = field(default="", compare=False)  # metadata.resourceVersion
     # As in DeviceClass.config; and the tolerations of requests, which are copied, too.
     config: str = field(default="", compare=False)
+
+    @property
+    def wanted(self) -> WantedDevices:
+        """What it wants; claims that want the same can get the same devices."""
+        return WantedDevices(self.requests, self.constraints, self.unsupported)
 
     @property
     def is_allocated(self) -> bool:

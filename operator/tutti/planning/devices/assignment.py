@@ -20,6 +20,7 @@ from ...model.devices.claims import (
     DeviceRoom,
     FreeDevice,
     Selection,
+    WantedDevices,
     is_stand_in,
 )
 from ...model.devices.inventory import Device, DeviceId
@@ -70,6 +71,7 @@ class _Finder:
         self._free = {here.node: here.free for here in room.nodes}
         self._left = {here.node: here.counters for here in room.nodes}
         self._room = room
+        self._divided: dict[WantedDevices, bundles.Divided] = {}
         self._at: dict[NodeName, admin_access.Here] = {}
 
     @cached_property
@@ -120,9 +122,16 @@ class _Finder:
         names = (ClaimName(member.key.namespace, own.claim or "") for own in member.device_claims)
         return [self._claims[name] for name in names if name in self._claims]
 
+    def _parts(self, claim: DeviceClaim) -> bundles.Divided:
+        """The bundles and the other requests of a claim."""
+        known = self._divided.get(claim.wanted)
+        if known is None:
+            known = self._divided[claim.wanted] = bundles.divided(claim, self._classes)
+        return known
+
     def _wishes(self, claim: DeviceClaim, free: Sequence[FreeDevice]) -> Iterator[Wish]:
         """One wish for each device that a claim lacks; all of a node count with stand-ins."""
-        for request, selected in bundles.divided(claim, self._classes).loose:
+        for request, selected in self._parts(claim).loose:
             index = self._index.get(selected, -1)
             count = request.count
             if selected.takes_all:
@@ -144,7 +153,7 @@ class _Finder:
 
     def _tied(self, claim: DeviceClaim) -> Sequence[bundles.ClaimBundle]:
         """The bundles of a claim that lacks its devices."""
-        return bundles.divided(claim, self._classes).bundles if claim.constraints else ()
+        return self._parts(claim).bundles if claim.constraints else ()
 
     def _bundled(
         self,

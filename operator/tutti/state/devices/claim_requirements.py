@@ -5,6 +5,7 @@ Source: kube-scheduler's DynamicResources.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...filters.devices import admin_access, bundles, requests, rows
 from ...kube.codec.devices import ADMIN
@@ -16,6 +17,7 @@ from ...model.devices.claims import (
     ClaimAllocation,
     DeviceClaim,
     PodClaim,
+    WantedDevices,
 )
 from ...model.devices.extended import CLAIM_OF
 from ...model.devices.inventory import DeviceClass
@@ -25,6 +27,16 @@ from . import claim_demand
 from .claim_users import ClaimUsers
 from .extended import ExtendedResources
 from .free_devices import SHARING, FreeDevices
+
+if TYPE_CHECKING:
+    from ...model.shapes import Shape
+
+
+class _Answer(NamedTuple):
+    """What is unsupported of claims that want the same; else, what such a claim takes."""
+
+    unsupported: frozenset[str]
+    counts: Resources
 
 
 class ClaimRequirements:
@@ -39,6 +51,12 @@ class ClaimRequirements:
     ) -> None:
         """All of these change while claims, pods and devices do; ``classes`` is by name."""
         self._users, self._extended, self._free, self._classes = users, extended, free, classes
+        self._answers: dict[WantedDevices, _Answer] = {}  # until something changes
+        self._shapes: dict[tuple[Shape, Resources], Shape] = {}  # one object for all pods alike
+
+    def forget(self) -> None:
+        """Take in that free devices, classes or selections may have changed."""
+        self._answers, self._shapes = {}, {}
 
     def added(self, member: Member) -> Member:
         """A waiting pod with what its claims require, and the problems that keep it waiting."""
@@ -56,19 +74,18 @@ class ClaimRequirements:
             if claim is None or problem:
                 problems.append(problem)
                 continue
-            features = set(self._unsupported(claim))
-            if features:
+            if features := {*self._unsupported(claim)}:
                 unsupported |= {f"{DEVICE_CLAIMS} ({feature})" for feature in features}
             elif claim.is_allocated:
                 shape = claim_demand.on_nodes(shape, claim.nodes)
             elif (users := self._users.waiting(claim.key))[0].uid != member.uid:
                 shape = claim_demand.beside(shape, claim.key)
             else:
-                wanted += self._counts(claim)
+                wanted += self._answer(claim).counts
                 labels = claim_demand.shared(labels, claim.key) if len(users) > 1 else labels
         return replace(
-            with_unsupported(member, unsupported),
-            shape=claim_demand.requesting(shape, wanted),
+            with_unsupported(member, unsupported) if unsupported else member,
+            shape=self._shapes.setdefault((shape, wanted), claim_demand.requesting(shape, wanted)),
             labels=labels,
             device_problems=tuple(problems),
         )
@@ -157,9 +174,22 @@ class ClaimRequirements:
             if claim.reaches_unknown:
                 yield "allocated, with a node selector"
             return
-        yield from requests.unsupported(claim, self._classes)
         if len({user.gang for user in self._users.waiting(claim.key)}) > 1:
             yield f"{claim.key.name}, which pods of several gangs that wait share"
+        yield from self._answer(claim).unsupported
+
+    def _answer(self, claim: DeviceClaim) -> _Answer:
+        """What holds for all claims without devices that want the same."""
+        answer = self._answers.get(claim.wanted)
+        if answer is None:
+            unsupported = frozenset(self._uncountable(claim))
+            counts = NOTHING if unsupported else self._counts(claim)
+            answer = self._answers[claim.wanted] = _Answer(unsupported, counts)
+        return answer
+
+    def _uncountable(self, claim: DeviceClaim) -> Iterator[str]:
+        """The features of a claim, of its classes and of devices that Tutti does not support."""
+        yield from requests.unsupported(claim, self._classes)
         if claim.takes_nothing:
             yield from self._free.admin.problems(admin_access.wanted(claim, self._classes))
             return

@@ -148,11 +148,7 @@ class FreeDevices:
             self.selections, self._tied = selections, tied
             changed |= self._pools_of.keys()
         before = self._known_features, self.admin.features
-        if self._stale:
-            for place in self._stale:
-                self._read(place)
-            self._known_features = self._all_features()
-        self._stale = set()
+        self._read_stale()
         if self._counters or self._shared:
             self._share(changed)
         named, largest, bundled = self.rows, self._largest, self.bundles.state
@@ -176,6 +172,14 @@ class FreeDevices:
             self._count(place)
         self._uncounted = set()
         return None if self.has_new_rows else {place for place in changed if place is not None}
+
+    def _read_stale(self) -> None:
+        """Take in the devices of all places that changed."""
+        if self._stale:
+            for place in self._stale:
+                self._read(place)
+            self._known_features = self._all_features()
+        self._stale = set()
 
     def _read(self, place: Place) -> None:
         """Take in the devices of a place."""

@@ -19,6 +19,7 @@ from ...model.devices.claims import (
     DeviceClaim,
     DeviceRoom,
     Selection,
+    WantedDevices,
 )
 from ...model.devices.inventory import (
     Device,
@@ -118,6 +119,7 @@ class DeviceIndex:
         self._classes.clear()
         self._classes.update((device_class.name, device_class) for device_class in self.classes)
         self._are_pods_outdated = True
+        self._requirements.forget()
         if self._is_on:
             self.extended.classes_changed(self.classes)
         self._change()
@@ -192,6 +194,7 @@ class DeviceIndex:
         selections = tuple(sorted(set(self._wanted()), key=str))
         self._are_pods_outdated |= selections != self._free.selections
         nodes = self._free.refresh(selections, self._tied(selections), self._administered())
+        self._requirements.forget()
         self._are_pods_outdated |= self._free.has_new_rows
         changed = self._users.take_changed()
         if self._are_pods_outdated:
@@ -210,9 +213,16 @@ class DeviceIndex:
                         yield selected
 
     def _unallocated(self) -> Iterator[DeviceClaim]:
-        """The claims that waiting pods need and that can get devices, however many there are."""
+        """The claims that waiting pods need and that can get devices, however many there are.
+
+        Of claims that want the same, there is one.
+        """
+        known: set[WantedDevices] = set()
         for claim in self._users.waiting_claims():
-            if not claim.is_allocated and claim.least_devices <= MOST_RESULTS:
+            if claim.is_allocated or claim.wanted in known:
+                continue
+            known.add(claim.wanted)
+            if claim.least_devices <= MOST_RESULTS:
                 yield claim
 
     def _administered(self) -> tuple[Wanted, ...]:
