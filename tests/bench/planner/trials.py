@@ -26,7 +26,7 @@ from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
 
-from . import baselines, contenders, device_pools, kueue_load, network, queue_tree, racks
+from . import baselines, contenders, kueue_load, network, queue_tree, racks
 from .pictures import GPU, TAKEN_AT, snapshot
 from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
@@ -275,6 +275,8 @@ def _devices(picture: Snapshot, case: Case) -> Figures:
 
     Both begin with the state after the first lists: its Snapshot counts the free devices.
     """
+    from . import device_pools  # noqa: PLC0415 - it loads what a planner's memory is free of
+
     pools = device_pools.pools(picture)
     _, plain, plain_seconds, plain_broken = _observed(device_pools.cluster_state(picture), case)
     seen, found, seconds, broken = _observed(device_pools.cluster_state(pools.picture, pools), case)
