@@ -315,13 +315,14 @@ def growth_requests(census: MemberCounts, placed: Collection[Uid]) -> tuple[Plac
     ``placed`` are the members that this plan has placed already.
     """
     gang = census.gang
+    left = [member for member in census.ready if member.uid not in placed]
     # Beside whole segments, further members have a domain once the others have theirs.
-    starts = not gang.segments and any(member.uid in placed for member in census.ready)
-    if gang.terminating or not (census.is_committed or starts):
+    starts = not gang.segments and len(left) < len(census.ready)
+    if not left or gang.terminating or not (census.is_committed or starts):
         return ()
     chosen = Counter(member.role for member in census.waiting if member.uid in placed)
     places = {role: n - chosen[role] for role, n in census.places_by_role.items()}
-    members = [m for m in census.ready if m.uid not in placed and places.get(m.role, 1) > 0]
+    members = [member for member in left if places.get(member.role, 1) > 0]
     maximums = dict(maximums_of(members, places))
     return tuple(
         PlacementRequest(

@@ -78,6 +78,8 @@ def verdicts(
     awaited_pods: AwaitedPods,
 ) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
     """The gangs to evict, and every rejection, with findings about evictions."""
+    if all(census.gang.on_partial is not OnPartial.RELEASE for census in gangs):
+        return (), tuple(rejections)
     nodes = {node.name: node.ready for node in snapshot.nodes}
     censuses = {census.gang.key: demand.within_maximums(census) for census in gangs}
     answers = [

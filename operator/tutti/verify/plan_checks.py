@@ -277,6 +277,8 @@ def _missing_members(gang: Gang, placement: Placement) -> Iterator[str]:
 
 def _surplus_members(gang: Gang, placement: Placement) -> Iterator[str]:
     """The roles that would have more members than their maximum."""
+    if all(role.max_member is None for role in gang.roles):
+        return
     uids = {assignment.uid for assignment in placement.assignments}
     added = Counter(m.role for m in gang.members if m.uid in uids)
     added.update(member.role for member, _ in slots.placeholders_of_slots(gang, placement.slots))

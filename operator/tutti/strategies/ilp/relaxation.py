@@ -65,6 +65,8 @@ def _with_fewest_shapes(problem: Problem, allowed: Flags) -> Problem:
         first.setdefault(tuple(table[shape].tobytes() for table in tables), shape)
         for shape in shapes
     ]
+    if same == [*shapes]:
+        return replace(problem, allowed=allowed)
     demands = tuple(
         replace(demand, parts=tuple(replace(part, shape=same[part.shape]) for part in demand.parts))
         for demand in problem.demands
