@@ -42,27 +42,37 @@ class Limits(NamedTuple):
 
 @lru_cache(maxsize=MOST_KNOWN)
 def limits(
-    kinds: tuple[Kind, ...], wants: tuple[Want, ...], loose: int, counters: tuple[int, ...] = ()
+    kinds: tuple[Kind, ...],
+    wants: tuple[Want, ...],
+    loose: int,
+    counters: tuple[int, ...] = (),
+    left_out: frozenset[int] = frozenset(),
 ) -> Limits:
     """The limits of a node. Each bundle by itself has a bound.
 
     ``loose`` has the selections of requests that are in no bundle, ``counters`` how much there is
-    of each counter. If all bundles together have no limits, the largest ones are left out.
+    of each counter, ``left_out`` the bundles that are not tried. If the others together have no
+    limits, the largest ones are left out, too.
     """
     sharing = loose & consuming(kinds)
     of_one = {~bit: Want(((bit, 1),)) for bit in range(sharing.bit_length()) if sharing >> bit & 1}
     every = {**dict(enumerate(wants)), **of_one}
-    counted, without = every, dict[int, str]()
+    tried = {i: want for i, want in every.items() if i not in left_out}
+
+    def bounds_of(counted: Mapping[int, Want]) -> Mapping[Weights, int]:
+        uncounted = sum(1 << ~i for i in of_one.keys() - counted.keys())
+        return _limits(kinds, counted, loose & ~uncounted, counters)
+
+    without: dict[int, str] = {}
     try:
-        bounds = _limits(kinds, counted, loose, counters)
+        bounds = bounds_of(tried)
     except NoLimitsError:
-        counted, bounds = {}, {}
-        for i in sorted(every, key=lambda i: (sum(n for _, n in every[i].parts), i)):
-            tried = {**counted, i: every[i]}
-            left_out = sum(1 << ~j for j in of_one.keys() - tried.keys())
+        counted: Mapping[int, Want] = {}
+        bounds = {}
+        for i in sorted(tried, key=lambda i: (sum(n for _, n in every[i].parts), i)):
             try:
-                bounds = _limits(kinds, tried, loose & ~left_out, counters)
-                counted = tried
+                bounds = bounds_of({**counted, i: every[i]})
+                counted = {**counted, i: every[i]}
             except NoLimitsError as why:
                 without[i] = str(why)
     return Limits({**{((i, 1),): 0 for i in every}, **bounds}, without)

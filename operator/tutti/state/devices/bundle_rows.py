@@ -4,11 +4,11 @@ Each weighted sum of bundles that limits some node is a resource (``filters.devi
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...filters.devices import bundles, limits, ways
-from ...filters.devices.bundles import Bundle, Seen, Value
+from ...filters.devices.bundles import Bundle, Kind, Seen, Value
 from ...filters.devices.counters import Shared
 from ...filters.devices.limits import Limits, Weights
 from ...filters.devices.rows import MOST_ROWS
@@ -33,6 +33,15 @@ class Tied(NamedTuple):
 NOTHING_TIED = Tied()
 
 
+class _Devices(NamedTuple):
+    """The devices of a node, those of them that are free, how many there are, and the counters."""
+
+    whole: tuple[Kind, ...]
+    free: tuple[Kind, ...]
+    number: int
+    counters: Shared
+
+
 class _Room(NamedTuple):
     """The limits of a node by all of its devices and by the free ones, and how many these are."""
 
@@ -53,7 +62,10 @@ class BundleRows:
         self._attributes: Sequence[AttributeName] = ()
         self._wants: tuple[ways.Want, ...] = ()
         self._loose = 0
+        self._devices: dict[Place, _Devices] = {}
+        self._unread: set[Place] = set()
         self._rooms: dict[Place, _Room] = {}
+        self._failed: Mapping[int, str] = {}  # bundles without limits on some node
         self._without: Mapping[Bundle, str] = {}
         self._names: Mapping[Weights, str] = {}
 
@@ -72,7 +84,8 @@ class BundleRows:
             ways.wanted(bundle, index, self._attributes, largest) for bundle in tied.bundles
         )
         self._loose = sum(1 << index[selected] for selected in tied.loose)
-        self._rooms = {}
+        self._devices, self._rooms, self._failed = {}, {}, {}
+        self._unread = set()
 
     @property
     def width(self) -> int:
@@ -87,25 +100,46 @@ class BundleRows:
         self, place: Place, whole: Sequence[Seen], free: Sequence[Seen], counters: Shared
     ) -> None:
         """Take in the devices of a place, those of them that are free, and what they share."""
-        if len(self._wants) > MOST_ROWS:
-            return  # they are too many anyway
-        self._rooms[place] = _Room(
-            limits.limits(bundles.kinds(whole), self._wants, self._loose, counters.whole),
-            limits.limits(bundles.kinds(free), self._wants, self._loose, counters.free),
-            len(whole),
+        self._devices[place] = _Devices(
+            bundles.kinds(whole), bundles.kinds(free), len(whole), counters
         )
+        self._unread.add(place)
 
     def name(self) -> None:
         """Name the sums that limit a place."""
+        if len(self._wants) <= MOST_ROWS:  # otherwise, they are too many anyway
+            self._find_limits()
         sums = {weights for room in self._rooms.values() for weights in room.free.bounds}
         sums |= {((i, 1),) for i in range(len(self._wants))}
         self._names = {weights: self._name(weights) for weights in sorted(sums)}
         self._without = {
             of: f"{why}, with {of.label}"
-            for room in self._rooms.values()
-            for i, why in room.free.without.items()
+            for i, why in self._failed.items()
             for of in [self._bundle(i)]
         }
+
+    def _find_limits(self) -> None:
+        """Find the limits of the places that changed.
+
+        A bundle without limits on one node is not tried on the nodes after it, so that each takes
+        long at most once. After that, every change is a reason to go through all nodes again.
+        """
+        places = self._devices if self._failed else self._unread
+        failed: dict[int, str] = {}  # by the free devices of a node
+        hard: set[int] = set()  # by all devices of a node
+        for place in sorted(places, key=str):
+            here = self._devices[place]
+            whole = self._limits(here.whole, here.counters.whole, hard)
+            free = self._limits(here.free, here.counters.free, failed)
+            hard |= whole.without.keys()
+            failed |= free.without
+            self._rooms[place] = _Room(whole, free, here.number)
+        self._failed, self._unread = failed, set()
+
+    def _limits(
+        self, kinds: tuple[Kind, ...], counters: tuple[int, ...], left_out: Collection[int]
+    ) -> Limits:
+        return limits.limits(kinds, self._wants, self._loose, counters, frozenset(left_out))
 
     def _name(self, weights: Weights) -> str:
         labels = []

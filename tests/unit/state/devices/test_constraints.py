@@ -1,7 +1,7 @@
 """Constraints of claims: what fits which node, and that nobody can make that take long."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device, device_class, request
 from tests.harness.fakes import Clock, FakeCluster, Life
+from tutti.filters.devices import limits
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import PodClaim, is_counting_sets
 from tutti.model.devices.inventory import Counter, ResourceSlice
@@ -161,3 +162,43 @@ def test_more_constraints_than_are_counted_are_not_looked_at(
     assert sets(life) == 0
     said = "devices.constraints[]: more than 1 limits on constraints"
     assert {of.unsupported_fields for of in members} == {(f"spec.resourceClaims ({said})",)}
+
+
+def test_bundles_that_have_no_limits_on_a_node_are_tried_on_no_other_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+    find = limits._limits
+
+    def counted(kinds: Any, wants: Mapping[int, Any], loose: int, counters: Any) -> Any:
+        tried.append(len(wants))
+        return find(kinds, wants, loose, counters)
+
+    monkeypatch.setattr(limits, "_limits", counted)
+    alike = [
+        claim(
+            f"c{i}",
+            request("gpu", "gpu", 2, f"{i} >= 0"),
+            constraints=[{"matchAttribute": PORT}],
+        )
+        for i in range(12)
+    ]
+    calls: dict[int, int] = {}
+    for nodes in (1, 4):
+        limits.limits.cache_clear()
+        tried.clear()
+        cluster = FakeCluster()
+        for n in range(nodes):
+            cluster.add(node(f"n{n}", cpu=8))
+            cluster.put_devices(ports(*(0,) * (12 + n), 1, place=f"n{n}"))
+        cluster.put_devices(device_class(), *alike)
+        for own in alike:
+            name = own["metadata"]["name"]
+            cluster.add(gang(name).of(1, cpu=1).each(device_claims=(PodClaim("gpu", name),)))
+        life = Life(cluster, Clock())
+        members = [of.members[0] for of in life.state.snapshot(0.0).gangs]
+        short = [member for member in members if member.unsupported_fields]
+        assert 0 < len(short) < len(alike)
+        calls[nodes] = len(tried)
+    assert calls[1] > len(alike)
+    assert calls[4] == calls[1] + 3
