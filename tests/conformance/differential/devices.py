@@ -245,6 +245,24 @@ def claims(draw: Draw, pod: Manifest) -> None:
         pod[CLAIMS] = [_open_claim(draw) for _ in range(count)]
 
 
+def alternatives(draw: Draw, pod: Manifest) -> None:
+    """Claims with alternatives for one or more devices."""
+    pod["spec"]["resourceClaims"] = []
+    requests = [
+        {
+            "name": f"r{i}",
+            "firstAvailable": [
+                {"name": f"p{j}", **_kind(draw), "count": draw(among((1, 1, 2, 2, 3)))}
+                for j in range(draw(among((2, 2, 3))))
+            ],
+        }
+        for i in range(draw(among((1, 1, 2))))
+    ]
+    if draw(st.booleans()):
+        requests.append(_exactly(draw, "more"))
+    pod[CLAIMS] = [_claim("", requests)]
+
+
 def _open_claim(draw: Draw) -> Manifest:
     if draw(among((True, False, False))):
         return _matching_claim(draw)

@@ -23,6 +23,7 @@ SCHEDULER = "differential"  # the oracle's name, and the pods' that are asked ab
 CLAIMING_SEEDS = 9_000_000_000  # far from those of the other probes
 CLAIMING = 10  # probes with claims, beside the others
 EXTENDED = 3  # probes that request extended resources of device classes, beside these
+ALTERNATIVES = 2  # probes with alternatives for several devices, beside these
 PARTS, MOST = 4, 1000  # of a scene, and examples of each: every one has a seed of its own
 
 ROWS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
@@ -100,6 +101,9 @@ def scene(number: int, probes: int) -> Scene:
     asked += [drawn(claiming(), seed) for seed in seeds]
     seeds = [_claiming_seed(number, CLAIMING + 1 + i) for i in range(EXTENDED if probes else 0)]
     asked += [drawn(requesting(), seed) for seed in seeds]
+    first = CLAIMING + 1 + EXTENDED
+    seeds = [_claiming_seed(number, first + i) for i in range(ALTERNATIVES if probes else 0)]
+    asked += [drawn(choosing(), seed) for seed in seeds]
     _keep_ports(residents)
     for i, pod in enumerate(residents):
         pod["metadata"]["name"] = f"resident-{i}"
@@ -176,6 +180,18 @@ def claiming(draw: Draw) -> Probe:
     if (other := draw(among(_BESIDE_CLAIMS))) is not None:
         ROWS[other](draw, pod)
     return Probe(pod, (kind,) if other is None else (other, kind))
+
+
+@st.composite
+def choosing(draw: Draw) -> Probe:
+    """A pod that waits and names claims with alternatives for several devices."""
+    # The example of a number never begins with the first of these.
+    other = draw(among((None, *_BESIDE_CLAIMS)))
+    pod = plain(draw, SCHEDULER)
+    devices.alternatives(draw, pod)
+    if other is not None:
+        ROWS[other](draw, pod)
+    return Probe(pod, ("devices",) if other is None else (other, "devices"))
 
 
 @st.composite

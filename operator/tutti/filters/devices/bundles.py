@@ -42,33 +42,36 @@ class Constraint(NamedTuple):
 class Bundle(NamedTuple):
     """What each request of a bundle selects, for how many devices, and the constraints.
 
-    ``options`` has the part and the selection of each option; without any, each part is one.
+    ``options`` has the part and the selection of each option; without any, each part is one. A
+    bundle with ``alternatives`` has nothing else: it gets what one of them selects.
     """
 
     parts: tuple[tuple[Selection, int], ...]
     constraints: tuple[Constraint, ...] = ()
     options: tuple[tuple[int, Selection], ...] = ()
+    alternatives: tuple[tuple[Selection, int], ...] = ()  # the most wanted first
 
     @property
     def answers(self) -> Sequence[tuple[int, Selection]]:
-        """The options of all parts."""
+        """The options of all parts; of a bundle with alternatives, these."""
+        if self.alternatives:
+            return [(0, selected) for selected, _ in self.alternatives]
         return self.options or [(part, selected) for part, (selected, _) in enumerate(self.parts)]
 
     @property
     def selections(self) -> Iterator[Selection]:
-        """The selections of its parts and their options."""
-        yield from (selected for selected, _ in self.parts)
+        """The selections of its parts, their options and its alternatives."""
+        yield from (selected for selected, _ in (*self.parts, *self.alternatives))
         yield from (selected for _, selected in self.options)
 
     @property
     def label(self) -> str:
         """For users: the classes and the attributes, and a digest that tells bundles apart."""
+        if self.alternatives:
+            return " or ".join(_counted(*part) for part in self.alternatives)
         if not self.constraints:
             return self.parts[0][0].label
-        devices = [
-            f"{count} {selected.label}" if count > 1 else selected.label
-            for selected, count in self.parts[:MOST_NAMED]
-        ]
+        devices = [_counted(*part) for part in self.parts[:MOST_NAMED]]
         if (unnamed := len(self.parts) - MOST_NAMED) > 0:
             devices.append(f"{unnamed} more requests")
         wanted = dict.fromkeys(
@@ -102,8 +105,15 @@ def unit(selected: Selection) -> Bundle:
     return Bundle(((selected, 1),))
 
 
+def _counted(selected: Selection, count: int) -> str:
+    return f"{count} {selected.label}" if count > 1 else selected.label
+
+
 def divided(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Divided:
-    """The requests of a claim whose classes exist; constraints that share one tie all of theirs."""
+    """The requests of a claim whose classes exist; constraints that share one tie all of theirs.
+
+    A request with an alternative for several devices is a bundle of its own.
+    """
     chosen = list(requests.selections(claim, classes))
     tied: list[set[str]] = []
     for constraint in claim.constraints:
@@ -111,23 +121,26 @@ def divided(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Divided:
         names.update(*(known for known in tied if known & names))
         tied = [known for known in tied if not known & names] + [names]
     bound = {name for names in tied for name in names}
-    return Divided(
-        tuple(
-            _bundle(
-                [pair for pair in chosen if pair[0].name in names],
-                [of for of in claim.constraints if _tied_by(of, claim) <= names],
-                classes,
-            )
-            for names in tied
-        ),
-        tuple(pair for pair in chosen if pair[0].name not in bound),
+    together = (
+        _bundle(own, [of for of in claim.constraints if _tied_by(of, claim) <= names], classes)
+        for names in tied
+        if (own := [pair for pair in chosen if pair[0].name in names])
     )
+    alone = (_of_alternatives(*of) for of in requests.plural(claim, classes))
+    return Divided((*together, *alone), tuple(pair for pair in chosen if pair[0].name not in bound))
+
+
+def _of_alternatives(request: DeviceRequest, selected: Sequence[Selection]) -> ClaimBundle:
+    """The bundle of a request with an alternative for several devices."""
+    counts = (part.count for part in request.alternatives)
+    bundle = Bundle((), alternatives=tuple(zip(selected, counts, strict=True)))
+    return ClaimBundle(bundle, (request,), tuple((name,) for name, _ in request.by_name()))
 
 
 def selections(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Iterator[Selection]:
     """What the requests of a claim whose classes exist select, and the options of its bundles."""
     yield from (selected for _, selected in requests.selections(claim, classes))
-    for of in divided(claim, classes).bundles if claim.constraints else ():
+    for of in divided(claim, classes).bundles:
         yield from of.bundle.selections
 
 

@@ -69,7 +69,7 @@ def limits(
     except NoLimitsError:
         counted: Mapping[int, Want] = {}
         bounds = {}
-        for i in sorted(tried, key=lambda i: (sum(n for _, n in every[i].parts), i)):
+        for i in sorted(tried, key=lambda i: (every[i].size, i)):
             try:
                 bounds = bounds_of({**counted, i: every[i]})
                 counted = {**counted, i: every[i]}
@@ -125,6 +125,8 @@ def _limits(
 
 def _is_untied(want: Want, kinds: Sequence[Kind]) -> bool:
     """Whether constraints hold for any devices that a bundle could get, so that rows count it."""
+    if want.alternatives:
+        return False
     if consuming(kinds) & sum(1 << bit for bit in {bit for bit, _ in want.parts}):
         return False
     for of in want.constraints:
@@ -165,7 +167,8 @@ def _crossed(
     """The selections of loose requests that compete with bundles in a way that rows do not count.
 
     A device that a bundle gets for a selection counts in the rows of this selection, and so in
-    those of each selection that includes it. Others that the device meets are crossed.
+    those of each selection that includes it. Others that the device meets are crossed. A bundle
+    with alternatives counts in no row.
     """
     meeting: dict[int, set[int]] = {}
     for i, kind in enumerate(kinds):
@@ -176,11 +179,11 @@ def _crossed(
         other
         for i, found in own.items()
         for kind in {at for need in found for at, _ in need if at < len(kinds)}
-        for bit in parts[i]
-        if kinds[kind].selections >> bit & 1
+        for bit in parts[i] or (None,)
+        if bit is None or kinds[kind].selections >> bit & 1
         for other, devices in meeting.items()
         if loose >> other & 1 and ~other not in own
-        if kind in devices and not meeting[bit] <= devices
+        if kind in devices and (bit is None or not meeting[bit] <= devices)
     }
 
 

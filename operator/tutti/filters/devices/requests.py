@@ -1,7 +1,7 @@
 """What the requests of claims select, and whether a device will do for a selection."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...model.devices.claims import DeviceClaim, DeviceRequest, Selection
 from ...model.devices.inventory import (
@@ -39,10 +39,22 @@ def selection(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Sel
 def selections(
     claim: DeviceClaim, classes: Mapping[str, DeviceClass]
 ) -> Iterator[tuple[DeviceRequest, Selection]]:
-    """Each request of a claim whose classes exist, with what it selects."""
+    """Each request of a claim whose classes exist, with what it selects.
+
+    Requests with alternatives for several devices select no one thing: see ``plural``.
+    """
     for request in claim.requests:
-        if all(name in classes for name in request.classes):
+        if not request.is_plural and all(name in classes for name in request.classes):
             yield request, selection(request, classes)
+
+
+def plural(
+    claim: DeviceClaim, classes: Mapping[str, DeviceClass]
+) -> Iterator[tuple[DeviceRequest, Sequence[Selection]]]:
+    """Each request with alternatives for several devices, with what the alternatives select."""
+    for request in claim.requests:
+        if request.is_plural and all(name in classes for name in request.classes):
+            yield request, [selection(part, classes) for part in request.alternatives]
 
 
 def problem(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> str:
@@ -57,10 +69,11 @@ def problem(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> str:
 def unsupported(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Iterator[str]:
     """The features of a claim and its classes that Tutti does not support yet."""
     yield from claim.unsupported
-    for request, selected in selections(claim, classes):
+    every = [(request, [selected]) for request, selected in selections(claim, classes)]
+    for request, selected in (*every, *plural(claim, classes)):
         for name in request.classes:
             yield from classes[name].unsupported
-        yield from filter(None, [selectors.problem(selected.texts)])
+        yield from filter(None, [selectors.problem(of.texts) for of in selected])
 
 
 def is_met(selected: Selection, device: Device, rules: Collection[TaintRule]) -> bool:

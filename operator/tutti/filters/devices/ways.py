@@ -30,13 +30,20 @@ class Want(NamedTuple):
 
     An option is a way to answer a part: the part, and the index of what the device must meet.
     Without any, each part has one, its own. A part that takes all devices gets all that are left of
-    its selection, if these are as many as its count.
+    its selection, if these are as many as its count. With alternatives, it has nothing else.
     """
 
     parts: tuple[tuple[int, int], ...]
     constraints: tuple[Constraint, ...] = ()
     options: tuple[tuple[int, int], ...] = ()
     takes_all: tuple[int, ...] = ()  # parts
+    alternatives: tuple[tuple[int, int], ...] = ()  # the index of a selection, and a count
+
+    @property
+    def size(self) -> int:
+        """How many devices it gets at most."""
+        counts = [n for _, n in self.parts]
+        return max((n for _, n in self.alternatives), default=sum(counts))
 
     @property
     def answers(self) -> Sequence[tuple[int, int]]:
@@ -67,6 +74,7 @@ def wanted(
         ),
         tuple((part, bits.get(selected, unknown)) for part, selected in bundle.options),
         tuple(part for part, (selected, _) in enumerate(bundle.parts) if selected.takes_all),
+        tuple((bits.get(selected, unknown), count) for selected, count in bundle.alternatives),
     )
 
 
@@ -80,7 +88,11 @@ def ways(want: Want, kinds: Sequence[Kind], left: Sequence[int]) -> Iterator[Way
     Raises:
         NoLimitsError: there are too many.
     """
-    return _Search(want, kinds, left).ways()
+    if not want.alternatives:
+        yield from _Search(want, kinds, left).ways()
+    for option, part in enumerate(want.alternatives):
+        for way in _Search(Want((part,)), kinds, left).ways():
+            yield tuple((kind, option) for kind, _ in way)
 
 
 class _Search:

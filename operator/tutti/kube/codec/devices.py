@@ -192,12 +192,8 @@ def _request(read: devices.DeviceRequest, unknown: set[str]) -> Iterator[DeviceR
         unknown.add("requests[]")
     else:
         parts = [_part(p.name, p, "firstAvailable[]", unknown) for p in read.first_available]
-        unknown |= {
-            f"requests[].firstAvailable[].{field}"
-            for part in parts
-            for field, is_set in (("count", part.count != 1), (_ALL, part.takes_all))
-            if is_set
-        }
+        if any(part.takes_all for part in parts):
+            unknown.add(f"requests[].firstAvailable[].{_ALL}")
         yield DeviceRequest(read.name, "", alternatives=tuple(parts))
 
 
@@ -212,8 +208,11 @@ def _constraint(
     fields = [f".{field}" for field, value in (read.model_extra or {}).items() if value]
     if not fields and (not slash or (read.match_attribute and read.distinct_attribute)):
         fields.append("")
-    if any(request.admin_access and constraint.covers(request.name) for request in requests):
+    covered = [of for of in requests if any(constraint.covers(name) for name, _ in of.by_name())]
+    if any(request.admin_access for request in covered):
         fields.append(f" for requests with {ADMIN}")
+    if any(request.is_plural for request in covered):
+        fields.append(" for firstAvailable[].count")
     unknown |= {f"constraints[]{field}" for field in fields}
     if not fields:
         yield constraint

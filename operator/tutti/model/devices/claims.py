@@ -40,8 +40,8 @@ class PodClaim(NamedTuple):
 class DeviceRequest:
     """A request of a claim for ``count`` devices that meet all selectors of it and its class.
 
-    With ``takes_all`` it is for all such devices of a node. A request with alternatives is for one
-    device that meets one of them, and has no class of its own.
+    With ``takes_all`` it is for all such devices of a node. A request with alternatives is for what
+    one of them is for, and has no class of its own.
     """
 
     name: str
@@ -52,6 +52,21 @@ class DeviceRequest:
     takes_all: bool = False
     alternatives: tuple["DeviceRequest", ...] = ()  # the most wanted first
     admin_access: bool = False  # devices that others have will do, and others keep them
+
+    @property
+    def is_plural(self) -> bool:
+        """Whether it has an alternative for several devices."""
+        return any(part.count > 1 for part in self.alternatives)
+
+    @property
+    def least(self) -> int:
+        """For how many devices it is at least."""
+        return min((part.count for part in self.alternatives), default=self.count)
+
+    @property
+    def most(self) -> int:
+        """For how many devices it is at most."""
+        return max((part.count for part in self.alternatives), default=self.count)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -169,7 +184,7 @@ class DeviceClaim:
     @property
     def least_devices(self) -> int:
         """How many devices its requests for a number of devices ask for together."""
-        return sum(request.count for request in self.requests)
+        return sum(request.least for request in self.requests)
 
     def has(self, results: tuple[DeviceResult, ...]) -> bool:
         """Whether exactly these devices are allocated to it."""

@@ -153,7 +153,7 @@ class _Finder:
 
     def _tied(self, claim: DeviceClaim) -> Sequence[bundles.ClaimBundle]:
         """The bundles of a claim that lacks its devices."""
-        return self._parts(claim).bundles if claim.constraints else ()
+        return self._parts(claim).bundles
 
     def _bundled(
         self,

@@ -198,7 +198,10 @@ class ClaimRequirements:
         if self._free.has_too_many_rows:
             yield "too many selectors whose devices overlap"
         yield from self._uncounted(claim)
-        for _, selected in requests.selections(claim, self._classes):
+        most = sum(request.most for request in claim.requests)
+        if most > MOST_RESULTS and any(request.is_plural for request in claim.requests):
+            yield f"firstAvailable[].count, for more than {MOST_RESULTS} devices in all"
+        for selected in bundles.selections(claim, self._classes):
             if selected in self._free.selections:
                 yield from self._free.unsupported(self._free.selections.index(selected))
 

@@ -237,7 +237,11 @@ class DeviceIndex:
     def _tied(self, selections: Collection[Selection]) -> Tied:
         """The bundles of claims that waiting pods need, and what their other requests select."""
         waiting = [*self._unallocated()]
-        if not (any(claim.constraints for claim in waiting) or self._free.have_counters):
+        are_tied = any(
+            claim.constraints or any(request.is_plural for request in claim.requests)
+            for claim in waiting
+        )
+        if not (are_tied or self._free.have_counters):
             return NOTHING_TIED
         tied: set[bundles.Bundle] = set()
         loose: set[Selection] = set()

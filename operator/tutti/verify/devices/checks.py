@@ -223,10 +223,13 @@ class DeviceLedger:
         self, request: DeviceRequest, given: Mapping[str, Sequence[DeviceId]], node: NodeName
     ) -> bool:
         """Whether a request gets as many devices as it is for."""
-        names = [name for name, _ in request.by_name()]
-        devices = [device for name in names for device in given.get(name, ())]
+        answers = {name: (given.get(name, ()), part.count) for name, part in request.by_name()}
+        chosen = [(devices, count) for devices, count in answers.values() if devices]
+        if len(chosen) != 1:
+            return False
+        ((devices, count),) = chosen
         if not request.takes_all:
-            return len(devices) == request.count
+            return len(devices) == count
         wanted = {
             device
             for device, (place, found) in self._known.devices.items()

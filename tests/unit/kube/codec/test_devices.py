@@ -164,7 +164,11 @@ def first(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("request_", "more", "field"),
     [
-        (first(count=2), {}, "devices.requests[].firstAvailable[].count"),
+        (
+            first(count=2),
+            {"constraints": [{"matchAttribute": "a/b", "requests": ["a/x"]}]},
+            "devices.constraints[] for firstAvailable[].count",
+        ),
         (first(adminAccess=True), {}, "devices.requests[].firstAvailable[].adminAccess"),
         (
             first(allocationMode="All"),
@@ -202,6 +206,17 @@ def test_what_of_a_claim_is_not_supported_is_named(
     request_: dict[str, Any], more: dict[str, Any], field: str
 ) -> None:
     assert read_claim(request_, **more).unsupported == (field,)
+
+
+def test_alternatives_may_be_for_several_devices() -> None:
+    constraints = [{"matchAttribute": "a/b", "requests": ["gpu"]}]
+    claim = read_claim(exactly(), first(count=3), constraints=constraints)
+    assert claim.unsupported == ()
+    assert [part.count for part in claim.requests[1].alternatives] == [1, 3]
+    assert [(of.is_plural, of.least, of.most) for of in claim.requests] == [
+        (False, 1, 1),
+        (True, 1, 3),
+    ]
 
 
 def test_constraints_are_read() -> None:

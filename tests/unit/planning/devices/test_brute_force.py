@@ -30,7 +30,8 @@ COLOURS = ("red", "green", "blue")
 ATTRIBUTES = {"numa": (0, 0, 1, 1, 2, None), "port": (0, 1, 2, 3, 3)}
 NODES, CPU = 2, 3
 TAINT = DeviceTaint("broken", "", "NoSchedule")
-SEEDS = range(500)
+SEEDS = range(620)
+PLURAL = 500  # scenes from here on have alternatives for several devices
 Found = tuple[str, Mapping[str, int | None]]  # the colour of a device, and its attributes
 Inventory = Mapping[str, Mapping[str, Found]]  # by node and name
 
@@ -41,6 +42,11 @@ class Wanted:
 
     colours: tuple[frozenset[str], ...]
     count: int | None  # None: all of a node
+    counts: tuple[int, ...] = ()  # of alternatives for several devices
+
+    def number(self, alternative: int) -> int | None:
+        """How many devices it takes."""
+        return self.counts[alternative] if self.counts else self.count
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,30 @@ def scene(seed: int) -> Scene:
     pods = [draw.randrange(3) if draw.random() < 0.3 else i for i in range(draw.choice((2, 3)))]
     ties = [_ties(own, draw) if seed % 2 else [] for own in claims]
     made = Scene(inventory, claims, pods, ties)
+    if seed >= PLURAL:
+        return _with_alternatives_for_several(made, draw)
     if seed % 5 == 0:
         return _with_counters(made, draw)
     return _with_admin_access(made, draw) if seed % 3 == 0 else made
+
+
+def _with_alternatives_for_several(made: Scene, draw: random.Random) -> Scene:
+    """Some claims with other numbers for each alternative; constraints are for others alone."""
+    claims = [
+        [
+            replace(of, colours=(*of.colours, of.colours[0])[:2], count=1, counts=(a, b))
+            if draw.random() < 0.6
+            else of
+            for of in own
+            for a, b in [(draw.choice((1, 2)), draw.choice((1, 2, 3)))]
+        ]
+        for own in made.claims
+    ]
+    ties = [
+        [] if any(max(of.counts, default=1) > 1 for of in own) else known
+        for own, known in zip(claims, made.ties, strict=True)
+    ]
+    return replace(made, claims=claims, ties=ties)
 
 
 def _with_counters(made: Scene, draw: random.Random) -> Scene:
@@ -213,9 +240,10 @@ def _given(
         )
     (own, home, names, wanted), *rest = asked
     devices = made.inventory[home]
-    for name_, colours in zip(names, wanted.colours, strict=True):
+    for i, (name_, colours) in enumerate(zip(names, wanted.colours, strict=True)):
         meeting = [name for name, (colour, _) in devices.items() if colour in colours]
-        count = len(meeting) if wanted.count is None else wanted.count
+        number = wanted.number(i)
+        count = len(meeting) if number is None else number
         for chosen in itertools.combinations(meeting, count) if count else ():
             new = {(home, name) for name in chosen}
             more = {**answers.get(own, {}), name_: [devices[name] for name in chosen]}
@@ -232,7 +260,10 @@ def _request(name: str, wanted: Wanted) -> dict[str, Any]:
         return {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": text}}]}
 
     if len(wanted.colours) > 1:
-        parts = [{"name": f"p{i}", **part(of)} for i, of in enumerate(wanted.colours)]
+        parts = [
+            {"name": f"p{i}", "count": wanted.number(i), **part(of)}
+            for i, of in enumerate(wanted.colours)
+        ]
         return {"name": name, "firstAvailable": parts}
     mode = {"allocationMode": "All"} if wanted.count is None else {"count": wanted.count}
     return {"name": name, "exactly": {**part(wanted.colours[0]), **mode}}

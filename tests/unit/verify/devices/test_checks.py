@@ -279,6 +279,25 @@ def test_a_request_with_alternatives_gets_a_device_of_one_of_them(
     assert bool(fault) is bool(said)
 
 
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (results("gpu-0", "gpu-1", request="r/pair"), ""),
+        (results("gpu-0", request="r/one"), ""),
+        (results("gpu-0", request="r/pair"), "too many devices or too few"),
+        (results("gpu-0", "gpu-1", request="r/one"), "too many devices or too few"),
+        (results(request="r/one"), "too many devices or too few"),
+    ],
+)
+def test_a_request_gets_as_many_devices_as_the_chosen_alternative_is_for(
+    given: ClaimAllocation, fault: str
+) -> None:
+    parts = (DeviceRequest("pair", "gpu", 2), DeviceRequest("one", "gpu"))
+    said = faults(alone(DeviceRequest("r", "", alternatives=parts)), [given], [given])
+    assert fault in said
+    assert bool(fault) is bool(said)
+
+
 def test_what_reservations_hold_is_taken() -> None:
     entry = PodReservation(base_key(), Uid("other"), N1, (replace(GOOD, claim="c-1"),))
     other = Reservation(
