@@ -25,6 +25,9 @@ NO_CHECKS = {
         ): "saves the work of counting where no rule is in force",
         "_without_rule_breakers: no if reservation.slots": "saves counting where no slots stand",
         "_inter_pod_checker: no if reservation.slots": "saves a look at those without slots",
+        (
+            "_surplus_members: never all((role.max_member is None for role in gang.roles))"
+        ): "saves counting where no role has a maximum",
     },
     "cap_checks": {},
     "domain_checks": {},
