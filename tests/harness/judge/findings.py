@@ -15,6 +15,8 @@ class Promise(StrEnum):
     STOPS = "stops of queues"
     DOMAINS = "domains of the network"
     ENDS = "no pod ends for a gang that does not start"
+    DEVICES = "devices of claims"
+    VOLUMES = "volumes of claims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Verdict:
     violations: tuple[Finding, ...]
     collisions: tuple[Finding, ...] = ()  # over-commit by another scheduler, and the like
     broken: tuple[Finding, ...] = ()  # gangs that lost members after their commit
-    unfinished: tuple[Finding, ...] = ()  # partly bound at rest, the rest reserved
+    unfinished: tuple[Finding, ...] = ()  # at rest: partly bound, or what no pod uses is held
     unproved: tuple[Finding, ...] = ()  # lies in a gap of the watch
     bindings: int = 0
     gangs: int = 0
@@ -66,6 +68,8 @@ class Verdict:
     charges: int = 0  # that Tutti has raised while there were queues
     ends: int = 0  # evictions for claims
     domains: int = 0  # Reservations and bindings of gangs with rules on domains
+    devices: int = 0  # allocations by Tutti, and its bindings of pods with claims for devices
+    volumes: int = 0  # what it wrote of volumes, and its bindings of pods with claims for volumes
 
     def of(self, promise: Promise) -> tuple[Finding, ...]:
         """Give the violations of one promise."""
@@ -81,7 +85,7 @@ class Verdict:
             ("violations", self.violations),
             ("collisions with others", self.collisions),
             ("broken after the commit", self.broken),
-            ("partly bound, the rest reserved", self.unfinished),
+            ("not at rest", self.unfinished),
             ("not provable, the watch has a gap", self.unproved),
         )
         lines = [head]

@@ -23,6 +23,10 @@ class Kind(StrEnum):
     RESERVATIONS = "/apis/tutti.dev/v1alpha1/reservations"
     QUEUES = "/apis/tutti.dev/v1alpha1/queues"
     TOPOLOGIES = "/apis/tutti.dev/v1alpha1/topologies"
+    VOLUME_CLAIMS = "/api/v1/persistentvolumeclaims"
+    VOLUMES = "/api/v1/persistentvolumes"
+    DEVICE_CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+    DEVICE_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
     # What declares gangs besides, and exists in some clusters only.
     KUBERNETES_GROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
     PLUGINS_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"

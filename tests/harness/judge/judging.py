@@ -10,6 +10,7 @@ from pathlib import Path
 from . import audit as audits
 from .audit import AuditEntry
 from .capacity import judge_capacity
+from .devices import judge_devices
 from .domains import judge_domains
 from .ending import judge_ends
 from .findings import Verdict
@@ -19,6 +20,7 @@ from .limits import judge_limits
 from .replay import replay
 from .reserving import judge_reserving
 from .standpoint import Standpoint
+from .volumes import judge_volumes
 from .wholeness import judge_wholeness
 
 
@@ -62,7 +64,9 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     hands = judge_hands(steps, heard, standpoint)
     ends = judge_ends(steps, heard, standpoint)
     domains = judge_domains(steps, standpoint)
-    all_findings = (whole, room, reserved, limits, hands, ends, domains)
+    devices = judge_devices(steps, heard, standpoint)
+    volumes = judge_volumes(steps, heard, standpoint)
+    all_findings = (whole, room, reserved, limits, hands, ends, domains, devices, volumes)
     return Verdict(
         violations=tuple(
             sorted(
@@ -72,12 +76,14 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
         ),
         collisions=room.collisions,
         broken=whole.broken,
-        unfinished=whole.unfinished,
-        unproved=(*room.unproved, *reserved.unproved, *limits.unproved, *domains.unproved),
+        unfinished=tuple(finding for findings in all_findings for finding in findings.unfinished),
+        unproved=tuple(finding for findings in all_findings for finding in findings.unproved),
         bindings=room.judged,
         gangs=whole.judged,
         writes=hands.judged,
         charges=limits.judged,
         ends=ends.judged,
         domains=domains.judged,
+        devices=devices.judged,
+        volumes=volumes.judged,
     )

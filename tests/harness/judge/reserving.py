@@ -6,6 +6,7 @@ Separate from P1: a gang can end whole although its placement was never written 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .bindings import bound_in
 from .findings import Finding, Findings, Promise
 from .replay import Step
 from .standpoint import Standpoint
@@ -69,7 +70,7 @@ def judge_reserving(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     judged = 0
     for step in steps:
         books.note(step)
-        pod = _bound_member(step, standpoint)
+        pod = bound_in(step, standpoint)
         if pod is None or pod.gang is None or not standpoint.looks_at(pod.key.namespace):
             continue
         judged += 1
@@ -83,16 +84,6 @@ def judge_reserving(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
         finding = Finding(Promise.RESERVED_FIRST, str(pod.gang), sentence, step.revision)
         (violations if step.gap is None else unproved).append(finding)
     return Findings(violations=tuple(violations), unproved=tuple(unproved), judged=judged)
-
-
-def _bound_member(step: Step, standpoint: Standpoint) -> Pod | None:
-    """Give the pod if Tutti bound it in this step; one created with a node was not bound."""
-    pod = step.after
-    if step.initial or not isinstance(pod, Pod) or not pod.node:
-        return None
-    before = step.before
-    was_bound_here = not before.node if isinstance(before, Pod) else step.gap is not None
-    return pod if was_bound_here and standpoint.bound_by_us(pod) else None
 
 
 def _mismatch(reservation: Reservation, pod: Pod) -> str | None:

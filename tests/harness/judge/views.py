@@ -8,6 +8,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from .claim_views import (
+    DeviceClaim,
+    DevicePromise,
+    DeviceSlice,
+    Volume,
+    VolumeClaim,
+    VolumePromise,
+    device_claims,
+    device_promises,
+    read_claim,
+    read_slice,
+    read_volume,
+    read_volume_claim,
+    volume_claims,
+    volume_promises,
+)
 from .history import Body, Kind
 from .network import Rule, Topology, read_rules, read_topology
 from .quantities import Amounts, amounts, effective_requests
@@ -65,6 +81,8 @@ class Pod:
     # Of kube-scheduler, to be handed over or handed over: ``node`` is then where it is pinned to.
     is_handed: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    device_claims: tuple[str, ...] = ()  # by name; empty for one that is to be made
+    volume_claims: tuple[str, ...] = ()
 
     @property
     def gang(self) -> Key | None:
@@ -137,6 +155,8 @@ class Reservation:
     queue: tuple[str, str] | None = None  # of that record: name and uid
     ends: frozenset[str] = frozenset()  # uids of pods that end so that its gang starts
     ended_gangs: frozenset[str] = frozenset()  # uids of the gangs among them that end whole
+    devices: tuple[DevicePromise, ...] = ()
+    volumes: tuple[VolumePromise, ...] = ()
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -145,7 +165,19 @@ class Reservation:
         return frozenset(nodes_of_pods | {node for node, _ in self.slots})
 
 
-View = Pod | Node | PodGroup | Reservation | Queue | Namespace | Topology
+View = (
+    Pod
+    | Node
+    | PodGroup
+    | Reservation
+    | Queue
+    | Namespace
+    | Topology
+    | DeviceClaim
+    | DeviceSlice
+    | VolumeClaim
+    | Volume
+)
 
 
 def view(kind: Kind, body: Body, revision: int) -> View:
@@ -206,6 +238,8 @@ def _pod(body: Body) -> Pod:
         gates=gates,
         is_handed=is_handed,
         labels=labels,
+        device_claims=device_claims(body),
+        volume_claims=volume_claims(body),
     )
 
 
@@ -375,6 +409,8 @@ def _reservation(body: Body, revision: int) -> Reservation:
         queue=(record["name"], record.get("uid", "")) if (record := spec.get("queue")) else None,
         ends=frozenset(uid for victim in victims for uid in victim["pods"]),
         ended_gangs=frozenset(victim["uid"] for victim in victims if victim.get("whole")),
+        devices=device_promises(placement),
+        volumes=volume_promises(spec),
     )
 
 
@@ -385,4 +421,8 @@ _READERS: Mapping[Kind, Callable[[Body], View]] = {
     Kind.QUEUES: lambda body: read_queue(_key(body), body),
     Kind.TOPOLOGIES: lambda body: read_topology(_key(body), body),
     Kind.NAMESPACES: lambda body: read_namespace(_key(body), body),
+    Kind.DEVICE_CLAIMS: lambda body: read_claim(_key(body), body),
+    Kind.DEVICE_SLICES: lambda body: read_slice(_key(body), body),
+    Kind.VOLUME_CLAIMS: lambda body: read_volume_claim(_key(body), body),
+    Kind.VOLUMES: lambda body: read_volume(_key(body), body),
 }

@@ -1,4 +1,4 @@
-"""The Witness: watches pods, nodes, gangs and Reservations in a thread of its own during a test.
+"""The Witness: watches pods, nodes, gangs, claims and Reservations in a thread of its own during a test.
 
 It writes nothing. Its start and its end are exact revisions, the same for all kinds, so that
 what it tells is complete between them but for marked gaps.
@@ -27,7 +27,7 @@ class WitnessError(Exception):
 
 
 class Witness:
-    """Sees every change of pods, nodes, PodGroups and Reservations between start and stop."""
+    """Sees every change of pods, nodes, PodGroups, claims and Reservations from start to stop."""
 
     def __init__(self, kubeconfig: Path, gang_sources: Collection[str] = TUTTI_READS) -> None:
         """``gang_sources`` are the kinds of others that declare gangs for Tutti, by resource."""
