@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.harness.provisioner import PROVISIONER, Provisioner, storage_class
 from tests.harness.rig import Rig
-
-from .provisioner import PROVISIONER, Provisioner, storage_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +25,7 @@ def rig() -> Iterator[Rig]:
         rig.nodes(4, cpu=16, memory="32Gi", gpus=4)
         rig.create(_device_class(), *(_slice(f"node-{i:03}") for i in range(4)))
         rig.create(storage_class("standard", PROVISIONER, is_default=True))
-        with Provisioner(rig):
+        with Provisioner(rig.plane.request):
             yield rig
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.provisioner import PROVISIONER, SELECTED, claim, storage_class, volume
 from tests.e2e.test_volumes import CLAIMS, chosen, mounting
+from tests.harness.provisioner import PROVISIONER, SELECTED, claim, storage_class, volume
 from tests.harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:

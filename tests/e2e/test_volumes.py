@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.harness.provisioner import (
+    PROVISIONER,
+    SELECTED,
+    Provisioner,
+    claim,
+    storage_class,
+    volume,
+)
 from tests.harness.rig import Rig, members, pod_group
-
-from .provisioner import PROVISIONER, SELECTED, Provisioner, claim, storage_class, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +78,7 @@ def test_a_gang_gets_the_local_volumes_of_the_nodes_that_it_gets(rig: Rig) -> No
 
 def test_sixty_four_members_get_a_volume_each_although_a_node_has_none(rig: Rig) -> None:
     rig.nodes(8, cpu=16, memory="64Gi")
-    with Provisioner(rig, frozenset({"node-000"})) as provisioner:
+    with Provisioner(rig.plane.request, frozenset({"node-000"})) as provisioner:
         gang(rig, "a", 64, "disk", cpu=2)
         rig.until(lambda: provisioner.failures, "the provisioner fails")
         rig.until(
@@ -89,7 +95,7 @@ def test_ephemeral_volumes_have_claims_of_their_own(rig: Rig) -> None:
     rig.nodes(2, cpu=8, memory="32Gi")
     template = {"spec": claim("", "disk")["spec"]}
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
-    with Provisioner(rig):
+    with Provisioner(rig.plane.request):
         rig.create(pod_group("a", 3))
         rig.create(*members("a", 3, cpu=2, spec={"volumes": [scratch]}))
         rig.until_bound("a", 3)
@@ -131,7 +137,7 @@ def test_volumes_are_provisioned_only_where_the_driver_says_it_has_capacity(rig:
     rig.create(driver)
     gang(rig, "a", 2, "disk", cpu=1)
     rig.until_waiting("a", "NoNodeFits")
-    with Provisioner(rig):
+    with Provisioner(rig.plane.request):
         rig.create(capacity)
         rig.until_bound("a", 2)
     assert {pod["spec"]["nodeName"] for pod in rig.pods("a")} == {"node-001"}

@@ -1,4 +1,4 @@
-"""The Witness: watches pods, nodes, gangs, claims and Reservations in a thread of its own during a test.
+"""The Witness: watches pods, nodes, gangs, claims and Reservations in a thread during a test.
 
 It writes nothing. Its start and its end are exact revisions, the same for all kinds, so that
 what it tells is complete between them but for marked gaps.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.harness.controlplane.errors import RequestError
+from .controlplane.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
-
-    from tests.harness.rig import Rig
 
 ALL_CLAIMS = "/api/v1/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -20,6 +18,7 @@ PROVISIONER = "csi.example.com"
 
 
 def storage_class(name: str, provisioner: str, *, is_default: bool = False) -> dict[str, Any]:
+    """A class whose claims wait for their pods."""
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"} if is_default else {}
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -31,11 +30,14 @@ def storage_class(name: str, provisioner: str, *, is_default: bool = False) -> d
     }
 
 
-def claim(name: str, storage_class: str, size: str = "1Gi") -> dict[str, Any]:
+def claim(
+    name: str, storage_class: str, size: str = "1Gi", *, namespace: str = "ml"
+) -> dict[str, Any]:
+    """A claim of a volume."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": "ml"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": storage_class,
@@ -45,6 +47,7 @@ def claim(name: str, storage_class: str, size: str = "1Gi") -> dict[str, Any]:
 
 
 def volume(name: str, node: str, storage_class: str, size: str = "1Gi") -> dict[str, Any]:
+    """A volume that one node reaches."""
     term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     return {
         "apiVersion": "v1",
@@ -61,11 +64,39 @@ def volume(name: str, node: str, storage_class: str, size: str = "1Gi") -> dict[
     }
 
 
+def made_volume(claim: Mapping[str, Any], node: str) -> dict[str, Any]:
+    """The volume that a provisioner makes for a claim, whose pod is to be on a node."""
+    metadata, spec = claim["metadata"], claim["spec"]
+    size = spec["resources"]["requests"]["storage"]
+    made = volume(f"pvc-{metadata['uid']}", node, spec["storageClassName"], size)
+    del made["spec"]["local"]
+    made["spec"]["csi"] = {"driver": PROVISIONER, "volumeHandle": metadata["uid"]}
+    made["spec"]["claimRef"] = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    made["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
+    return made
+
+
+def give_up(request: Callable[..., Any], claim: Mapping[str, Any]) -> None:
+    """Say of a claim, as a provisioner does, that no volume can be made for its node."""
+    metadata = claim["metadata"]
+    version = metadata["resourceVersion"]
+    patch = {"metadata": {"resourceVersion": version, "annotations": {SELECTED: None}}}
+    path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims/{metadata['name']}"
+    request("PATCH", path, patch)
+
+
 class Provisioner:
     """A provisioner as external-provisioner is one; it fails for some nodes, and then says so."""
 
-    def __init__(self, rig: Rig, fails_on: frozenset[str] = frozenset()) -> None:
-        self._rig = rig
+    def __init__(self, request: Callable[..., Any], fails_on: frozenset[str] = frozenset()) -> None:
+        """``request`` asks the API server."""
+        self._request = request
         self.fails_on = fails_on
         self.failures = 0
         self._stopping = threading.Event()
@@ -86,7 +117,7 @@ class Provisioner:
 
     def _run(self) -> None:
         while not self._stopping.wait(0.1):
-            for claim in self._rig.plane.request("GET", ALL_CLAIMS)["items"]:
+            for claim in self._request("GET", ALL_CLAIMS)["items"]:
                 node = claim["metadata"].get("annotations", {}).get(SELECTED)
                 if node and not claim["spec"].get("volumeName"):
                     try:
@@ -95,30 +126,8 @@ class Provisioner:
                         continue
 
     def _provision(self, claim: Mapping[str, Any], node: str) -> None:
-        metadata = claim["metadata"]
         if node in self.fails_on:
-            patch = {
-                "metadata": {
-                    "resourceVersion": metadata["resourceVersion"],
-                    "annotations": {SELECTED: None},
-                }
-            }
-            namespace, name = metadata["namespace"], metadata["name"]
-            path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
-            self._rig.plane.request("PATCH", path, patch)
+            give_up(self._request, claim)
             self.failures += 1
-            return
-        spec = claim["spec"]
-        size = spec["resources"]["requests"]["storage"]
-        made = volume(f"pvc-{metadata['uid']}", node, spec["storageClassName"], size)
-        del made["spec"]["local"]
-        made["spec"]["csi"] = {"driver": PROVISIONER, "volumeHandle": metadata["uid"]}
-        made["spec"]["claimRef"] = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
-        made["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
-        self._rig.plane.request("POST", VOLUMES, made)
+        else:
+            self._request("POST", VOLUMES, made_volume(claim, node))
