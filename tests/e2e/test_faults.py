@@ -115,6 +115,13 @@ def racks_arena() -> Iterator[Arena]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def claims_arena() -> Iterator[Arena]:
+    """The scene with claims of devices and of volumes."""
+    with Arena(has_claims=True) as made:
+        yield made
+
+
 def struck(arena: Arena, trial: Trial) -> Outcome:
     """Run a trial, which must end as an unbroken run does and break no promise."""
     outcome = arena.run(trial)
@@ -157,6 +164,21 @@ def test_it_does_so_with_gangs_in_racks_of_which_one_loses_a_node(
     before, after, *_ = trials.kills(k)
     assert struck(racks_arena, before).happened
     assert struck(racks_arena, after).happened
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "name"),
+    [
+        (Write.CLAIM_STATUS, 3, "killed before the write"),
+        (Write.SELECT_NODE, 1, "killed, the write 3 s late"),
+        (Write.CLAIM_STATUS, 9, "killed after the commit"),
+    ],
+)
+def test_it_does_so_with_claims_of_devices_and_volumes(
+    claims_arena: Arena, kind: Write, n: int, name: str
+) -> None:
+    strike = Strike(name, deeds.KILLS[name], n, frozenset({kind}))
+    assert struck(claims_arena, Trial(name, (strike,))).happened
 
 
 @pytest.mark.parametrize("name", sorted(deeds.KILLS))

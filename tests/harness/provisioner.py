@@ -94,9 +94,16 @@ def give_up(request: Callable[..., Any], claim: Mapping[str, Any]) -> None:
 class Provisioner:
     """A provisioner as external-provisioner is one; it fails for some nodes, and then says so."""
 
-    def __init__(self, request: Callable[..., Any], fails_on: frozenset[str] = frozenset()) -> None:
-        """``request`` asks the API server."""
+    def __init__(
+        self,
+        request: Callable[..., Any],
+        fails_on: frozenset[str] = frozenset(),
+        *,
+        is_anywhere: bool = False,
+    ) -> None:
+        """``request`` asks the API server; with ``is_anywhere`` every node reaches its volumes."""
         self._request = request
+        self._is_anywhere = is_anywhere
         self.fails_on = fails_on
         self.failures = 0
         self._stopping = threading.Event()
@@ -129,5 +136,8 @@ class Provisioner:
         if node in self.fails_on:
             give_up(self._request, claim)
             self.failures += 1
-        else:
-            self._request("POST", VOLUMES, made_volume(claim, node))
+            return
+        made = made_volume(claim, node)
+        if self._is_anywhere:
+            del made["spec"]["nodeAffinity"]
+        self._request("POST", VOLUMES, made)

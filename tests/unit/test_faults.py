@@ -24,6 +24,11 @@ ADDRESSES = {
     Write.QUEUE_STATUS: ("PATCH", "/apis/tutti.dev/v1alpha1/queues/vision/status"),
     Write.EVENT: ("POST", "/api/v1/namespaces/ml/events"),
     Write.LEASE: ("PUT", "/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti"),
+    Write.MAKE_CLAIM: ("POST", "/apis/resource.k8s.io/v1/namespaces/ml/resourceclaims"),
+    Write.PROTECT_CLAIM: ("PATCH", "/apis/resource.k8s.io/v1/namespaces/ml/resourceclaims/a"),
+    Write.CLAIM_STATUS: ("PATCH", "/apis/resource.k8s.io/v1/namespaces/ml/resourceclaims/a/status"),
+    Write.SELECT_NODE: ("PATCH", "/api/v1/namespaces/ml/persistentvolumeclaims/a"),
+    Write.BIND_VOLUME: ("PATCH", "/api/v1/persistentvolumes/a"),
     Write.HAND_OVER: ("PATCH", "/api/v1/namespaces/ml/pods/a-0"),
     Write.OTHER: ("DELETE", "/api/v1/namespaces/ml/pods/a-0"),
 }

@@ -70,6 +70,7 @@ def _each(parts: Iterator[Iterator[Trial]]) -> Iterator[Trial]:
 @click.option("--hand-over", is_flag=True, help="Gangs that kube-scheduler binds.")
 @click.option("--preemption", is_flag=True, help="Gangs that end so that others start.")
 @click.option("--domains", is_flag=True, help="Gangs in one rack, and in segments.")
+@click.option("--claims", is_flag=True, help="Gangs with claims of devices and of volumes.")
 @click.option("--only", default="", help="Only runs whose name contains this.")
 @click.option("--seed", default=1, show_default=True, help="Of the random runs.")
 @click.option("--runs", default=1000, show_default=True, help="How many random runs.")
@@ -82,6 +83,7 @@ def main(
     hand_over: bool,
     preemption: bool,
     domains: bool,
+    claims: bool,
     only: str,
     seed: int,
     runs: int,
@@ -93,6 +95,7 @@ def main(
         *trials.QUEUE_WRITES * (queues or preemption),
         *(Write.HAND_OVER,) * hand_over,
         *(Write.EVICT,) * preemption,
+        *trials.CLAIM_WRITES * claims,
     )
     soak = Soak(seed, runs, first, kinds)
     outcomes: list[Outcome] = []
@@ -103,6 +106,7 @@ def main(
         is_handed=hand_over,
         is_preempting=preemption,
         has_domains=domains,
+        has_claims=claims,
     )
     with arena:
         outcomes.append(arena.run(trials.UNBROKEN))

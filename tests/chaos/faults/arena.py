@@ -11,7 +11,7 @@ from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
 from ...harness.rig import QUEUES, remove_queues
-from . import domains, foreign, handed, preempting, queued, scenario
+from . import claims, domains, foreign, handed, preempting, queued, scenario, supply
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
@@ -50,20 +50,23 @@ class Arena:
         is_handed: bool = False,
         is_preempting: bool = False,
         has_domains: bool = False,
+        has_claims: bool = False,
     ) -> None:
         """``source`` is where the operator's package is: a mutant may be struck, too.
 
         ``is_foreign`` lets PodGroups of other projects declare the gangs,
         ``is_queued`` puts them into a tree of queues, ``is_handed`` lets kube-scheduler bind most,
         ``is_preempting`` plays the scene in which gangs end so that others start,
-        ``has_domains`` the scene with racks.
+        ``has_domains`` the scene with racks, ``has_claims`` that with devices and volumes.
         """
         self._is_foreign = is_foreign
         self._is_queued = is_queued
         self._is_handed = is_handed
         self._is_preempting = is_preempting
         self._has_domains = has_domains
+        self._has_claims = has_claims
         more = (*("workload-with-job",) * is_foreign, *("scheduler",) * is_handed)
+        more += ("controller-manager",) * has_claims
         self._environment = {"TUTTI_GANG_SOURCES": ",".join(foreign.SOURCES)} if is_foreign else {}
         self._environment |= handed.ENVIRONMENT if is_handed else {}
         self._environment |= preempting.ENVIRONMENT if is_preempting else {}
@@ -79,6 +82,7 @@ class Arena:
             more_nodes = queued.nodes() if is_queued else []
             more_nodes += preempting.nodes() if is_preempting else []
             more_nodes += [*domains.nodes(), domains.topology()] if has_domains else []
+            more_nodes += [*supply.nodes(), *supply.classes()] if has_claims else []
             self._plane.create([*scenario.nodes(), *more_nodes, scenario.priority_class()])
             self._proxy = Proxy(self._plane.server, self._plane.authority)
             self._proxy.__enter__()
@@ -132,6 +136,7 @@ class Arena:
             is_handed=self._is_handed,
             is_preempting=self._is_preempting,
             has_domains=self._has_domains,
+            has_claims=self._has_claims,
         )
         with witness, running as run:
             seen = run.play(trial, self._unbroken)
@@ -141,6 +146,8 @@ class Arena:
         groups = (foreign.KUBERNETES, foreign.PLUGINS, foreign.VOLCANO) if self._is_foreign else ()
         for kind in (*LEFT_BEHIND, *(GROUPS.format(version, "{}") for version in groups)):
             self._connection.request("DELETE", kind.format(namespace))
+        if self._has_claims:
+            claims.remove(self._connection.request, namespace)
         if self._is_queued or self._is_preempting:
             remove_queues(self._connection.request, f"{namespace}-")
         return self._outcome(trial, run, seen, verdict)
@@ -153,6 +160,8 @@ class Arena:
         wrong += ["the judge saw nobody charged"] * (self._is_queued and not verdict.charges)
         wrong += ["the judge saw nobody end"] * (self._is_preempting and not verdict.ends)
         wrong += ["the judge saw no domain"] * (self._has_domains and not verdict.domains)
+        is_blind = self._has_claims and not (verdict.devices and verdict.volumes)
+        wrong += ["the judge saw no devices, or no volumes"] * is_blind
         wrong += [f"the log says {words!r}" for words in BAD_WORDS if words in log]
         writes = sum(n for kind, n in run.course.written.items() if kind != "lease")
         if trial is UNBROKEN and rest.is_promised:
@@ -189,16 +198,21 @@ class Arena:
         """Fill a new namespace, and let the run begin with an office that nobody holds."""
         self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-        self._connection.request("POST", account, {"metadata": {"name": "default"}})
+        supply.post(self._connection.request, account, {"metadata": {"name": "default"}})
         if self._has_domains:
             domains.restore(self._connection.request)
+        if self._has_claims:
+            supply.restore(self._connection.request)
         for item in self._objects(namespace):
             addresses = {
                 "Pod": PODS.format(namespace),
                 "PodGroup": GROUPS.format(item["apiVersion"], namespace),
                 "Queue": QUEUES,
+                **claims.addresses(namespace),
             }
             self._connection.request("POST", addresses[item["kind"]], item)
+        if self._has_claims:
+            supply.await_claims(self._connection.request, namespace, claims.first_claims())
         for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:
             about = lease["metadata"]
             if about["name"] == SCHEDULER:
@@ -211,6 +225,8 @@ class Arena:
             return preempting.objects(namespace)
         if self._has_domains:
             return domains.objects(namespace)
+        if self._has_claims:
+            return [*claims.objects(namespace)]
         return scenario.objects(
             namespace,
             is_foreign=self._is_foreign,

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import domains, foreign, preempting, queued
+from . import claims, domains, foreign, preempting, queued
 from .scenario import STARTED
 
 if TYPE_CHECKING:
@@ -31,8 +31,11 @@ class Rest:
         """Whether it is an end that an unbroken run can reach."""
         charged = (*queued.CHARGED.items(), *preempting.CHARGED.items())
         is_said = all(amount in self.said.get(name, amount) for name, amount in charged)
+        if self.started.keys() == claims.STARTED.keys():
+            is_said = claims.HELD.items() <= self.said.items()
         is_gone = queued.GONE not in self.said
-        ends = (STARTED, _STARTED_IN_QUEUES, preempting.STARTED, domains.STARTED)
+        gangs = (preempting, domains, claims)
+        ends = (STARTED, _STARTED_IN_QUEUES, *(scene.STARTED for scene in gangs))
         is_started = self.started in ends
         return is_started and not self.reservations and is_said and is_gone
 
@@ -56,11 +59,13 @@ def look(
     is_queued: bool = False,
     is_preempting: bool = False,
     has_domains: bool = False,
+    has_claims: bool = False,
 ) -> Rest:
     """Read it from the API server."""
     gangs = _STARTED_IN_QUEUES if is_queued else STARTED
     gangs = preempting.STARTED if is_preempting else gangs
     gangs = domains.STARTED if has_domains else gangs
+    gangs = claims.STARTED if has_claims else gangs
     pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
     groups = request("GET", f"{ours}/podgroups")["items"]
@@ -76,6 +81,7 @@ def look(
     said |= {foreigner["metadata"]["name"]: foreign.said(foreigner) for foreigner in foreigners}
     said |= {_name(pod): _why(pod) for pod in pods if "nodeName" not in pod["spec"]}
     said |= queued.said(request, namespace) if is_queued or is_preempting else {}
+    said |= claims.said(request, namespace) if has_claims else {}
     held = request("GET", f"{ours}/reservations")["items"]
     bound = [pod for pod in pods if "nodeName" in pod["spec"]]
     if has_domains:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ...harness.proxy import anything
-from . import domains, preempting, rest, scenario
+from . import claims, domains, preempting, rest, scenario
 from .course import Course
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Run:
         is_handed: bool = False,
         is_preempting: bool = False,
         has_domains: bool = False,
+        has_claims: bool = False,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
@@ -63,11 +64,14 @@ class Run:
         self._is_queued = is_queued
         self._is_preempting = is_preempting
         self._has_domains = has_domains
-        self._story: scenario.Story | preempting.Story | domains.Story
+        self._has_claims = has_claims
+        self._story: scenario.Story | preempting.Story | domains.Story | claims.Story
         if is_preempting:
             self._story = preempting.Story(request, namespace)
         elif has_domains:
             self._story = domains.Story(request, namespace)
+        elif has_claims:
+            self._story = claims.Story(request, namespace)
         else:
             self._story = scenario.Story(
                 request,
@@ -118,6 +122,7 @@ class Run:
                 is_queued=self._is_queued,
                 is_preempting=self._is_preempting,
                 has_domains=self._has_domains,
+                has_claims=self._has_claims,
             )
             self._story.retry(seen)
             is_wanted = seen.is_promised if wanted is None else seen == wanted

@@ -16,10 +16,17 @@ if TYPE_CHECKING:
 
 MOST_STRIKES = 3
 MOST_DOWN_SECONDS = 2.0
-# What the operator writes. Some scenes have no queues; in one alone does kube-scheduler bind, and
-# in another alone are pods evicted.
+# What the operator writes. Some scenes have no queues; in one alone does kube-scheduler bind, in
+# another alone are pods evicted, and in another alone are there claims.
 QUEUE_WRITES = (Write.QUEUE_FINALIZER, Write.QUEUE_STATUS)
-OF_ONE_SCENE = (*QUEUE_WRITES, Write.HAND_OVER, Write.EVICT)
+CLAIM_WRITES = (
+    Write.MAKE_CLAIM,
+    Write.PROTECT_CLAIM,
+    Write.CLAIM_STATUS,
+    Write.SELECT_NODE,
+    Write.BIND_VOLUME,
+)
+OF_ONE_SCENE = (*QUEUE_WRITES, *CLAIM_WRITES, Write.HAND_OVER, Write.EVICT)
 STRUCK = tuple(each for each in Write if each not in (*OF_ONE_SCENE, Write.OTHER))
 
 

@@ -24,6 +24,11 @@ class Write(StrEnum):
     EVENT = "event"
     POD_STATUS = "pod status"
     EVICT = "eviction"
+    MAKE_CLAIM = "create claim"
+    PROTECT_CLAIM = "patch claim"
+    CLAIM_STATUS = "claim status"
+    SELECT_NODE = "patch claim of a volume"
+    BIND_VOLUME = "patch volume"
     LEASE = "lease"
     OTHER = "other"
 
@@ -41,6 +46,11 @@ _ADDRESSES = (
     (Write.GROUP_STATUS, r"PATCH .*/podgroups/[^/]+(/status)?"),  # of Volcano's, the object
     (Write.QUEUE_FINALIZER, r"PATCH .*/queues/[^/]+"),
     (Write.QUEUE_STATUS, r"PATCH .*/queues/[^/]+/status"),
+    (Write.MAKE_CLAIM, r"POST .*/resourceclaims"),
+    (Write.PROTECT_CLAIM, r"PATCH .*/resourceclaims/[^/]+"),
+    (Write.CLAIM_STATUS, r"PATCH .*/resourceclaims/[^/]+/status"),
+    (Write.SELECT_NODE, r"PATCH .*/persistentvolumeclaims/[^/]+"),
+    (Write.BIND_VOLUME, r"PATCH .*/persistentvolumes/[^/]+"),
     (Write.EVENT, r"POST .*/events"),
     (Write.LEASE, r"[A-Z]+ .*/leases(/[^/]+)?"),
 )

@@ -12,13 +12,14 @@ from .pausing import MODES, Pausing
 
 @click.command()
 @click.option("--most", default=40, show_default=True, help="Writes at which it is stopped.")
-def main(most: int) -> None:
+@click.option("--claims", is_flag=True, help="Members claim devices and volumes.")
+def main(*, most: int, claims: bool) -> None:
     """Stop the leader at its k-th write, let another take over and plan elsewhere, wake it."""
     console = Console()
     table = Table("stopped at its write", "runs", "violations", "longest takeover s")
     for mode in MODES:
         stopped: list[float] = []
-        with Pausing() as trial:
+        with Pausing(has_claims=claims) as trial:
             for k in track(range(1, most + 1), description=f"{mode} the commit", console=console):
                 paused = trial.round(k, mode)
                 if not paused.call:

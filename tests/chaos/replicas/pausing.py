@@ -8,12 +8,14 @@ import signal
 import threading
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ...harness.controlplane.errors import RequestError
 from ...harness.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
+from ...harness.provisioner import Provisioner
 from ...harness.proxy import Proxy, before, nth
 from ...harness.rig import Rig, members, pod, pod_group
+from . import claimed
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -80,8 +82,11 @@ class Paused(NamedTuple):
 class Pausing:
     """Two replicas, each on a road of its own; a context manager, judged by its ``rig``."""
 
-    def __init__(self) -> None:
-        self.rig = Rig.start(operator=False)
+    def __init__(self, *, has_claims: bool = False) -> None:
+        """With ``has_claims``, each member has a device, and a volume that is made for it."""
+        components = ("controller-manager",) if has_claims else ()
+        self.rig = Rig.start(*components, operator=False)
+        self._has_claims = has_claims
         plane = self.rig.plane
         original = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
         self._stack = ExitStack()
@@ -97,6 +102,10 @@ class Pausing:
     def __enter__(self) -> Self:
         self._stack.enter_context(self.rig)
         self.rig.nodes(3, cpu=SIZE, memory="64Gi")
+        if self._has_claims:
+            self.rig.create(*claimed.objects([f"node-{i:03}" for i in range(3)], SIZE))
+            request = self.rig.plane.request
+            self._stack.enter_context(Provisioner(request, is_anywhere=True))
         self.rig.create(pod("running", cpu=1, scheduler="tutti"))
         for replica in self.replicas.values():
             self._stack.callback(replica.stop)
@@ -128,7 +137,7 @@ class Pausing:
         victim = Victim(self.replicas[first], after_commit=mode == "after")
         with self.roads[first].rule(nth(k, counts), victim):
             try:
-                self.rig.create(pod_group(name, SIZE), *members(name, SIZE, cpu=1))
+                self.rig.create(pod_group(name, SIZE), *members(name, SIZE, **self._about()))
                 if not self._stops_first(victim, name):
                     return Paused("", 0.0)
                 began = time.monotonic()
@@ -151,7 +160,7 @@ class Pausing:
         (second,) = set(IDENTITIES) - {first}
         operator, road = self.replicas[first], self.roads[first]
         with road.rule(nth(1, _binds), before(operator.strike)):
-            self.rig.create(pod_group(name, SIZE), *members(name, SIZE, cpu=1))
+            self.rig.create(pod_group(name, SIZE), *members(name, SIZE, **self._about()))
             self.rig.until(lambda: operator.is_down, f"{first} is killed")
         seen = self._times_stood_down(first)
         victim = Victim(operator, after_commit=mode == "after")
@@ -165,6 +174,9 @@ class Pausing:
             self._until_it_stands_by(first, seen)
         self._clean_up(name)
         return operator
+
+    def _about(self) -> dict[str, Any]:
+        return {"cpu": 1, **({"spec": claimed.SPEC} if self._has_claims else {})}
 
     def _stops_first(self, victim: Victim, name: str) -> bool:
         """Whether the leader comes to its k-th write before all is done and said."""
@@ -216,3 +228,5 @@ class Pausing:
         self.rig.plane.request("DELETE", pods)
         self.rig.delete("ptg", name)
         self.rig.until(lambda: not self.rig.pods(name), "the gang is gone")
+        if self._has_claims:
+            self.rig.until(lambda: not claimed.left(self.rig), "so are its claims")
