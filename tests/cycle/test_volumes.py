@@ -304,6 +304,30 @@ async def test_a_leader_that_wakes_up_late_starts_no_half_of_a_gang() -> None:
     assert_whole(cluster)
 
 
+async def test_a_late_write_for_a_gang_that_was_released_is_taken_back() -> None:
+    """The leader dies as it selects nodes; a write of it arrives after the next has released."""
+    cluster, clock = dynamic(), Clock()
+    cluster.work = Controllers(cluster, hangs_on={"n1", "n2"})
+    first = Life(cluster, clock)
+    cluster.fault = lambda _, call: Fault(Crash()) if call == "select_node" else None
+    with pytest.raises(Crash):
+        await first.settle()
+    cluster.fault = lambda _number, _name: None
+    key = ClaimKey(NAMESPACE, "a-0")
+    late = cluster.stored("claims", key)
+    (reservation,) = cluster.reservations.values()
+    node = next(one.node for one in reservation.volumes if one.claim == "a-0")
+    cluster.delete_pod("a-1")
+    second = Life(cluster, clock)
+    for _ in range(3):
+        await second.turn()
+    assert not cluster.reservations
+    await cluster.select_node(late, node)
+    for _ in range(2):
+        await second.turn()
+    assert cluster.stored("claims", key).selected_node is None
+
+
 async def test_where_the_crd_has_no_volumes_no_pod_is_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -116,16 +116,20 @@ class ClaimIndex:
 
     def abandoned(self) -> list[tuple[ClaimKey, VolumeChoice]]:
         """The claims that are provisioned for a node without any need: no Reservation has them."""
-        if self._abandoned:
-            self._abandoned = {
-                key: choice
-                for key, choice in self._abandoned.items()
-                if key not in self._chosen
-                and (claim := self._known.claim(key)) is not None
-                and choice.uid == claim.uid
-                and choice.node == claim.selected_node
-            }
-        return list(self._abandoned.items())
+        self._abandoned = {
+            key: choice
+            for key, choice in self._abandoned.items()
+            if key not in self._chosen
+            and (claim := self._known.claim(key)) is not None
+            and choice.uid == claim.uid
+            # An earlier leader may still select the node of a claim that has not changed.
+            and (choice.node == claim.selected_node or choice.version == claim.version)
+        }
+        return [
+            (key, choice)
+            for key, choice in self._abandoned.items()
+            if (claim := self._known.claim(key)) is not None and choice.node == claim.selected_node
+        ]
 
     def _outdate_supply(self) -> None:
         """Have ``settle`` look again; wake the cycle if a claim waits."""
@@ -174,6 +178,8 @@ class ClaimIndex:
     def _claim_changed(self, uid: Uid, old: Claim | None, new: Claim | None) -> None:
         if old != new:
             self._outdate_supply()
+            if new is not None and new.key in self._abandoned:
+                self._wake()
         self._touch(self._known.claim_changed(uid, old, new))
 
     def _volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> None:

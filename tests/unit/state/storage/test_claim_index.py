@@ -975,7 +975,25 @@ def test_claims_of_a_reservation_that_is_gone_are_abandoned_while_a_node_is_sele
     one.state.reservations.store.drop(Uid("r"))
     key = ClaimKey(NAMESPACE, "data")
     assert one.storage.abandoned() == [(key, choice)]
-    one.put("claims", open_claim(), "uid-data")
+    one.put("claims", replace(open_claim(), version="8"), "uid-data")
     assert one.storage.abandoned() == []
-    one.put("claims", selected, "uid-data")
+    one.put("claims", replace(selected, version="9"), "uid-data")
     assert one.storage.abandoned() == []
+
+
+def test_a_node_that_an_earlier_leader_selects_late_is_noticed() -> None:
+    """Its write succeeds only while the claim has the version that its Reservation named."""
+    one = Observed()
+    one.put("classes", replace(LATER, provisioner="one.csi"))
+    one.waits()
+    here = NodeName("n1")
+    choice = VolumeChoice("data", "uid-data", "7", here)
+    one.put("claims", replace(open_claim(), version="7"), "uid-data")
+    one.state.reservations.store.put(Item(Uid("r"), 9, held(choice)))
+    one.state.reservations.store.drop(Uid("r"))
+    assert one.storage.abandoned() == []
+    wakes = one.wakes
+    late = replace(open_claim(), version="8", selected_node=here)
+    one.put("claims", late, "uid-data")
+    assert one.wakes > wakes
+    assert one.storage.abandoned() == [(ClaimKey(NAMESPACE, "data"), choice)]
