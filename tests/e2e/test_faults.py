@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..chaos.faults import Arena, Trial, deeds, trials
+from ..chaos.faults import Arena, Trial, deeds, run, trials
 from ..chaos.faults.table import account
 from ..chaos.faults.trials import Strike
 from ..chaos.faults.writes import Write
@@ -36,6 +36,21 @@ COMMIT = frozenset({Write.RESERVE, Write.BIND, Write.RELEASE})
 FORGETS = Mutant(
     "forgets what its predecessor reserved",
     (Patch("commit/adoption.py", "if reservation.term != term", "if not reservation.term"),),
+)
+
+
+HURRIES = Mutant(
+    "binds pods before their claims",
+    (
+        Patch(
+            "commit/protocol.py",
+            "lacking = {*await self._claims.allocate(step_lists.bindings(steps))}",
+            "lacking = set[GangKey]()",
+        ),
+        Patch(
+            "commit/progress.py", "if pending.is_waiting else bind", "if pending.choices else bind"
+        ),
+    ),
 )
 
 
@@ -69,6 +84,16 @@ def test_an_operator_that_forgets_what_was_reserved_before_is_found_out(tmp_path
         outcome = arena.run(Trial(name, (half, kill)))
     assert outcome.happened
     assert any(Promise.WHOLE in violation for violation in outcome.violations), outcome
+
+
+def test_an_operator_that_binds_pods_before_their_claims_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "PATIENCE", 8.0)
+    with Arena(plant(HURRIES, tmp_path), has_claims=True) as arena:
+        outcome = arena.run(trials.UNBROKEN)
+    for promise in (Promise.DEVICES, Promise.VOLUMES):
+        assert any(promise in violation for violation in outcome.violations), outcome
 
 
 @pytest.fixture(scope="module")
