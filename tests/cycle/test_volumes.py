@@ -328,6 +328,35 @@ async def test_a_late_write_for_a_gang_that_was_released_is_taken_back() -> None
     assert cluster.stored("claims", key).selected_node is None
 
 
+@pytest.mark.parametrize("storage_class", ["disk", "local"])
+async def test_a_gang_that_is_made_again_takes_its_claims_over(storage_class: str) -> None:
+    """Its Reservation is created before that of the gang that is gone has been deleted."""
+    cluster, clock = cluster_of(host("n1"), host("n2"), gang("a").of(2, cpu=1)), Clock()
+    cluster.work = lambda: None
+    cluster.put_storage("volumes", local("pv1", "n1"))
+    cluster.put_storage("volumes", local("pv2", "n2"))
+    claims_of(cluster, storage_class)
+    life = Life(cluster, clock)
+    for _ in range(3):
+        await life.turn()
+    cluster.delete_group("a")
+    for name in ("a-0", "a-1"):
+        cluster.delete_pod(name)
+    cluster.add(gang("b").of(2, cpu=1))
+    for number in range(2):
+        cluster.change_pod(f"b-{number}", claims=(f"a-{number}",))
+    life.watch.catch_up()
+    for _ in range(4):
+        await life.turn()
+    assert [reservation.gang.name for reservation in cluster.reservations.values()] == ["b"]
+    assert cluster.calls.count("reserve") == 2
+    said = " ".join(str(event["message"]) for event in cluster.events.values())
+    assert "made no volume" not in said
+    cluster.work = Controllers(cluster)
+    await life.settle()
+    assert_whole(cluster)
+
+
 async def test_where_the_crd_has_no_volumes_no_pod_is_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,7 +13,7 @@ from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
 from ..model.decisions import Released
 from ..model.keys import GangKey, Uid
-from ..model.volumes import VolumeChoice
+from ..model.volumes import ClaimKey, VolumeChoice
 from ..planning.partial_release import is_evictable
 from ..state.cluster_state import ClusterState
 from . import progress
@@ -185,6 +185,9 @@ class Releaser:
 
     async def _unselect(self, released: Released, choice: VolumeChoice, failed: set[Uid]) -> None:
         """Let no provisioner make a volume any more for a claim that Tutti had provisioned."""
+        key = ClaimKey(released.reservation.gang.namespace, choice.claim)
+        if self._state.storage.is_chosen_by_another(key, released.reservation):
+            return
         is_sure = False
         with self._backing_off(released.reservation, f"releasing claim {choice.claim}"):
             await self._volumes.unselect(released.reservation.gang.namespace, choice)

@@ -155,7 +155,7 @@ class _Commitments:
     pods: set[Uid]
     gangs: set[GangKey]
     open: Mapping[GangKey, Reservation]  # standing Reservations with room for absent members
-    volumes: set[str]
+    volumes: dict[str, str]  # with the uids of their claims
 
     @classmethod
     def of(cls, snapshot: Snapshot, index: lookup.SnapshotLookup) -> "_Commitments":
@@ -184,7 +184,7 @@ class _Commitments:
     def copy(self, nodes: Iterable[NodeName]) -> "_Commitments":
         """These commitments with a copy of the room on these nodes; pods and gangs are shared."""
         ledger, devices = self.ledger.copy(nodes), self.devices.copy()
-        return _Commitments(ledger, devices, self.pods, self.gangs, self.open, set(self.volumes))
+        return _Commitments(ledger, devices, self.pods, self.gangs, self.open, dict(self.volumes))
 
 
 def _is_open(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:

@@ -12,10 +12,10 @@ from ..model.volumes import Claim, ClaimKey, Reach, Storage, StorageClass, Volum
 from .lookup import SnapshotLookup
 
 
-def chosen_before(snapshot: Snapshot) -> set[str]:
-    """The volumes that standing Reservations have chosen."""
+def chosen_before(snapshot: Snapshot) -> dict[str, str]:
+    """The volumes that standing Reservations have chosen, with the uids of their claims."""
     return {
-        choice.volume
+        choice.volume: choice.uid
         for reservation in snapshot.reservations
         for choice in reservation.volumes
         if choice.volume
@@ -27,9 +27,12 @@ def faults(
     choices: Sequence[VolumeChoice],
     gang: Gang,
     index: SnapshotLookup,
-    taken: set[str],
+    taken: dict[str, str],
 ) -> Iterator[str]:
-    """One sentence for each fault of these choices; adds their volumes to ``taken``."""
+    """One sentence for each fault of these choices; adds their volumes to ``taken``.
+
+    A claim may keep the volume that the Reservation of a pod that is gone has chosen for it.
+    """
     members = index.members(gang.key)
     by_claim = {choice.claim: choice for choice in choices}
     if len(by_claim) < len(choices):
@@ -51,11 +54,11 @@ def faults(
             yield f"claim {name}: its volume is for another claim or node"
         elif choice.volume:
             volume = index.volumes.get(choice.volume)
-            if choice.volume in taken:
+            if taken.get(choice.volume, choice.uid) != choice.uid:
                 yield f"claim {name}: another claim gets volume {choice.volume}"
             elif volume is None or not _will_do(claim, volume, dict(node.labels)):
                 yield f"claim {name}: volume {choice.volume} will not do on {at}"
-            taken.add(choice.volume)
+            taken[choice.volume] = choice.uid
         elif not _can_be_made(claim, index.storage, node):
             yield f"claim {name}: no volume can be provisioned on {at}"
 

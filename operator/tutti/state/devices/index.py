@@ -77,6 +77,8 @@ class DeviceIndex:
             self._users, self.extended, self._free, self._classes
         )
         self._unheld: set[Uid] = set()  # the claims that take no device away from others
+        # What standing Reservations give to a claim, by uid of the Reservation.
+        self._promised: dict[Uid, dict[Uid | None, Collection[DeviceId]]] = {}
         self._is_outdated = False  # whether ``refresh`` has something to do
         self._are_pods_outdated = False  # every pod with claims, not only those that changed
         self._room: DeviceRoom | None = NO_DEVICES  # None: outdated
@@ -158,9 +160,17 @@ class DeviceIndex:
     def reservation_changed(self, old: Reservation | None, new: Reservation | None) -> None:
         """Take in a Reservation: no other pod gets the devices of its claims."""
         before, now = _allocations(old), _allocations(new)
+        for claim in before:
+            self._promised[claim].pop(None if old is None else old.self_uid, None)
+        for claim, promised in now.items():
+            own = self._promised.setdefault(claim, {})
+            own[None if new is None else new.self_uid] = promised
         for claim in before.keys() | now.keys():
-            devices = () if claim in self._unheld else now.get(claim, ())
-            self._free.hold(claim, "Reservation", devices)
+            # It may be in two Reservations: new pods have taken it over from pods that are gone.
+            devices = {device for held in self._promised[claim].values() for device in held}
+            self._free.hold(claim, "Reservation", () if claim in self._unheld else devices)
+            if not self._promised[claim]:
+                del self._promised[claim]
         if self._users.reservation_changed(old, new) or before or now:
             self._change()
         for reservation in (old, new):

@@ -69,6 +69,7 @@ class ClaimIndex:
         self._limits = AttachLimits(self._known.volume)
         self._pods = ClaimUsers()
         self._chosen: dict[ClaimKey, VolumeChoice] = {}  # by standing Reservations
+        self._choices: dict[ClaimKey, dict[Uid | None, VolumeChoice]] = {}  # by each of these
         # Choices of Reservations that are gone. A volume may still be made for some of them.
         self._abandoned: dict[ClaimKey, VolumeChoice] = {}
         self._demands = ClaimDemands(
@@ -109,10 +110,28 @@ class ClaimIndex:
         )
         if before != after:
             for key in before:
-                self._abandoned[key] = self._chosen.pop(key)
-            self._chosen.update(after)
+                self._withdraw(key, None if old is None else old.self_uid)
+            for key, choice in after.items():
+                self._chosen[key] = choice
+                self._choices[key] = self._choices.get(key, {}) | {
+                    None if new is None else new.self_uid: choice
+                }
             self._outdate_supply()
             self._touch({*before, *after})
+
+    def _withdraw(self, key: ClaimKey, reservation: Uid | None) -> None:
+        """Forget what a Reservation has chosen for a claim; another one may have it, too."""
+        others = {of: choice for of, choice in self._choices.pop(key).items() if of != reservation}
+        choice = self._chosen.pop(key)
+        if others:
+            self._choices[key] = others
+            self._chosen[key] = [*others.values()][-1]
+        else:
+            self._abandoned[key] = choice
+
+    def is_chosen_by_another(self, key: ClaimKey, reservation: Reservation) -> bool:
+        """Whether another Reservation has chosen for this claim: a new pod took it over."""
+        return any(of != reservation.self_uid for of in self._choices.get(key, ()))
 
     def abandoned(self) -> list[tuple[ClaimKey, VolumeChoice]]:
         """The claims that are provisioned for a node without any need: no Reservation has them."""

@@ -37,7 +37,7 @@ class ClaimJudge:
     being_bound: Collection[GangKey]  # or being ended
     taken_at: float
     seen: lookup.SnapshotLookup
-    volumes: set[str]  # that gangs have been given
+    volumes: dict[str, str]  # that claims have been given, with their uids
 
     @classmethod
     def of(cls, snapshot: Snapshot, modes: Modes, protected: Collection[GangKey]) -> "ClaimJudge":
