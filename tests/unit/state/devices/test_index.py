@@ -19,7 +19,7 @@ from tutti.model.devices.claims import (
     selected_by,
 )
 from tutti.model.devices.inventory import Counter, DeviceTaint, ResourceSlice
-from tutti.model.keys import NodeName
+from tutti.model.keys import NodeName, Uid
 from tutti.state.cluster_state import ClusterState
 from tutti.state.devices import admin_rows, bundle_rows, claim_requirements
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
@@ -330,6 +330,33 @@ async def test_a_reservation_for_admin_access_holds_no_device() -> None:
     assert own.device_problems == (
         "device gpu.example.com/n1/gpu-0 of claim c is gone or in use by now",
     )
+
+
+async def test_devices_of_a_claim_are_held_as_long_as_one_reservation_has_them() -> None:
+    """Pods of another gang have taken the claim over from pods that are gone."""
+    cluster = cluster_of(claim("c"))
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == "allocate" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    (first,) = cluster.reservations.values()
+    cluster.put_devices(claim("d"))
+    cluster.add(gang("b").of(1, cpu=1).each(device_claims=(PodClaim("gpu", "d"),)))
+    cluster.delete_pod("a-0")
+    life = Life(cluster, Clock())
+    entries = tuple(replace(entry, uid=Uid("new")) for entry in first.entries)
+    second = replace(
+        first, uid=Uid("other"), self_uid=Uid("second"), version="1000000", entries=entries
+    )
+    life.state.reservations.put(second)
+
+    def held() -> int:
+        return sum(n.used["device:gpu"] for n in life.state.snapshot(0.0).nodes)
+
+    assert held() == 1
+    life.state.reservations.drop(first)
+    assert held() == 1
+    life.state.reservations.drop(second)
+    assert held() == 0
 
 
 def test_a_claim_for_all_devices_takes_as_many_of_each_node_with_stand_ins() -> None:
