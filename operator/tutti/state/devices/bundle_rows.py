@@ -50,7 +50,8 @@ class _Room(NamedTuple):
     devices: int
 
 
-_NO_ROOM = _Room(Limits({}, {}), Limits({}, {}), 0)
+_NO_LIMITS = Limits({}, {})
+_NO_ROOM = _Room(_NO_LIMITS, _NO_LIMITS, 0)
 
 
 class BundleRows:
@@ -66,6 +67,7 @@ class BundleRows:
         self._unread: set[Place] = set()
         self._rooms: dict[Place, _Room] = {}
         self._failed: Mapping[int, str] = {}  # bundles without limits on some node
+        self._unlimited: Collection[int] = ()  # the same if all devices of the node were free
         self._without: Mapping[Bundle, str] = {}
         self._names: Mapping[Weights, str] = {}
 
@@ -85,7 +87,7 @@ class BundleRows:
         )
         self._loose = sum(1 << index[selected] for selected in tied.loose)
         self._devices, self._rooms, self._failed = {}, {}, {}
-        self._unread = set()
+        self._unread, self._unlimited = set(), ()
 
     @property
     def width(self) -> int:
@@ -124,7 +126,7 @@ class BundleRows:
         A bundle without limits on one node is not tried on the nodes after it, so that each takes
         long at most once. After that, every change is a reason to go through all nodes again.
         """
-        places = self._devices if self._failed else self._unread
+        places = self._devices if self._failed or self._unlimited else self._unread
         failed: dict[int, str] = {}  # by the free devices of a node
         hard: set[int] = set()  # by all devices of a node
         for place in sorted(places, key=str):
@@ -134,7 +136,7 @@ class BundleRows:
             hard |= whole.without.keys()
             failed |= free.without
             self._rooms[place] = _Room(whole, free, here.number)
-        self._failed, self._unread = failed, set()
+        self._failed, self._unlimited, self._unread = failed, hard, set()
 
     def _limits(
         self, kinds: tuple[Kind, ...], counters: tuple[int, ...], left_out: Collection[int]
@@ -152,9 +154,9 @@ class BundleRows:
         return self._tied.bundles[i] if i >= 0 else bundles.unit(self._selections[~i])
 
     @property
-    def state(self) -> tuple[Mapping[Weights, str], Mapping[Bundle, str]]:
+    def state(self) -> tuple[Mapping[Weights, str], Mapping[Bundle, str], Collection[int]]:
         """What the counts of all places depend on: the names, and the bundles without limits."""
-        return self._names, self._without
+        return self._names, self._without, self._unlimited
 
     @property
     def are_counted(self) -> bool:
@@ -172,7 +174,9 @@ class BundleRows:
         offered, used = {}, {}
         for weights, name in self._names.items():
             free = _bound(weights, room.free, room.devices)
-            offered[name] = max(free, _bound(weights, room.whole, room.devices))
+            are_known = all(i not in self._unlimited for i, _ in weights)
+            whole = room.whole if are_known else _NO_LIMITS
+            offered[name] = max(free, _bound(weights, whole, room.devices))
             used[name] = offered[name] - free
         return VolumeUsage(Resources.of(offered), Resources.of(used))
 

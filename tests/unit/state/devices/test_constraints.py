@@ -26,10 +26,13 @@ def ports(*values: int, place: str = "n1") -> ResourceSlice:
     return ResourceSlice(f"{place}-slice", DRIVER, place, node=NodeName(place), devices=devices)
 
 
-def shown(piece: ResourceSlice, *claims: dict[str, Any]) -> tuple[Life, Sequence[Member]]:
+def shown(
+    piece: ResourceSlice, *claims: dict[str, Any], beside: dict[str, Any] | None = None
+) -> tuple[Life, Sequence[Member]]:
+    """The pods of these claims; no pod names the claim beside them."""
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=8))
-    cluster.put_devices(piece, device_class(), *claims)
+    cluster.put_devices(piece, device_class(), *claims, *([beside] if beside else []))
     for own in claims:
         name = own["metadata"]["name"]
         cluster.add(gang(name).of(1, cpu=1).each(device_claims=(PodClaim("gpu", name),)))
@@ -202,3 +205,25 @@ def test_bundles_that_have_no_limits_on_a_node_are_tried_on_no_other_node(
         calls[nodes] = len(tried)
     assert calls[1] > len(alike)
     assert calls[4] == calls[1] + 3
+
+
+def test_what_has_no_limits_if_all_devices_were_free_still_has_a_node() -> None:
+    """All devices are in use: there is too little room, although no count of all says how much."""
+    piece = ports(*(0,) * 12, 1)
+    results = [
+        {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": of.id.name}
+        for of in piece.devices
+    ]
+    other = claim("other") | {"status": {"allocation": {"devices": {"results": results}}}}
+    alike = [
+        claim(
+            f"c{i}", request("gpu", "gpu", 2, f"{i} >= 0"), constraints=[{"matchAttribute": PORT}]
+        )
+        for i in range(12)
+    ]
+    life, members = shown(piece, *alike, beside=other)
+    assert not any(member.unsupported_fields for member in members)
+    (here,) = life.state.snapshot(0.0).nodes
+    assert all(member.shape.requests.fits(here.allocatable) for member in members)
+    asked = [member.shape.requests + here.used for member in members]
+    assert not any(amounts.fits(here.allocatable) for amounts in asked)
