@@ -186,6 +186,11 @@ class DeviceClaim:
         """How many devices its requests for a number of devices ask for together."""
         return sum(request.least for request in self.requests)
 
+    @property
+    def most_devices(self) -> int:
+        """How many devices its requests for a number of devices ask for at most."""
+        return sum(request.most for request in self.requests)
+
     def has(self, results: tuple[DeviceResult, ...]) -> bool:
         """Whether exactly these devices are allocated to it."""
         return {*(self.allocated or ()), *self.administered} == {*results}

@@ -198,8 +198,7 @@ class ClaimRequirements:
         if self._free.has_too_many_rows:
             yield "too many selectors whose devices overlap"
         yield from self._uncounted(claim)
-        most = sum(request.most for request in claim.requests)
-        if most > MOST_RESULTS and any(request.is_plural for request in claim.requests):
+        if claim.most_devices > MOST_RESULTS:
             yield f"firstAvailable[].count, for more than {MOST_RESULTS} devices in all"
         for selected in bundles.selections(claim, self._classes):
             if selected in self._free.selections:

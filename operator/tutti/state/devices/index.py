@@ -232,7 +232,7 @@ class DeviceIndex:
             if claim.is_allocated or claim.wanted in known:
                 continue
             known.add(claim.wanted)
-            if claim.least_devices <= MOST_RESULTS:
+            if claim.most_devices <= MOST_RESULTS:
                 yield claim
 
     def _administered(self) -> tuple[Wanted, ...]:

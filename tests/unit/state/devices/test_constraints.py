@@ -167,6 +167,17 @@ def test_more_constraints_than_are_counted_are_not_looked_at(
     assert {of.unsupported_fields for of in members} == {(f"spec.resourceClaims ({said})",)}
 
 
+@pytest.mark.parametrize("count", [33, 10**9])
+def test_alternatives_for_more_devices_than_a_claim_can_have_are_not_counted(count: int) -> None:
+    parts = [
+        {"name": "large", "deviceClassName": "gpu", "count": count},
+        {"name": "small", "deviceClassName": "gpu"},
+    ]
+    _, (member,) = shown(ports(0, 1), claim("c", {"name": "r", "firstAvailable": parts}))
+    (field,) = member.unsupported_fields
+    assert "firstAvailable[].count, for more than 32 devices in all" in field
+
+
 def test_bundles_that_have_no_limits_on_a_node_are_tried_on_no_other_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
