@@ -111,6 +111,8 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a bru
 	$(BIN)/python -m tests.conformance.queues $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.conformance.queue_oracle $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.conformance.queue_oracle --strategy ilp-highs $(if $(SEED),--seed $(SEED)) || failed=1; \
+	$(BIN)/python -m tests.conformance.device_oracle $(if $(SEED),--seed $(SEED)) || failed=1; \
+	$(BIN)/python -m tests.conformance.device_oracle --strategy ilp-highs $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.conformance.preemption $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.conformance.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.against || failed=1; \

@@ -62,7 +62,15 @@ from tutti.model.keys import (
 from tutti.model.owners import Job, JobKey
 from tutti.model.queues import Preemption, Queue
 from tutti.model.resources import Resources
-from tutti.model.volumes import Claim, ClaimKey, ClaimRef, Volume
+from tutti.model.volumes import (
+    Attachment,
+    Capacity,
+    Claim,
+    ClaimKey,
+    ClaimRef,
+    NodeDrivers,
+    Volume,
+)
 from tutti.operator.cycle import Cycle
 from tutti.reporting.metrics import Metrics
 from tutti.state.cluster_state import ClusterState
@@ -362,10 +370,10 @@ class FakeCluster:
         self._tell("jobs", lambda state: state.jobs.put(item))
 
     def put_storage(self, kind: str, value: Any) -> Item[Any]:
-        """Create or change a claim, a volume, a class, a driver or a capacity."""
+        """Create or change a claim, a volume or another object of storage."""
         stream = f"storage.{kind}"
         known = self.storage.setdefault(stream, {})
-        name = value.key if isinstance(value, Claim) else value.name
+        name = _storage_name(value)
         uid = known[name].uid if name in known else self._uid()
         if isinstance(value, Claim):
             version = "" if value.is_bound else str(self.version + 1)
@@ -961,6 +969,19 @@ class FakeCluster:
 
     def _uid(self) -> Uid:
         return Uid(f"uid-{self._next()}")
+
+
+def _storage_name(value: Any) -> Any:
+    """What identifies an object of storage among those of its kind."""
+    match value:
+        case Claim():
+            return value.key
+        case NodeDrivers():
+            return value.node
+        case Attachment() | Capacity():
+            return value
+        case _:
+            return value.name
 
 
 def _store(state: ClusterState, stream: str) -> Any:

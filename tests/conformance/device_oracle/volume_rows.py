@@ -1,0 +1,61 @@
+"""Rows for volumes: a Boolean for each claim, volume and node, and the limits of drivers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ortools.sat.python import cp_model
+
+    from .world import VolumeClaim, World
+
+    Uses = dict[str, list[cp_model.IntVar]]
+
+
+class Place(NamedTuple):
+    """A node, and whether the pod of a claim is there."""
+
+    model: cp_model.CpModel
+    world: World
+    node: int
+    is_here: cp_model.IntVar
+
+
+def add(
+    model: cp_model.CpModel, world: World, on: Mapping[tuple[str, int, int], cp_model.IntVar]
+) -> None:
+    """Each claim of a pod that starts gets a volume that its node reaches, and no two the same."""
+    given: Uses = {volume.name: [] for volume in world.volumes}
+    for number, node in enumerate(world.nodes):
+        attaching: Uses = {driver: [] for driver in node.limits}
+        for gang in world.gangs:
+            for i, pod in enumerate(gang.pods):
+                place = Place(model, world, number, on[gang.name, i, number])
+                for name in pod.volumes:
+                    driver = world.driver(world.volume_claims[name])
+                    attaching.get(driver, []).append(place.is_here)
+                    _add_claim(place, world.volume_claims[name], given)
+        for driver, pods in attaching.items():
+            left = node.limits[driver] - node.attached.get(driver, 0)
+            model.add(sum(pods) <= max(left, 0))
+    for some in given.values():
+        model.add(sum(some) <= 1)
+
+
+def _add_claim(place: Place, claim: VolumeClaim, given: Uses) -> None:
+    """A claim gets one volume on a node, if its pod is there."""
+    model, world, number, is_here = place
+    if claim.volume:
+        if not world.by_name[claim.volume].is_reached(number, world.nodes[number]):
+            model.add(is_here == 0)
+        return
+    ways = []
+    for volume in world.volumes:
+        if world.will_do(claim, volume, number):
+            ways.append(model.new_bool_var(""))
+            given[volume.name].append(ways[-1])
+    if world.can_make(claim, number):
+        ways.append(model.new_bool_var(""))
+    model.add(sum(ways) == is_here)
