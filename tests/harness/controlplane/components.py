@@ -25,7 +25,8 @@ _BINARY = {
     "controller-manager": "kube-controller-manager",
     "coscheduling": "coscheduling",
 }
-_FEATURES = ("native-gang", "workload-with-job")  # of the API server and the processes beside it
+# Of the API server and the processes beside it.
+_FEATURES = ("native-gang", "native-topology", "workload-with-job")
 OPTIONAL = (*_BINARY, *_FEATURES, *RECIPES)
 # The names of all ports that somebody listens on.
 PORTS = (

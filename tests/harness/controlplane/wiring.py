@@ -13,7 +13,11 @@ LOOPBACK = "127.0.0.1"
 AUDIT_POLICY = Path(__file__).with_name("audit-policy.yaml")
 # Gates that are off by default, and with them the API of kube-scheduler's own gang scheduling.
 _NATIVE_GANG = {"1.37": "GenericWorkload=true", "1.36": "GenericWorkload=true,GangScheduling=true"}
-_WORKLOAD_WITH_JOB = "WorkloadWithJob=true"  # kube-controller-manager makes PodGroups for Jobs
+# Of further names, one gate more each.
+_NATIVE_FURTHER = {
+    "native-topology": "TopologyAwareWorkloadScheduling=true",  # a group may need one domain
+    "workload-with-job": "WorkloadWithJob=true",  # kube-controller-manager makes PodGroups for Jobs
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,13 @@ class Wiring:
         """The feature gates that native gang scheduling needs, if asked for."""
         if not self.native_gang:
             return []
-        with_job = [_WORKLOAD_WITH_JOB] if "workload-with-job" in self.names else []
-        return [f"--feature-gates={','.join([_NATIVE_GANG[self.k8s], *with_job])}"]
+        further = [gate for name, gate in _NATIVE_FURTHER.items() if name in self.names]
+        return [f"--feature-gates={','.join([_NATIVE_GANG[self.k8s], *further])}"]
 
     @property
     def native_gang(self) -> bool:
         """Whether the API of kube-scheduler's own gang scheduling was asked for."""
-        return not self.names.isdisjoint(("native-gang", "workload-with-job"))
+        return not self.names.isdisjoint(("native-gang", *_NATIVE_FURTHER))
 
 
 def component(wiring: Wiring, name: str, health: str, **flags: object) -> Component:

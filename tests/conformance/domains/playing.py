@@ -1,0 +1,170 @@
+"""Cases played on a real control plane: each scheduler on nodes and in a namespace of its own.
+
+A scheduler gets one case after the other, and everything of one is gone before the next. Nodes need
+no kubelet for that: what is asked is who is bound where.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from ...bench.e2e.contenders import CONTENDERS, TUTTI
+from ...bench.e2e.stage import collection
+from ...bench.e2e.writing import Server, write_all, written
+from ...bench.load.gangs import Form, version
+from ...harness import operator_process
+from ...harness.controlplane.cluster import ControlPlane
+from ...harness.controlplane.errors import RequestError
+from . import manifests
+from .telling import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from .cases import Case
+
+PATIENCE_SECONDS = 30.0  # for everyone; a second or two is what it takes
+QUIET_SECONDS = 2.0  # after a refusal: what it was told may have been old
+_SEEN_SECONDS = 0.5  # in which schedulers see who is there already
+_LOOK_SECONDS = 0.25
+_MERGE = "application/merge-patch+json"
+_FREE = {"metadata": {"finalizers": None}}
+# By scheduler the condition of a group that is false while it is not placed.
+_PLACED = {
+    Form.TUTTI: "Reserved",
+    Form.NATIVE: "PodGroupInitiallyScheduled",
+    Form.KUEUE: "QuotaReserved",
+}
+NAMES = tuple(form.value for form in _PLACED)
+
+
+class Player:
+    """A scheduler with its nodes, its namespace, and what it is asked."""
+
+    def __init__(self, plane: ControlPlane, name: str) -> None:
+        """``name`` is one of `NAMES`, and that of its namespace and of its nodes' pool."""
+        self.name = name
+        self.form = Form(name)
+        self._plane = plane
+        self._server = Server(plane.server, plane.tls())
+        self._pods = f"/api/v1/namespaces/{name}/pods"
+        self._others = f"/api/v1/namespaces/{manifests.beside(name)}/pods"
+        api = manifests.KUEUE_API if self.form is Form.KUEUE else version(self.form)
+        plural = "workloads" if self.form is Form.KUEUE else "podgroups"
+        self._groups = f"/apis/{api}/namespaces/{name}/{plural}"
+
+    def settle(self) -> None:
+        """Create the namespaces and the nodes, and the scheduler's own description of them."""
+        self._plane.create_namespace(self.name)
+        self._plane.create_namespace(manifests.beside(self.name))
+        made = [*manifests.nodes(self.name)]
+        self._create(made)
+        # Admission gives every new node the taint "not ready"; no controller is there to take it.
+        self._write(
+            written("PATCH", f"{collection(n)}/{_name(n)}", {"spec": {"taints": None}}, _MERGE)
+            for n in made
+        )
+        if self.form is Form.TUTTI:
+            self._plane.apply([manifests.tutti_topology()])
+        elif self.form is Form.KUEUE:
+            self._plane.apply(manifests.kueue_queue(self.name))
+
+    def play(self, case: Case, patience: float = PATIENCE_SECONDS) -> Outcome | None:
+        """Create the gangs of a case at once and see who gets nodes; None if it cannot be asked."""
+        if not all(manifests.can_ask(gang, self.form) for gang in case.gangs):
+            return None
+        self._create(manifests.others(case, self.name))
+        time.sleep(_SEEN_SECONDS)
+        groups = [manifests.group(gang, self.name, self.form) for gang in case.gangs]
+        # No scheduler begins with a gang whose group is missing: so they begin together.
+        self._create(p for g in case.gangs for p in manifests.pods(g, self.name, self.form))
+        self._create(group for group in groups if group is not None)
+        outcome = self._outcome(case, patience)
+        self._clear()
+        return outcome
+
+    def _outcome(self, case: Case, patience: float) -> Outcome:
+        members = {
+            gang.name: {gang.member(i) for i in range(len(gang.sizes))} for gang in case.gangs
+        }
+        deadline = time.monotonic() + patience
+        where, refused, since = self._where(), dict[str, str](), time.monotonic()
+        while True:
+            waiting = {name for name, pods in members.items() if not pods <= where.keys()}
+            is_quiet = time.monotonic() > since + QUIET_SECONDS
+            if (
+                not waiting
+                or (is_quiet and waiting <= refused.keys())
+                or time.monotonic() > deadline
+            ):
+                return Outcome(where, {name: refused.get(name, "") for name in waiting})
+            time.sleep(_LOOK_SECONDS)
+            seen = (self._where(), self._refused())
+            if seen != (where, refused):
+                (where, refused), since = seen, time.monotonic()
+
+    def _where(self) -> dict[str, str]:
+        """The nodes of the members that have one, as the case calls them."""
+        return {
+            _name(pod): pod["spec"]["nodeName"].removeprefix(f"{self.name}-")
+            for pod in self._items(f"{self._pods}?labelSelector={manifests.MEMBER}%3Dyes")
+            if "nodeName" in pod["spec"]
+        }
+
+    def _refused(self) -> dict[str, str]:
+        """What the scheduler says of the gangs that it does not start."""
+        return {
+            _name(group): f"{line.get('reason')}: {line.get('message')}"
+            for group in self._items(self._groups)
+            for line in group.get("status", {}).get("conditions", [])
+            if line["type"] == _PLACED[self.form] and line["status"] == "False"
+        }
+
+    def _clear(self) -> None:
+        """Delete all pods and groups, and wait until they are gone."""
+        for path in (self._others, self._pods, self._groups):
+            self._plane.request("DELETE", f"{path}?gracePeriodSeconds=0")
+        while left := [*self._items(self._pods), *self._items(self._others)]:
+            # Kueue keeps pods that a group might replace; nobody comes to replace these.
+            for name in (_name(pod) for pod in left if pod["metadata"].get("finalizers")):
+                with suppress(RequestError):  # it may be gone
+                    self._plane.request("PATCH", f"{self._pods}/{name}", _FREE)
+            time.sleep(_LOOK_SECONDS)
+
+    def _items(self, path: str) -> list[dict[str, Any]]:
+        return list(self._plane.request("GET", path)["items"])
+
+    def _create(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        self._write(written("POST", collection(item), item) for item in objects)
+
+    def _write(self, requests: Iterable[bytes]) -> None:
+        write_all(self._server, requests)
+
+
+def _name(body: Mapping[str, Any]) -> str:
+    return str(body["metadata"]["name"])
+
+
+@contextmanager
+def players(names: Collection[str]) -> Iterator[list[Player]]:
+    """A control plane of its own, and these schedulers at work on it.
+
+    One kube-scheduler is there for the PodGroups of Kubernetes and for what Kueue lets through.
+    """
+    with ControlPlane.start(components=("native-topology",)) as plane:
+        made = [Player(plane, name) for name in names]
+        operator_process.install(plane)
+        if {Form.NATIVE, Form.KUEUE} & {*names}:
+            plane.add("scheduler", "native-topology")
+        if Form.KUEUE in names:
+            plane.add("kueue")
+        for player in made:
+            player.settle()
+        operator = CONTENDERS[TUTTI].start(plane) if TUTTI in names else None
+        try:
+            yield made
+        finally:
+            if operator is not None:
+                operator.stop()
