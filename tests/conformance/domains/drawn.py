@@ -95,19 +95,17 @@ def _equal(chance: Random, level: Level, free: Sequence[int]) -> Drawn:
 def _leader(chance: Random, level: Level, free: Sequence[int]) -> Drawn:
     leader, worker = chance.sample(SIZES, 2)
     most = _most(level, free, worker)
-    sizes = [worker] * max(0, chance.randint(ceil(0.6 * most), most))
+    sizes = [worker] * max(0, chance.randint(ceil(0.8 * most), most))
     sizes.insert(chance.randint(0, len(sizes)), leader)
     return tuple(sizes), 0
 
 
 def _mixed(chance: Random, level: Level, free: Sequence[int]) -> Drawn:
-    wanted = chance.uniform(0.75, 1.0) * max(sum(rooms) for rooms in _rooms(level, free))
-    sizes: list[int] = []
-    while True:
-        size = chance.choice(SIZES)
-        if sum(sizes) + size > wanted:
-            break
-        sizes.append(size)
+    most = max(sum(rooms) for rooms in _rooms(level, free))
+    wanted, sizes = round(chance.uniform(0.85, 1.0) * most), list[int]()
+    while sum(sizes) < wanted:
+        sizes.append(chance.choice([size for size in SIZES if size <= wanted - sum(sizes)]))
+    chance.shuffle(sizes)
     return (tuple(sizes), 0) if len(set(sizes)) > 2 else None
 
 
