@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from .cases import Case
 
-PATIENCE_SECONDS = 30.0  # for everyone; a second or two is what it takes
+PATIENCE_SECONDS = 60.0  # for everyone; a second or two is what it takes
 QUIET_SECONDS = 2.0  # after a refusal: what it was told may have been old
-_SEEN_SECONDS = 0.5  # in which schedulers see who is there already
+_SEEN_SECONDS = 1.0  # in which schedulers see who is there already
 _LOOK_SECONDS = 0.25
 _MERGE = "application/merge-patch+json"
 _FREE = {"metadata": {"finalizers": None}}

@@ -1,0 +1,84 @@
+"""The gangs that are compared: the same for the same seed, and the oracle's word holds for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...bench.load.gangs import Form
+from . import drawn, scenes
+from .cases import MOST_MEMBERS, NODES, Case, Gang, Kind, Level
+from .manifests import can_ask, group, pods
+from .oracle import placement
+
+
+def has_placement(case: Case) -> bool:
+    return placement(NODES, case.free, case.gangs) is not None
+
+
+def test_the_oracle_knows_of_each_gang_whether_it_has_a_placement() -> None:
+    cases = [*drawn.cases(7, 40)]
+    assert Counter(case.has_placement for case in cases) == {True: 40, False: 8}
+    assert [has_placement(case) for case in cases] == [case.has_placement for case in cases]
+    kinds = {(gang.kind, gang.level) for case in cases for gang in case.gangs}
+    assert kinds == {*drawn.ASKS}
+    assert all(1 < len(gang.sizes) <= MOST_MEMBERS for case in cases for gang in case.gangs)
+
+
+def test_what_has_no_placement_lacks_no_gpus_in_some_domain() -> None:
+    for case in drawn.cases(7, 40):
+        (gang,) = case.gangs
+        room: Counter[str] = Counter()
+        for ground, free in zip(NODES, case.free, strict=True):
+            room[ground.domain(gang.level)] += free
+        assert max(room.values()) >= sum(gang.sizes)
+
+
+def test_a_seed_stands_for_the_same_cases() -> None:
+    assert [*drawn.cases(3, 8)] == [*drawn.cases(3, 8)] != [*drawn.cases(4, 8)]
+    assert [*scenes.scenes(3, 5)] == [*scenes.scenes(3, 5)] != [*scenes.scenes(4, 5)]
+
+
+def test_the_gangs_of_a_scene_have_a_placement_together() -> None:
+    cases = [*scenes.scenes(7, 15)]
+    assert all(has_placement(case) for case in cases)
+    assert Counter(scenes.scene_of(case) for case in cases) == {
+        scenes.Scene.EQUAL: 6,
+        scenes.Scene.MIXED: 6,
+        scenes.Scene.SEGMENTS: 3,
+    }
+    names = [gang.name for case in cases for gang in case.gangs]
+    assert len(names) == len({*names})
+
+
+def gang(*sizes: int, kind: Kind = Kind.EQUAL, segment: int = 0) -> Gang:
+    return Gang("train", kind, Level.RACK, sizes, segment)
+
+
+def test_who_can_be_asked_for_what() -> None:
+    asked = {
+        "one size": (gang(2, 2), "tutti native kueue"),
+        "a leader": (gang(8, 2, 2, kind=Kind.LEADER), "tutti native kueue"),
+        "two of each": (gang(8, 8, 2, 2, kind=Kind.MIXED), "tutti native"),
+        "three sizes": (gang(8, 4, 2, kind=Kind.MIXED), "tutti native"),
+        "whole segments": (gang(2, 2, 2, 2, kind=Kind.SEGMENTS, segment=2), "tutti kueue"),
+        "a short one": (gang(2, 2, 2, kind=Kind.SHORT, segment=2), "tutti"),
+    }
+    forms = (Form.TUTTI, Form.NATIVE, Form.KUEUE)
+    can = {key: " ".join(f for f in forms if can_ask(one, f)) for key, (one, _) in asked.items()}
+    assert can == {key: words for key, (_, words) in asked.items()}
+
+
+def test_every_scheduler_is_told_the_domain() -> None:
+    leader, segments = gang(8, 2), gang(2, 2, segment=1)
+    for form, one in ((Form.TUTTI, leader), (Form.NATIVE, leader), (Form.KUEUE, leader)):
+        told = [group(one, "pool", form), *pods(one, "pool", form)]
+        assert "example.com/rack" in f"{told}", form
+        nodes = [pod["spec"]["nodeSelector"] for pod in told[1:] if pod]
+        assert nodes == [{"tests/pool": "pool"}] * 2
+        gpus = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in told[1:] if pod]
+        assert gpus == [{"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": "2"}]
+    made = group(segments, "pool", Form.TUTTI)
+    assert made is not None
+    assert made["spec"]["topology"]["segments"] == {"size": 1, "level": "example.com/rack"}
+    (pod, _) = pods(segments, "pool", Form.KUEUE)
+    assert pod["metadata"]["annotations"]["kueue.x-k8s.io/podset-slice-size"] == "1"
