@@ -116,6 +116,7 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a bru
 	$(BIN)/python -m tests.conformance.preemption $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.conformance.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.against || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.domains $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.collisions || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_sizes || failed=1; \

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bench.load.gangs import Form, Load, Member
 from ...harness.controlplane.nodes import node_manifest
+from ...harness.controlplane.pins import NATIVE_COMPOSITE_API, NATIVE_GANG_API, chosen_k8s
 from .cases import GPUS, NODES, Kind, Level
 
 if TYPE_CHECKING:
@@ -54,11 +55,14 @@ def pods(gang: Gang, pool: str, form: Form) -> Iterator[Manifest]:
     """The members of a gang."""
     load = Load(form, pool, Member(), {MEMBER: "yes"})
     marks = _kueue_marks(gang) if form is Form.KUEUE else {}
-    for pod, size in zip(load.pods(gang.name, len(gang.sizes)), gang.sizes, strict=True):
+    spec: Manifest = {"nodeSelector": {POOL: pool}}
+    for i, pod in enumerate(load.pods(gang.name, len(gang.sizes))):
         metadata = pod["metadata"]
         annotations = {**metadata.get("annotations", {}), **marks}
         made = {**pod, "metadata": {**metadata, "annotations": annotations}}
-        yield _asking(made, size, nodeSelector={POOL: pool})
+        if form is Form.NATIVE and gang.segment:
+            spec["schedulingGroup"] = {"podGroupName": _segment(gang, i // gang.segment)}
+        yield _asking(made, gang.sizes[i], **spec)
 
 
 def _asking(pod: Manifest, gpus: int, **spec: Any) -> Manifest:
@@ -71,30 +75,69 @@ def _asking(pod: Manifest, gpus: int, **spec: Any) -> Manifest:
     }
 
 
-def group(gang: Gang, pool: str, form: Form) -> Manifest | None:
-    """The group of a gang with its domain; None where pods alone say all."""
+def groups(gang: Gang, pool: str, form: Form) -> Iterator[Manifest]:
+    """The groups of a gang with its domain; none where pods alone say all."""
+    if form is Form.NATIVE and gang.segment:
+        yield from _composite(gang, pool)
+        return
     made = Load(form, pool, Member(), {}).group(gang.name, len(gang.sizes))
     if made is None:
-        return None
+        return
     if form is Form.TUTTI:
         made["spec"]["topology"] = {"required": KEYS[gang.level]}
         if gang.segment:
             segments = {"size": gang.segment, "level": KEYS[Level.RACK]}
             made["spec"]["topology"]["segments"] = segments
     else:
-        made["spec"]["schedulingConstraints"] = {"topology": [{"key": KEYS[gang.level]}]}
-    return made
+        made["spec"] |= _in_one(gang.level)
+    yield made
+
+
+def _in_one(level: Level) -> Manifest:
+    return {"schedulingConstraints": {"topology": [{"key": KEYS[level]}]}}
+
+
+def _segment(gang: Gang, number: int) -> str:
+    return f"{gang.name}-segment-{number}"
+
+
+def _composite(gang: Gang, pool: str) -> Iterator[Manifest]:
+    """A group of groups: each segment is a PodGroup of Kubernetes, in one rack."""
+    api = NATIVE_COMPOSITE_API[chosen_k8s()]
+    count, size = len(gang.sizes), gang.segment
+    sizes = [min(size, count - first) for first in range(0, count, size)]
+    whole = {"schedulingPolicy": {"gang": {"minGroupCount": len(sizes)}}, **_in_one(gang.level)}
+    parts = {
+        members: {"schedulingPolicy": {"gang": {"minCount": members}}, **_in_one(Level.RACK)}
+        for members in sizes
+    }
+    templates = [{"name": f"of-{members}", **part} for members, part in parts.items()]
+    template = {"name": "gang", **whole, "podGroupTemplates": templates}
+
+    def made(version: str, kind: str, name: str, spec: Manifest) -> Manifest:
+        metadata = {"name": name, "namespace": pool}
+        return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+    def reference(name: str) -> Manifest:
+        return {"workloadRef": {"workloadName": gang.name, "templateName": name}}
+
+    yield made(api, "Workload", gang.name, {"compositePodGroupTemplates": [template]})
+    yield made(api, "CompositePodGroup", gang.name, {**reference("gang"), **whole})
+    for i, members in enumerate(sizes):
+        parent = {"parentCompositePodGroupName": gang.name, **reference(f"of-{members}")}
+        spec = {**parent, **parts[members]}
+        yield made(NATIVE_GANG_API[chosen_k8s()], "PodGroup", _segment(gang, i), spec)
 
 
 def can_ask(gang: Gang, form: Form) -> bool:
     """Whether a gang can be described to a scheduler at all.
 
     Kueue counts pods of one size as a set and has one domain for two sets at most, one of them a
-    single pod; its slices are all whole. A PodGroup of Kubernetes has no segments.
+    single pod; its slices are all whole. Kubernetes 1.36 has no groups of groups.
     """
     match form:
         case Form.NATIVE:
-            return not gang.segment
+            return not gang.segment or chosen_k8s() in NATIVE_COMPOSITE_API
         case Form.KUEUE:
             counts = sorted(gang.sizes.count(size) for size in set(gang.sizes))
             is_leader = len(counts) == 2 and counts[0] == 1

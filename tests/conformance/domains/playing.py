@@ -15,8 +15,10 @@ from ...bench.e2e.stage import collection
 from ...bench.e2e.writing import Server, write_all, written
 from ...bench.load.gangs import Form, version
 from ...harness import operator_process
+from ...harness.controlplane.api import Connection
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.controlplane.errors import RequestError
+from ...harness.controlplane.pins import NATIVE_COMPOSITE_API, chosen_k8s
 from . import manifests
 from .telling import Outcome
 
@@ -29,13 +31,14 @@ PATIENCE_SECONDS = 60.0  # for everyone; a second or two is what it takes
 QUIET_SECONDS = 2.0  # after a refusal: what it was told may have been old
 _SEEN_SECONDS = 1.0  # in which schedulers see who is there already
 _LOOK_SECONDS = 0.25
+_IN_FLIGHT = 4  # a connection costs more than what is written over it
 _MERGE = "application/merge-patch+json"
 _FREE = {"metadata": {"finalizers": None}}
-# By scheduler the condition of a group that is false while it is not placed.
+# By scheduler the conditions of a group that are false while it is not placed.
 _PLACED = {
-    Form.TUTTI: "Reserved",
-    Form.NATIVE: "PodGroupInitiallyScheduled",
-    Form.KUEUE: "QuotaReserved",
+    Form.TUTTI: ("Reserved",),
+    Form.NATIVE: ("PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled"),
+    Form.KUEUE: ("QuotaReserved",),
 }
 NAMES = tuple(form.value for form in _PLACED)
 
@@ -49,11 +52,12 @@ class Player:
         self.form = Form(name)
         self._plane = plane
         self._server = Server(plane.server, plane.tls())
+        self._wire = Connection(plane.server, plane.tls())
         self._pods = f"/api/v1/namespaces/{name}/pods"
         self._others = f"/api/v1/namespaces/{manifests.beside(name)}/pods"
-        api = manifests.KUEUE_API if self.form is Form.KUEUE else version(self.form)
-        plural = "workloads" if self.form is Form.KUEUE else "podgroups"
-        self._groups = f"/apis/{api}/namespaces/{name}/{plural}"
+        self._groups = [
+            f"/apis/{api}/namespaces/{name}/{plural}" for api, plural in _kinds(self.form)
+        ]
 
     def settle(self) -> None:
         """Create the namespaces and the nodes, and the scheduler's own description of them."""
@@ -77,10 +81,9 @@ class Player:
             return None
         self._create(manifests.others(case, self.name))
         time.sleep(_SEEN_SECONDS)
-        groups = [manifests.group(gang, self.name, self.form) for gang in case.gangs]
         # No scheduler begins with a gang whose group is missing: so they begin together.
         self._create(p for g in case.gangs for p in manifests.pods(g, self.name, self.form))
-        self._create(group for group in groups if group is not None)
+        self._create(o for g in case.gangs for o in manifests.groups(g, self.name, self.form))
         outcome = self._outcome(case, patience)
         self._clear()
         return outcome
@@ -117,30 +120,44 @@ class Player:
         """What the scheduler says of the gangs that it does not start."""
         return {
             _name(group): f"{line.get('reason')}: {line.get('message')}"
-            for group in self._items(self._groups)
+            for path in self._groups
+            for group in self._items(path)
             for line in group.get("status", {}).get("conditions", [])
-            if line["type"] == _PLACED[self.form] and line["status"] == "False"
+            if line["type"] in _PLACED[self.form] and line["status"] == "False"
         }
 
     def _clear(self) -> None:
         """Delete all pods and groups, and wait until they are gone."""
-        for path in (self._others, self._pods, self._groups):
-            self._plane.request("DELETE", f"{path}?gracePeriodSeconds=0")
+        for path in (self._others, self._pods, *self._groups):
+            self._wire.request("DELETE", f"{path}?gracePeriodSeconds=0")
         while left := [*self._items(self._pods), *self._items(self._others)]:
             # Kueue keeps pods that a group might replace; nobody comes to replace these.
             for name in (_name(pod) for pod in left if pod["metadata"].get("finalizers")):
                 with suppress(RequestError):  # it may be gone
-                    self._plane.request("PATCH", f"{self._pods}/{name}", _FREE)
+                    self._wire.request("PATCH", f"{self._pods}/{name}", _FREE)
             time.sleep(_LOOK_SECONDS)
 
     def _items(self, path: str) -> list[dict[str, Any]]:
-        return list(self._plane.request("GET", path)["items"])
+        return list(self._wire.request("GET", path)["items"])
 
     def _create(self, objects: Iterable[Mapping[str, Any]]) -> None:
         self._write(written("POST", collection(item), item) for item in objects)
 
     def _write(self, requests: Iterable[bytes]) -> None:
-        write_all(self._server, requests)
+        write_all(self._server, requests, in_flight=_IN_FLIGHT)
+
+
+def _kinds(form: Form) -> list[tuple[str | None, str]]:
+    """The versions and the plurals of what a gang has beside pods."""
+    composite = NATIVE_COMPOSITE_API.get(chosen_k8s())
+    match form:
+        case Form.KUEUE:
+            return [(manifests.KUEUE_API, "workloads")]
+        case Form.NATIVE if composite:
+            more = [(composite, "compositepodgroups"), (composite, "workloads")]
+            return [(version(form), "podgroups"), *more]
+        case _:
+            return [(version(form), "podgroups")]
 
 
 def _name(body: Mapping[str, Any]) -> str:

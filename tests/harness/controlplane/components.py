@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .controllers import RECIPES
 from .nodes import MANAGED
-from .pins import NATIVE_GANG_API
+from .pins import NATIVE_COMPOSITE_API, NATIVE_GANG_API
 from .wiring import LOOPBACK, component
 
 if TYPE_CHECKING:
@@ -113,7 +113,11 @@ def _etcd(wiring: Wiring) -> Component:
 
 
 def _kube_apiserver(wiring: Wiring) -> Component:
-    flags: dict[str, object] = {"runtime_config": f"{NATIVE_GANG_API[wiring.k8s]}=true"}
+    versions = [NATIVE_GANG_API[wiring.k8s]]
+    if "native-topology" in wiring.names and wiring.k8s in NATIVE_COMPOSITE_API:
+        versions.append(NATIVE_COMPOSITE_API[wiring.k8s])
+    served = ",".join(f"{version}=true" for version in versions)
+    flags: dict[str, object] = {"runtime_config": served}
     return component(
         wiring,
         "kube-apiserver",

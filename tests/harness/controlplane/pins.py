@@ -17,6 +17,8 @@ DEFAULT_K8S = "1.37"
 KNOWN_K8S = ("1.37", "1.36")
 # kube-scheduler's own gang scheduling has another version of its API in each of them.
 NATIVE_GANG_API = {"1.37": "scheduling.k8s.io/v1beta1", "1.36": "scheduling.k8s.io/v1alpha2"}
+# Groups of groups have another one, where there are any.
+NATIVE_COMPOSITE_API = {"1.37": "scheduling.k8s.io/v1alpha3"}
 _PROMETHEUS = "github.com/prometheus/prometheus"
 _PINS = Path(__file__).parent / "pins"
 

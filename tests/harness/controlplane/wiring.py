@@ -13,10 +13,14 @@ LOOPBACK = "127.0.0.1"
 AUDIT_POLICY = Path(__file__).with_name("audit-policy.yaml")
 # Gates that are off by default, and with them the API of kube-scheduler's own gang scheduling.
 _NATIVE_GANG = {"1.37": "GenericWorkload=true", "1.36": "GenericWorkload=true,GangScheduling=true"}
-# Of further names, one gate more each.
+# Of further names, more gates.
 _NATIVE_FURTHER = {
-    "native-topology": "TopologyAwareWorkloadScheduling=true",  # a group may need one domain
-    "workload-with-job": "WorkloadWithJob=true",  # kube-controller-manager makes PodGroups for Jobs
+    "native-topology": {  # a group may need one domain, and have groups within it
+        "1.37": "TopologyAwareWorkloadScheduling=true,CompositePodGroup=true",
+        "1.36": "TopologyAwareWorkloadScheduling=true",
+    },
+    # kube-controller-manager makes PodGroups for Jobs.
+    "workload-with-job": {"1.37": "WorkloadWithJob=true", "1.36": "WorkloadWithJob=true"},
 }
 
 
@@ -66,7 +70,7 @@ class Wiring:
         """The feature gates that native gang scheduling needs, if asked for."""
         if not self.native_gang:
             return []
-        further = [gate for name, gate in _NATIVE_FURTHER.items() if name in self.names]
+        further = [_NATIVE_FURTHER[n][self.k8s] for n in _NATIVE_FURTHER if n in self.names]
         return [f"--feature-gates={','.join([_NATIVE_GANG[self.k8s], *further])}"]
 
     @property
