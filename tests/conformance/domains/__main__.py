@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ...bench.e2e.contenders import TUTTI
+from ...bench.load.gangs import Form
 from . import drawn, scenes
 from .playing import NAMES, PATIENCE_SECONDS, players
 from .telling import gangs_table, misses, scenes_table, wrongs
@@ -51,10 +51,10 @@ def main(arguments: Sequence[str]) -> int:
     for name in names:
         for sentence in wrongs(results, name):
             console.print(sentence, highlight=False)
-    missed = misses(results, TUTTI)
+    missed = misses(results, Form.TUTTI)
     for sentence in missed:
         console.print(sentence, highlight=False)
-    return int(bool(missed or wrongs(results, TUTTI)))
+    return int(bool(missed or wrongs(results, Form.TUTTI)))
 
 
 def played(

@@ -10,7 +10,6 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ...bench.e2e.contenders import CONTENDERS, TUTTI
 from ...bench.e2e.stage import collection
 from ...bench.e2e.writing import Server, write_all, written
 from ...bench.load.gangs import Form, version
@@ -173,15 +172,18 @@ def players(names: Collection[str]) -> Iterator[list[Player]]:
     with ControlPlane.start(components=("native-topology",)) as plane:
         made = [Player(plane, name) for name in names]
         operator_process.install(plane)
-        if {Form.NATIVE, Form.KUEUE} & {*names}:
-            plane.add("scheduler", "native-topology")
-        if Form.KUEUE in names:
-            plane.add("kueue")
-        for player in made:
-            player.settle()
-        operator = CONTENDERS[TUTTI].start(plane) if TUTTI in names else None
+        operator = operator_process.OperatorProcess(plane)
         try:
+            if Form.TUTTI in names:
+                operator.start(ready=False)
+            if {Form.NATIVE, Form.KUEUE} & {*names}:
+                plane.add("scheduler", "native-topology")
+            if Form.KUEUE in names:
+                plane.add("kueue")
+            for player in made:
+                player.settle()
+            if Form.TUTTI in names:
+                operator.await_ready()
             yield made
         finally:
-            if operator is not None:
-                operator.stop()
+            operator.stop()
