@@ -89,7 +89,7 @@ def test_an_operator_that_forgets_what_was_reserved_before_is_found_out(tmp_path
 def test_an_operator_that_binds_pods_before_their_claims_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "PATIENCE", 8.0)
+    monkeypatch.setattr(run, "PATIENCE", 30.0)  # the end that is promised never comes
     with Arena(plant(HURRIES, tmp_path), has_claims=True) as arena:
         outcome = arena.run(trials.UNBROKEN)
     for promise in (Promise.DEVICES, Promise.VOLUMES):

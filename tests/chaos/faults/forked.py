@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tests.harness.controlplane import ControlPlane
     from tests.harness.operator_process import Process
 
+READY = "ready"  # what the process says once it has imported everything
 _PR_SET_PDEATHSIG = 1
 
 
@@ -45,6 +46,8 @@ class Origin:
             stdout=subprocess.PIPE,
             text=True,
         )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline().strip() == READY
         return self
 
     def __exit__(
@@ -128,6 +131,7 @@ class ForkedOperator(OperatorProcess):
 def _serve() -> None:
     """Fork an operator for each line of input; end with the input."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
+    print(READY, flush=True)
     for line in iter(sys.stdin.readline, ""):
         pid = os.fork()
         if pid == 0:
