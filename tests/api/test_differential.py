@@ -16,7 +16,7 @@ from ..conformance.differential.telling import sentences
 if TYPE_CHECKING:
     from ..conformance.differential.comparing import Case, Tally
 
-CASES = 1_350  # 800 would do to find a wrong answer; wrong rules take some more to be noticed
+CASES = 1_250  # 800 would do to find a wrong answer; wrong rules take some more to be noticed
 # What Tutti may still decline to decide on.
 OPEN = {
     f"spec.volumes[].persistentVolumeClaim ({why})"
