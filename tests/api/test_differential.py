@@ -55,6 +55,8 @@ RARE = {
     "sidecars read as init containers",
     "spread's matchLabelKeys ignored",
     "terminating pods are spread, too",
+    "the largest volume ignored",
+    "the last class of an extended resource counts",
 }
 
 

@@ -58,6 +58,10 @@ class Player:
             f"/apis/{api}/namespaces/{name}/{plural}" for api, plural in _kinds(self.form)
         ]
 
+    def close(self) -> None:
+        """Give the connection back to the system."""
+        self._wire.close()
+
     def settle(self) -> None:
         """Create the namespaces and the nodes, and the scheduler's own description of them."""
         self._plane.create_namespace(self.name)
@@ -186,4 +190,6 @@ def players(names: Collection[str]) -> Iterator[list[Player]]:
                 operator.await_ready()
             yield made
         finally:
+            for player in made:
+                player.close()
             operator.stop()
