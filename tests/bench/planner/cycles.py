@@ -46,6 +46,17 @@ class Taken:
     blocked: float  # the longest that nothing else could run
 
 
+def show(state: ClusterState, picture: Snapshot) -> None:
+    """Let the state take in all nodes, and all gangs with their pods, which wait."""
+    for node in picture.nodes:
+        state.nodes.put(Item(Uid(f"uid-{node.name}"), 1, node))
+    for gang in picture.gangs:
+        of = (gang.key, gang.uid, gang.min_member, gang.roles, gang.created)
+        state.groups.put(Item(gang.uid, 1, GangObject(*of, generation=1, version="1")))
+        for member in gang.members:
+            state.pods.pending.put(Item(member.uid, 1, member))
+
+
 class Operator:
     """A World and the Cycle that decides on it; nothing is ever written."""
 
@@ -61,19 +72,9 @@ class Operator:
             budget=Budget(),
             clock=lambda: TAKEN_AT,
         )
-        for node in picture.nodes:
-            self.state.nodes.put(Item(Uid(f"uid-{node.name}"), 1, node))
+        show(self.state, picture)
         for pod in _pods([node.name for node in picture.nodes]):
             self.take_in(pod)
-        for gang in picture.gangs:
-            group = GangObject(
-                *(gang.key, gang.uid, gang.min_member, gang.roles, gang.created),
-                generation=1,
-                version="1",
-            )
-            self.state.groups.put(Item(gang.uid, 1, group))
-            for member in gang.members:
-                self.state.pods.pending.put(Item(member.uid, 1, member))
 
     def take_in(self, pod: Member | ForeignPod) -> None:
         """A pod with a node, as the watch shows it."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tutti.kube import kinds
-from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.devices.claims import (
     ClaimName,
@@ -25,6 +24,9 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.state.cluster_state import ClusterState
 
+from .cycles import show
+from .pictures import GPU, MODEL
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from tutti.model.cluster import Gang, Member, Node, Snapshot
 
 DRIVER, CLASS, REQUEST = "gpu.example.com", "gpu", "gpu"
-GPU, MODEL = "nvidia.com/gpu", "gpu-model"  # the resource, and the label of nodes
 ATTRIBUTE = "model"
 OTHERS = "others"  # the namespace of the claims of pods that run
 
@@ -74,13 +75,7 @@ def cluster_state(picture: Snapshot, pools: Pools | None = None) -> ClusterState
     for kind, values in known.items():
         store = state.stores[kind]
         store.replace([Item(Uid(uid), 1, value) for uid, value in values], 1, store.began())
-    for node in picture.nodes:
-        state.nodes.put(Item(Uid(f"uid-{node.name}"), 1, node))
-    for gang in picture.gangs:
-        of = (gang.key, gang.uid, gang.min_member, gang.roles, gang.created)
-        state.groups.put(Item(gang.uid, 1, GangObject(*of, generation=1, version="1")))
-        for member in gang.members:
-            state.pods.pending.put(Item(member.uid, 1, member))
+    show(state, picture)
     return state
 
 

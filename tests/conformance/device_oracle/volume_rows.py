@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from .device_rows import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ortools.sat.python import cp_model
 
+    from .device_rows import Uses
     from .world import VolumeClaim, World
-
-    Uses = dict[str, list[cp_model.IntVar]]
-
-
-class Place(NamedTuple):
-    """A node, and whether the pod of a claim is there."""
-
-    model: cp_model.CpModel
-    world: World
-    node: int
-    is_here: cp_model.IntVar
 
 
 def add(

@@ -103,7 +103,7 @@ def selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
-    from .environment import environment  # noqa: PLC0415 - its 14 MB are for who has selectors
+    from .environment import environment  # noqa: PLC0415 - only selectors need its engine
 
     return environment()
 

@@ -223,6 +223,8 @@ def _part(name: str, part: devices.ExactRequest, where: str, unknown: set[str]) 
     fields = {field for field, value in (part.model_extra or {}).items() if value}
     if part.admin_access and where != EXACTLY:
         fields.add(ADMIN)
+    if part.allocation_mode == EXACT_COUNT and part.count < 1:
+        fields.add(f"count: {part.count}")
     if part.allocation_mode not in (EXACT_COUNT, ALL):
         fields.add(f"allocationMode: {part.allocation_mode}")
     expressions, unread = _expressions(part.selectors)

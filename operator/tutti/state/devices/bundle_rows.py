@@ -102,6 +102,8 @@ class BundleRows:
         self, place: Place, whole: Sequence[Seen], free: Sequence[Seen], counters: Shared
     ) -> None:
         """Take in the devices of a place, those of them that are free, and what they share."""
+        if len(self._wants) > MOST_ROWS:
+            return  # they are too many anyway
         self._devices[place] = _Devices(
             bundles.kinds(whole), bundles.kinds(free), len(whole), counters
         )
@@ -109,8 +111,7 @@ class BundleRows:
 
     def name(self) -> None:
         """Name the sums that limit a place."""
-        if len(self._wants) <= MOST_ROWS:  # otherwise, they are too many anyway
-            self._find_limits()
+        self._find_limits()
         sums = {weights for room in self._rooms.values() for weights in room.free.bounds}
         sums |= {((i, 1),) for i in range(len(self._wants))}
         self._names = {weights: self._name(weights) for weights in sorted(sums)}

@@ -176,6 +176,8 @@ def first(**fields: Any) -> dict[str, Any]:
             "devices.requests[].firstAvailable[].allocationMode: All",
         ),
         ({"name": "a"}, {}, "devices.requests[]"),
+        (exactly(count=0), {}, "devices.requests[].exactly.count: 0"),
+        (first(count=0), {}, "devices.requests[].firstAvailable[].count: 0"),
         (
             exactly(adminAccess=True),
             {"constraints": [{"matchAttribute": "a/b"}]},
