@@ -48,7 +48,9 @@ HURRIES = Mutant(
             "lacking = set[GangKey]()",
         ),
         Patch(
-            "commit/progress.py", "if pending.is_waiting else bind", "if pending.choices else bind"
+            "commit/progress.py",
+            "return BindVolumes(pending.choices) if pending.is_waiting else bind",
+            "return bind",
         ),
     ),
 )
