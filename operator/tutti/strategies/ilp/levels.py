@@ -123,10 +123,8 @@ class LevelSearch:
         if isinstance(relaxed, Answer):
             return LevelResult(level, relaxed.outcome, 0, relaxed.detail)
         bound = self._largest_sum(relaxed.bound)
-        if self._program.is_counted:
-            self._place_by_price(level, relaxed.ratios)
-            if self._is_close(level, relaxed, bound * unit):
-                return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
+        if self._program.is_counted and self._is_close(level, relaxed, bound * unit):
+            return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
         new_columns = self._columns.cheapest(relaxed)
         while bound * unit > self._value(level):
             self._columns.add(new_columns)
@@ -159,15 +157,20 @@ class LevelSearch:
         self._fill_up(best_fit(self._problem, order, above), level)
 
     def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
-        """Exchange single members; return whether the result is too close for a program to help."""
+        """Exchange single members, or place all gangs anew; keep the better answer.
+
+        Return whether it is too close to the bound for a program to help. Exchanges begin at the
+        answer of best fit, because placing by price leaves less to exchange.
+        """
         prices = dict(zip(self._shape_demand.shapes.tolist(), relaxed.prices.tolist(), strict=True))
         exchange = Exchange(self._problem, sorted(self._candidates), level, self.best, prices)
-        if not exchange.is_choice:
-            return False
-        enough = floor((1 - CLOSEST) * bound) - self._value(level)
-        exchange.run(enough, self._exchanging)
-        self._fill_up(exchange.shares(), level)
-        return self._program.is_rough and 0 < bound - self._value(level) <= CLOSE * bound
+        if exchange.is_choice:
+            enough = floor((1 - CLOSEST) * bound) - self._value(level)
+            exchange.run(enough, self._exchanging)
+            self._fill_up(exchange.shares(), level)
+        self._place_by_price(level, relaxed.ratios)
+        may_close = exchange.is_choice and self._program.is_rough
+        return may_close and 0 < bound - self._value(level) <= CLOSE * bound
 
     def _bound(self, answer: Answer, known: int, bound: int) -> int:
         """A bound of all answers of the present program, in the unit of its objective.
