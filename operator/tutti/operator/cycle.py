@@ -34,6 +34,7 @@ from .enqueuer import Enqueuer
 from .plan_cache import PlanCache
 from .planner import Planner
 
+PODS_AT_ONCE = 500  # whose claims are looked at before the event loop goes on
 NEXT_SECONDS = 0.1  # until the next cycle, if the cap or a late watch left work
 
 
@@ -152,7 +153,7 @@ class Cycle:
 
     async def _recover(self, term: LeaderTerm) -> None:
         """Settle what earlier cycles and leaders left; make the PodGroups of Spark applications."""
-        await self._evaluate_selectors()
+        await self._count_devices()
         if not self._only_watches:
             await self._commit.recovery.recover(term)
             await self._commit.extended_claims.make()
@@ -162,11 +163,14 @@ class Cycle:
         if not self._only_watches:
             await self._commit.recovery.catch_up()
 
-    async def _evaluate_selectors(self) -> None:
-        """Evaluate the selectors of changed devices in a thread, so that the state need not."""
-        expressions, devices = self._state.devices.unevaluated()
+    async def _count_devices(self) -> None:
+        """Take in changed devices and claims: selectors in a thread, and pods part by part."""
+        state = self._state.devices
+        expressions, devices = state.unevaluated()
         if devices:
             await asyncio.to_thread(selectors.evaluate, expressions, devices)
+        for _ in state.refresh_in_parts(PODS_AT_ONCE):
+            await asyncio.sleep(0)
 
     def _observe(self) -> Snapshot:
         """Freeze the known state of the cluster as a Snapshot; writes nothing."""

@@ -91,7 +91,7 @@ class ClusterState:
             self._pod_changed, self._attached_changed, wake, binds=binds_volumes
         )
         self.devices = DeviceIndex(
-            self._pod_changed, self._attached_changed, wake, is_on=reads_devices
+            *(self._pod_changed, self._resolve, self._attached_changed, wake), is_on=reads_devices
         )
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
             api: Store(self._group_changed, self._listed) for api in kinds.GANGS
@@ -371,15 +371,20 @@ class ClusterState:
         raw_pod = self.pods.get(uid)
         self.storage.pod_changed(uid, raw_pod)
         self.devices.pod_changed(uid, raw_pod)
-        pod, resolved_pod = self.pods.using_room(uid), self._resolved_pod(uid)
-        self._gangs.member_changed(uid, resolved_pod if isinstance(resolved_pod, Member) else None)
+        pod = self.pods.using_room(uid)
         if isinstance(pod, Member):
             self._occupy(uid, None if pod.is_over else pod.node, pod.shape.requests)
         elif pod is not None:
             self._occupy(uid, pod.node, pod.requests)
         else:
             self._occupy(uid, None, NOTHING)
-        self._placed_pods.changed(uid, resolved_pod)
+        self._resolve(uid)
+
+    def _resolve(self, uid: Uid) -> None:
+        """Compute again what the claims of a pod require."""
+        pod = self._resolved_pod(uid)
+        self._gangs.member_changed(uid, pod if isinstance(pod, Member) else None)
+        self._placed_pods.changed(uid, pod)
         self._wake()
 
     def _occupy(self, uid: Uid, node: NodeName | None, requests: Resources) -> None:

@@ -202,13 +202,16 @@ _WORDS = {
 }
 
 
+_BLOCKING = (Kind.CYCLE, Kind.DEVICES)  # where what blocks the event loop is measured
+
+
 def _beside(results: Results, key: Key) -> Sequence[str]:
     figures: Sequence[tuple[Callable[[float], str], Callable[[Figures], float]]] = (
         (seconds, lambda one: one.seconds),
         (seconds, lambda one: one.other_seconds),
         (count, lambda one: one.value),
         (count, lambda one: one.other_value),
-        (seconds, lambda one: one.blocked_seconds if key.kind is Kind.CYCLE else math.nan),
+        (seconds, lambda one: one.blocked_seconds if key.kind in _BLOCKING else math.nan),
     )
     return [text(results.median(key, figure)) for text, figure in figures]
 

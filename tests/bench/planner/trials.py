@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from tutti.model.cluster import Snapshot
-    from tutti.state.cluster_state import ClusterState
     from tutti.strategies.problem import Strategy
 
     from .traces import Trace
@@ -273,13 +272,24 @@ def _queues(picture: Snapshot, case: Case) -> Figures:
 def _devices(picture: Snapshot, case: Case) -> Figures:
     """A whole plan with devices; and, beside it, one of the same gangs with counts of GPUs.
 
-    Both begin with the state after the first lists: its Snapshot counts the free devices.
+    What blocks the event loop is the first Snapshot after the first lists, which counts the free
+    devices; the operator takes the claims in part by part before it.
     """
+    from tutti.operator.cycle import PODS_AT_ONCE  # noqa: PLC0415 - as ``device_pools``
+
     from . import device_pools  # noqa: PLC0415 - it loads what a planner's memory is free of
 
     pools = device_pools.pools(picture)
-    _, plain, plain_seconds, plain_broken = _observed(device_pools.cluster_state(picture), case)
-    seen, found, seconds, broken = _observed(device_pools.cluster_state(pools.picture, pools), case)
+    without = device_pools.cluster_state(picture).snapshot(TAKEN_AT)
+    plain, plain_seconds, plain_broken = _timed(without, case)
+    state = device_pools.cluster_state(pools.picture, pools)
+    gc.collect()
+    blocked, start = 0.0, perf_counter()
+    for _ in state.devices.refresh_in_parts(PODS_AT_ONCE):
+        blocked, start = max(blocked, perf_counter() - start), perf_counter()
+    seen = state.snapshot(TAKEN_AT)
+    blocked = max(blocked, perf_counter() - start)
+    found, seconds, broken = _timed(seen, case)
     if broken or plain_broken:
         return Figures(unfinished=f"wrong: {(*broken, *plain_broken)[0]}")
     bounds = [level.bound for level in found.levels]
@@ -290,17 +300,8 @@ def _devices(picture: Snapshot, case: Case) -> Figures:
         seconds=seconds,
         other_seconds=plain_seconds,
         other_value=sum(level.admitted for level in plain.levels),
+        blocked_seconds=blocked,
     )
-
-
-def _observed(state: ClusterState, case: Case) -> tuple[Snapshot, Plan, float, Sequence[str]]:
-    """The first Snapshot, its plan, the seconds of both and of the checks, and what is wrong."""
-    gc.collect()
-    start = perf_counter()
-    seen = state.snapshot(TAKEN_AT)
-    between = perf_counter()
-    made, seconds, broken = _timed(seen, case)
-    return seen, made, between - start + seconds, broken
 
 
 def _network(picture: Snapshot, case: Case) -> Figures:

@@ -15,7 +15,6 @@ from ...model.devices.claims import (
     ClaimAllocation,
     ClaimName,
     DeviceClaim,
-    DeviceRequest,
     DeviceResult,
     DeviceRoom,
     FreeDevice,
@@ -36,9 +35,9 @@ class Wish(NamedTuple):
     """One device that a request of a claim needs."""
 
     claim: ClaimName
-    request: DeviceRequest
     selection: Selection
     bit: int  # the index of the selection in the room; -1 if no device is known to meet it
+    names: tuple[str, ...]  # of the request, or of its alternatives
 
 
 def allocations(
@@ -93,8 +92,9 @@ class _Finder:
         named = {claim.key: claim for claim in open_claims}
         wanted = {name: claim for name, claim in named.items() if not claim.takes_nothing}
         free = self._free.get(node, ())
-        wishes = [wish for claim in wanted.values() for wish in self._wishes(claim, free)]
-        tied = [(claim.key, of) for claim in wanted.values() for of in self._tied(claim)]
+        parts = {name: self._parts(claim) for name, claim in wanted.items()}
+        wishes = [wish for name in wanted for wish in self._wishes(name, parts[name], free)]
+        tied = [(name, of) for name in wanted for of in parts[name].bundles]
         bundled, short = self._bundled(tied, wishes, free, node)
         results: dict[ClaimName, list[DeviceResult]] = {}
         for (name, _), given in zip(tied, bundled, strict=False):
@@ -129,14 +129,17 @@ class _Finder:
             known = self._divided[claim.wanted] = bundles.divided(claim, self._classes)
         return known
 
-    def _wishes(self, claim: DeviceClaim, free: Sequence[FreeDevice]) -> Iterator[Wish]:
+    def _wishes(
+        self, claim: ClaimName, parts: bundles.Divided, free: Sequence[FreeDevice]
+    ) -> Iterator[Wish]:
         """One wish for each device that a claim lacks; all of a node count with stand-ins."""
-        for request, selected in self._parts(claim).loose:
+        for request, selected in parts.loose:
             index = self._index.get(selected, -1)
             count = request.count
             if selected.takes_all:
                 count = max(1, sum(1 for device in free if _suits(device, index)))
-            wish = Wish(claim.key, request, selected, index)
+            names = tuple([name for name, _ in request.by_name()])
+            wish = Wish(claim, selected, index, names)
             yield from (wish for _ in range(count))
 
     def _administered(self, claim: DeviceClaim, node: NodeName) -> list[DeviceResult]:
@@ -150,10 +153,6 @@ class _Finder:
             for request, devices in zip(claim.requests, found, strict=False)
             for device in devices
         ]
-
-    def _tied(self, claim: DeviceClaim) -> Sequence[bundles.ClaimBundle]:
-        """The bundles of a claim that lacks its devices."""
-        return self._parts(claim).bundles
 
     def _bundled(
         self,
@@ -234,7 +233,7 @@ class _Finder:
 
     def _name(self, wish: Wish, device: DeviceId) -> str:
         """The name of the request, or of its alternative, that a device is for."""
-        names = [name for name, _ in wish.request.by_name()]
+        names = wish.names
         return names[self._alternative(wish.selection, device)] if len(names) > 1 else names[0]
 
 

@@ -3,9 +3,9 @@
 Source: kube-scheduler's DynamicResources.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...filters.devices import admin_access, bundles, requests, rows
 from ...kube.codec.devices import ADMIN
@@ -23,13 +23,11 @@ from ...model.devices.extended import CLAIM_OF
 from ...model.devices.inventory import DeviceClass
 from ...model.keys import NodeName
 from ...model.resources import NOTHING, Resources
+from ...model.shapes import Shape
 from . import claim_demand
 from .claim_users import ClaimUsers
 from .extended import ExtendedResources
 from .free_devices import SHARING, FreeDevices
-
-if TYPE_CHECKING:
-    from ...model.shapes import Shape
 
 
 class _Answer(NamedTuple):
@@ -65,39 +63,39 @@ class ClaimRequirements:
             problem = self._broken(entry, member)
             return replace(member, device_problems=(problem,)) if problem else member
         problems: list[str] = []
-        unsupported = {*self._mixed(member)}
+        space = member.key.namespace
+        claims = [(own, self._users.claim(space, own)) for own in member.device_claims]
+        unsupported = {*_mixed(claim for _, claim in claims)}
         wanted = NOTHING
         shape, labels = member.shape, member.labels
-        for pod_claim in member.device_claims:
-            claim = self._users.claim(member.key.namespace, pod_claim)
-            problem = self._problem(claim, pod_claim, member)
+        for pod_claim, claim in claims:
+            users = () if claim is None else self._users.waiting(claim.key)
+            problem = self._problem(claim, pod_claim, member, users)
             if claim is None or problem:
                 problems.append(problem)
                 continue
-            if features := {*self._unsupported(claim)}:
+            if features := {*self._unsupported(claim, users)}:
                 unsupported |= {f"{DEVICE_CLAIMS} ({feature})" for feature in features}
             elif claim.is_allocated:
                 shape = claim_demand.on_nodes(shape, claim.nodes)
-            elif (users := self._users.waiting(claim.key))[0].uid != member.uid:
+            elif users[0].uid != member.uid:
                 shape = claim_demand.beside(shape, claim.key)
             else:
                 wanted += self._answer(claim).counts
                 labels = claim_demand.shared(labels, claim.key) if len(users) > 1 else labels
         return replace(
             with_unsupported(member, unsupported) if unsupported else member,
-            shape=self._shapes.setdefault((shape, wanted), claim_demand.requesting(shape, wanted)),
+            shape=self._requesting(shape, wanted),
             labels=labels,
             device_problems=tuple(problems),
         )
 
-    def _mixed(self, member: Member) -> Iterator[str]:
-        """What is unsupported of a pod with claims for admin access and others, none allocated.
-
-        Of these, kube-scheduler lets a device be in both, or not, by their order.
-        """
-        named = (self._users.claim(member.key.namespace, own) for own in member.device_claims)
-        if len({of.takes_nothing for of in named if of is not None and not of.is_allocated}) > 1:
-            yield f"{DEVICE_CLAIMS} ({ADMIN} beside claims without it)"
+    def _requesting(self, shape: Shape, wanted: Resources) -> Shape:
+        """The shape with these counts of devices."""
+        known = self._shapes.get((shape, wanted))
+        if known is None:
+            known = self._shapes[shape, wanted] = claim_demand.requesting(shape, wanted)
+        return known
 
     def _broken(self, entry: PodReservation, member: Member) -> str:
         """Why a Reservation does not give the claims of a pod their devices; empty if it does."""
@@ -135,15 +133,23 @@ class ClaimRequirements:
             lost = next((d for d in devices if not self._free.may_take(d, node, claim.uid)), None)
         return "" if lost is None else f"device {lost} of {name} is gone or in use by now"
 
-    def _problem(self, claim: DeviceClaim | None, pod_claim: PodClaim, member: Member) -> str:
+    def _problem(
+        self,
+        claim: DeviceClaim | None,
+        pod_claim: PodClaim,
+        member: Member,
+        users: Sequence[Member],
+    ) -> str:
         """Why no devices can be found for a claim of a pod now; empty if they can."""
         if pod_claim.name == CLAIM_OF and (problem := self._extended.problem(member)):
             return problem
         if claim is None:
             return _missing(pod_claim)
-        return self._claim_problem(claim, pod_claim, member)
+        return self._claim_problem(claim, pod_claim, member, users)
 
-    def _claim_problem(self, claim: DeviceClaim, pod_claim: PodClaim, member: Member) -> str:
+    def _claim_problem(
+        self, claim: DeviceClaim, pod_claim: PodClaim, member: Member, users: Sequence[Member]
+    ) -> str:
         """Why no devices can be found for this claim of a pod now; empty if they can."""
         name = f"claim {claim.key.name}"
         if claim.terminating:
@@ -156,25 +162,24 @@ class ClaimRequirements:
             return f"{name} is in use by {MOST_CONSUMERS} pods" if is_full and not is_ours else ""
         if (count := claim.least_devices) > MOST_RESULTS:
             return f"{name} requests {count} devices, and a claim can have {MOST_RESULTS}"
-        problem = self._sharing_problem(claim) or requests.problem(claim, self._classes)
+        problem = self._sharing_problem(users) or requests.problem(claim, self._classes)
         return f"{name} {problem}" if problem else ""
 
-    def _sharing_problem(self, claim: DeviceClaim) -> str:
+    def _sharing_problem(self, users: Sequence[Member]) -> str:
         """Why the pods that name a claim cannot get its devices together; empty if they can."""
-        users = self._users.waiting(claim.key)
         if any(self._users.reserved(user.uid) for user in users):
             return "is reserved for other pods, and does not have its devices yet"
         if len(users) > MOST_CONSUMERS:
             return f"is named by {len(users)} pods, and {MOST_CONSUMERS} may share it"
         return ""
 
-    def _unsupported(self, claim: DeviceClaim) -> Iterator[str]:
+    def _unsupported(self, claim: DeviceClaim, users: Sequence[Member]) -> Iterator[str]:
         """The features that a claim needs and that Tutti does not support yet."""
         if claim.is_allocated:
             if claim.reaches_unknown:
                 yield "allocated, with a node selector"
             return
-        if len({user.gang for user in self._users.waiting(claim.key)}) > 1:
+        if len({user.gang for user in users}) > 1:
             yield f"{claim.key.name}, which pods of several gangs that wait share"
         yield from self._answer(claim).unsupported
 
@@ -239,6 +244,15 @@ class ClaimRequirements:
             if selected in self._free.selections:
                 index = self._free.selections.index(selected)
                 yield index, self._free.count(index, request.count)
+
+
+def _mixed(claims: Iterable[DeviceClaim | None]) -> Iterator[str]:
+    """What is unsupported of a pod with claims for admin access and others, none allocated.
+
+    Of these, kube-scheduler lets a device be in both, or not, by their order.
+    """
+    if len({of.takes_nothing for of in claims if of is not None and not of.is_allocated}) > 1:
+        yield f"{DEVICE_CLAIMS} ({ADMIN} beside claims without it)"
 
 
 def _missing(claim: PodClaim) -> str:

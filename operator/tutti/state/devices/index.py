@@ -47,17 +47,20 @@ class DeviceIndex:
     def __init__(
         self,
         touched: Callable[[Uid], None],
+        requirements_touched: Callable[[Uid], None],
         nodes_touched: Callable[[Iterable[NodeName] | None], None],
         wake: Callable[[], None],
         *,
         is_on: bool,
     ) -> None:
-        """``touched`` is called for each pod whose claims changed, ``wake`` at every change.
+        """``touched`` is called for each pod that names other claims, ``wake`` at every change.
 
-        ``nodes_touched`` is called with the nodes whose free devices changed; None means any.
+        ``requirements_touched`` is called for each pod whose claims may require something else, and
+        ``nodes_touched`` with the nodes whose free devices changed; None means any.
         Unless ``is_on``, pods with claims are not placed, and nothing is listed for them.
         """
-        self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
+        self._requirements_touched = requirements_touched
+        self._nodes_touched, self._wake = nodes_touched, wake
         self._is_on = is_on
         self.slices: Store[ResourceSlice] = Store(self._slice_changed, self._listed)
         self.classes: Store[DeviceClass] = Store(self._class_changed, self._classes_listed)
@@ -81,6 +84,7 @@ class DeviceIndex:
         self._promised: dict[Uid, dict[Uid | None, Collection[DeviceId]]] = {}
         self._is_outdated = False  # whether ``refresh`` has something to do
         self._are_pods_outdated = False  # every pod with claims, not only those that changed
+        self._outdated_pods: list[Uid] = []  # the next at the end
         self._room: DeviceRoom | None = NO_DEVICES  # None: outdated
 
     @property
@@ -195,12 +199,29 @@ class DeviceIndex:
 
     def refresh(self) -> None:
         """Compute what changed since the last time: before each Snapshot."""
-        if not (self._is_outdated and self.are_wanted):
-            return
-        self._is_outdated = False
-        if not self._is_known:
-            self._notify(self._users.take_changed())
-            return
+        self._recount()
+        self._touch(len(self._outdated_pods))
+
+    def refresh_in_parts(self, pods: int) -> Iterator[None]:
+        """Do what ``refresh`` does, and pause after every so many pods for the event loop."""
+        self._recount()
+        while self._outdated_pods:
+            yield
+            self._touch(pods)
+
+    def _touch(self, pods: int) -> None:
+        for _ in range(min(pods, len(self._outdated_pods))):
+            self._requirements_touched(self._outdated_pods.pop())
+
+    def _recount(self) -> None:
+        """Count the free devices again, if anything has changed."""
+        if self._is_outdated and self.are_wanted:
+            self._is_outdated = False
+            changed = self._recounted() if self._is_known else self._users.take_changed()
+            self._outdated_pods = sorted({*self._outdated_pods, *changed}, reverse=True)
+
+    def _recounted(self) -> Collection[Uid]:
+        """The pods whose claims may require something else of the devices that are free now."""
         selections = tuple(sorted(set(self._wanted()), key=str))
         self._are_pods_outdated |= selections != self._free.selections
         nodes = self._free.refresh(selections, self._tied(selections), self._administered())
@@ -212,7 +233,7 @@ class DeviceIndex:
         self._are_pods_outdated = False
         if nodes is None or nodes:
             self._nodes_touched(nodes)
-        self._notify(changed)
+        return changed
 
     def _wanted(self) -> Iterator[Selection]:
         """The selections of the claims that waiting pods need and that have no devices yet."""
@@ -269,10 +290,6 @@ class DeviceIndex:
             tuple(sorted(loose & known, key=str)),
             frozenset(known - whole),
         )
-
-    def _notify(self, uids: Iterable[Uid]) -> None:
-        for uid in sorted(uids):
-            self._touched(uid)
 
     def counted(self, node: NodeName) -> VolumeUsage:
         """How many devices a node has for each row, and how many of them are taken."""

@@ -32,6 +32,9 @@ from ...model.devices.inventory import (
 )
 from ...model.keys import NodeName
 
+Pool = tuple[str, str]  # the driver and the name
+Place = tuple[NodeName | None, Device]
+
 
 class _Known:
     """The devices, claims and classes of a Snapshot by name; each is indexed at the first use."""
@@ -39,11 +42,23 @@ class _Known:
     def __init__(self, snapshot: Snapshot) -> None:
         self.room = snapshot.devices
         self._reservations = snapshot.reservations
+        self._devices: dict[Pool, Mapping[DeviceId, Place]] = {}
 
     @cached_property
-    def devices(self) -> Mapping[DeviceId, tuple[NodeName | None, Device]]:
-        """The devices that can be given away or are in use, with their node."""
-        return dict(_devices(self.room))
+    def pools(self) -> Mapping[Pool, Sequence[ResourceSlice]]:
+        """The slices of the newest generation of each pool."""
+        return _current(self.room)
+
+    def devices_of(self, pool: Pool) -> Mapping[DeviceId, Place]:
+        """The devices of a pool that can be given away or are in use, with their node."""
+        if pool not in self._devices:
+            pieces = self.pools.get(pool)
+            self._devices[pool] = dict(_devices(pieces)) if pieces else {}
+        return self._devices[pool]
+
+    def device(self, name: DeviceId) -> Place | tuple[None, None]:
+        """A device with its node; no device if none of this name can be given away."""
+        return self.devices_of(name[:2]).get(name, (None, None))
 
     @cached_property
     def claims(self) -> Mapping[tuple[str, str], DeviceClaim]:
@@ -71,9 +86,9 @@ class _Known:
         return claim is not None and claim.takes_nothing
 
     @cached_property
-    def held(self) -> Mapping[tuple[str, str], Mapping[tuple[str, str], int]]:
+    def held(self) -> Mapping[Pool, Mapping[tuple[str, str], int]]:
         """What the devices consume, in nanos, that claims and standing Reservations have."""
-        by_pool: dict[tuple[str, str], list[DeviceId]] = {}
+        by_pool: dict[Pool, list[DeviceId]] = {}
         for device in self.taken:
             by_pool.setdefault(device[:2], []).append(device)
         return {pool: self.consumed(devices) for pool, devices in by_pool.items()}
@@ -82,17 +97,17 @@ class _Known:
         """What devices of one pool consume, in nanos, by counter set and name."""
         total = Counter[tuple[str, str]]()
         for device in devices:
-            _, known = self.devices.get(device, (None, None))
+            _, known = self.device(device)
             for of in () if known is None else known.counters:
                 total[of.counter_set, of.name] += _nanos(of)
         return total
 
     @cached_property
-    def counters(self) -> Mapping[tuple[str, str], Mapping[tuple[str, str], int]]:
+    def counters(self) -> Mapping[Pool, Mapping[tuple[str, str], int]]:
         """How much there is of each counter, in nanos, by pool, counter set and name."""
         return {
             pool: {(of.counter_set, of.name): _nanos(of) for p in pieces for of in p.counters}
-            for pool, pieces in _current(self.room).items()
+            for pool, pieces in self.pools.items()
         }
 
     @cached_property
@@ -177,7 +192,7 @@ class DeviceLedger:
         if claim.takes_nothing:
             taken, held = set(), ()
         for request_name, device in allocation.results:
-            place, found = self._known.devices.get(device, (None, None))
+            place, found = self._known.device(device)
             if found is None or place != node or found.unsupported:
                 yield f"{pod}: node {node} has no device {device}"
             elif device in taken or device in held:
@@ -213,7 +228,7 @@ class DeviceLedger:
 
     def _value(self, device: DeviceId, wanted: AttributeName) -> tuple[object, ...] | None:
         """The type and the value of an attribute; None if the device does not have it."""
-        _, found = self._known.devices.get(device, (None, None))
+        _, found = self._known.device(device)
         for domain, name, value, is_version in () if found is None else found.attributes:
             if domain == wanted.domain and name == wanted.name:
                 return type(value), is_version, value
@@ -232,7 +247,8 @@ class DeviceLedger:
             return len(devices) == count
         wanted = {
             device
-            for device, (place, found) in self._known.devices.items()
+            for pool in self._known.pools
+            for device, (place, found) in self._known.devices_of(pool).items()
             if place == node and self._selects(found, request)
         }
         return bool(wanted) and len(devices) == len(wanted) and wanted == set(devices)
@@ -264,9 +280,9 @@ def _covers(toleration: DeviceToleration, key: str, value: str, effect: str) -> 
     return toleration.operator == "Exists" or toleration.value == value
 
 
-def _current(room: DeviceRoom) -> Mapping[tuple[str, str], Sequence[ResourceSlice]]:
+def _current(room: DeviceRoom) -> Mapping[Pool, Sequence[ResourceSlice]]:
     """The slices of the newest generation of each pool."""
-    by_pool: dict[tuple[str, str], list[ResourceSlice]] = {}
+    by_pool: dict[Pool, list[ResourceSlice]] = {}
     for piece in room.slices:
         by_pool.setdefault((piece.driver, piece.pool), []).append(piece)
     newest = {pool: max(p.generation for p in pieces) for pool, pieces in by_pool.items()}
@@ -284,18 +300,17 @@ def _nanos(of: DeviceCounter) -> int:
         return 0
 
 
-def _devices(room: DeviceRoom) -> Iterator[tuple[DeviceId, tuple[NodeName | None, Device]]]:
-    """The devices of complete pools of the newest generation, with their node."""
-    for pieces in _current(room).values():
-        twice = Counter((device.id, p.node) for p in pieces for device in p.devices)
-        sets = [name for p in pieces for name in {of.counter_set for of in p.counters}]
-        counters = {of[:2] for p in pieces for of in p.counters}
-        uses = [of for p in pieces for device in p.devices for of in device.counters]
-        are_sound = {of[:2] for of in uses} <= counters and not any(
-            of.quantity.startswith("-") for of in chain(uses, *(p.counters for p in pieces))
-        )
-        if len(pieces) == pieces[0].slices and len({*sets}) == len(sets) and are_sound:
-            for piece in pieces:
-                for device in piece.devices:
-                    if twice[device.id, piece.node] == 1:
-                        yield device.id, (piece.node, device)
+def _devices(pieces: Sequence[ResourceSlice]) -> Iterator[tuple[DeviceId, Place]]:
+    """The devices of a pool with their node, if these slices are all of it and agree."""
+    twice = Counter((device.id, p.node) for p in pieces for device in p.devices)
+    sets = [name for p in pieces for name in {of.counter_set for of in p.counters}]
+    counters = {of[:2] for p in pieces for of in p.counters}
+    uses = [of for p in pieces for device in p.devices for of in device.counters]
+    are_sound = {of[:2] for of in uses} <= counters and not any(
+        of.quantity.startswith("-") for of in chain(uses, *(p.counters for p in pieces))
+    )
+    if len(pieces) == pieces[0].slices and len({*sets}) == len(sets) and are_sound:
+        for piece in pieces:
+            for device in piece.devices:
+                if twice[device.id, piece.node] == 1:
+                    yield device.id, (piece.node, device)

@@ -126,6 +126,26 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
     assert len(state.devices.unevaluated()[1]) == 1  # only what changed
 
 
+def test_claims_are_taken_in_part_by_part_whatever_changes_in_between() -> None:
+    cluster = FakeCluster()
+    cluster.add(
+        node("n1", cpu=8),
+        *(gang(name).of(1, cpu=1).each(device_claims=(PodClaim("gpu", name),)) for name in "abc"),
+    )
+    cluster.put_devices(gpus("n1", 2), device_class(), *map(claim, "abc"))
+    state = ClusterState(lambda: None, reads_devices=True)
+    watch = Watch(cluster, state)
+    parts = state.devices.refresh_in_parts(1)
+    next(parts)
+    next(parts)
+    cluster.drop_devices("devices.claims", "b")
+    cluster.put_devices(gpus("n1", 3))
+    watch.catch_up()
+    assert sum(1 for _ in parts) == 1
+    assert state.snapshot(0.0) == Life(cluster, Clock()).state.snapshot(0.0)
+    assert sum(1 for _ in state.devices.refresh_in_parts(1)) == 0
+
+
 def tied(count: int) -> dict[str, Any]:
     """A claim for so many devices with one value."""
     made = claim("c", request(count=count))
