@@ -84,6 +84,8 @@ class MemberCounts:
     @property
     def places_by_role(self) -> Mapping[str, int]:
         """How many more members may get a node; only roles that have a maximum."""
+        if not self.gang.roles:
+            return {}
         maximums = [
             (role.name, role.max_member) for role in self.gang.roles if role.max_member is not None
         ]
@@ -113,6 +115,8 @@ class MemberCounts:
 
 def min_members(gang: Gang) -> int:
     """How many members the gang needs to start: minMember or the sum over its roles, at least 1."""
+    if not gang.roles:
+        return max(gang.min_member, 1)
     return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)
 
 
@@ -239,7 +243,9 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     """Whether the gang could start with these members: enough in all, and enough of each role."""
     if len(members) < min_members(gang):
         return False
-    by_role = Counter([member.role for member in members]) if gang.roles else Counter[str]()
+    if not gang.roles:
+        return True
+    by_role = Counter([member.role for member in members])
     return all(by_role[role.name] >= role.min_member for role in gang.roles)
 
 

@@ -4,8 +4,8 @@ The planner's decisions do not use them. The findings say what is requested, wha
 what is short; they claim a proof only where there is one.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..gang.room_findings import (
 )
 from ..model.cluster import Gang, Member
 from ..model.decisions import Finding, Reason, Rejection
-from ..model.keys import Uid
+from ..model.keys import GangKey, Uid
 from ..model.resources import NOTHING
 from ..model.shapes import Shape
 from ..queues.at_limit import NO_GANGS, LimitedGangs
@@ -52,6 +52,8 @@ class ExplainContext:
     hold: HeldCapacity | None = None
     quotas: Quotas = NO_QUOTAS  # once the whole plan is carried out
     limited: LimitedGangs = NO_GANGS
+    # Of gangs that have not started and fit the empty cluster.
+    requests: Mapping[GangKey, PlacementRequest] = field(default_factory=dict)
 
     def left_for(self, gang: Gang) -> FitByShape:
         """The free room after the plan that the gang may use."""
@@ -90,11 +92,13 @@ def _rejection(
     if census.is_committed and census.waiting and not census.gang.terminating:
         answer = _of_started(context, oldest, known)
         return replace(answer, only_extra_members=census.missing <= 0)
-    want = demand.start_request(census)
+    want = context.requests.get(census.gang.key)
     if want is None:
-        return missing_members.absence(oldest)
-    if (member := capacity.nowhere_member(context.empty, want)) is not None:
-        return _nowhere(context, want, member, known)
+        want = demand.start_request(census)
+        if want is None:
+            return missing_members.absence(oldest)
+        if (member := capacity.nowhere_member(context.empty, want)) is not None:
+            return _nowhere(context, want, member, known)
     if limits := _limits(context, want):
         return Rejection(want.gang.key, Reason.QUEUE_AT_LIMIT, limits)
     free_for_gang = context.left_for(census.gang)

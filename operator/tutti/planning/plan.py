@@ -347,6 +347,7 @@ def explain_waiting(
         hold=plan.hold,
         quotas=plan.quotas,
         limited=queued.limited(improved.gangs, plan.assigned),
+        requests={want.gang.key: want for want in compiled.requests},
     )
     rejections = explain.rejections(context, improved.gangs, limits.progress)
     barred = claim_rounds.barred(compiled, queued, plan)

@@ -125,7 +125,7 @@ class _LevelNumbers:
 def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[ExceededLimit]:
     """The limits that the request exceeds, whichever of its members start."""
     if (equal := quotas.exceeded_by_equal(want)) is not None:
-        return [ExceededLimit(*exceeded) for exceeded in equal]
+        return [ExceededLimit(*exceeded) for exceeded in equal] if equal else ()
     if not quotas.may_exceed(want) or not (rows := [*quotas.caps(base, [want])]):
         return ()
     (level,) = levels([want])

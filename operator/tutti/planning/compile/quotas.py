@@ -37,8 +37,12 @@ class Quotas:
     """The limits that count; ``in_use`` of each includes what the plan has started."""
 
     limits: tuple[QueueLimit, ...] = ()
-    of_gang: Mapping[GangKey, Sequence[int]] = field(default_factory=dict)  # indices of limits
+    of_gang: Mapping[GangKey, tuple[int, ...]] = field(default_factory=dict)  # indices of limits
     credit_of: Mapping[GangKey, Resources] = field(default_factory=dict)  # for lost members
+    # By limits, shape and number of members: what as many equal members of a gang exceed.
+    _known: dict[tuple[tuple[int, ...], int, int], "_Exceeded"] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     @classmethod
     def of(
@@ -46,11 +50,7 @@ class Quotas:
     ) -> "Quotas":
         """Quotas of these limits, without limits in shadow mode."""
         counting = tuple(limit for limit in limits if not limit.is_shadow)
-        of_gang: dict[GangKey, list[int]] = {}
-        for index, limit in enumerate(counting):
-            for gang in limit.gangs:
-                of_gang.setdefault(gang, []).append(index)
-        return cls(counting, of_gang, credit_of or {})
+        return cls(counting, _indices({}, enumerate(counting)), credit_of or {})
 
     def with_started(self, started: Iterable[Started]) -> "Quotas":
         """The limits after these members have a node."""
@@ -79,10 +79,7 @@ class Quotas:
         """These limits, and the new ones after them."""
         if not new_limits:
             return self
-        of_gang = {gang: list(indices) for gang, indices in self.of_gang.items()}
-        for index, limit in enumerate(new_limits, len(self.limits)):
-            for gang in limit.gangs:
-                of_gang.setdefault(gang, []).append(index)
+        of_gang = _indices(self.of_gang, enumerate(new_limits, len(self.limits)))
         return replace(self, limits=(*self.limits, *new_limits), of_gang=of_gang)
 
     def held_for(self, gang: GangKey, requests: Resources) -> "Quotas":
@@ -110,14 +107,27 @@ class Quotas:
         """
         if len(want.alike) > 1 or want.is_repair:
             return None
-        requests, exceeded = charged(want.members[0].shape.requests), []
-        for index in self.of_gang.get(want.gang.key, ()):
+        indices = self.of_gang.get(want.gang.key, ())
+        if not indices:
+            return ()
+        shape = want.members[0].shape
+        key = indices, id(shape), want.need  # thousands of gangs of a queue may be equal
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Exceeded(shape, self._exceeded(indices, shape, want.need))
+        return known.limits
+
+    def _exceeded(
+        self, indices: Iterable[int], shape: Shape, members: int
+    ) -> Sequence[tuple[QueueLimit, int]] | None:
+        requests, exceeded = charged(shape.requests), []
+        for index in indices:
             limit = self.limits[index]
             amount = requests[limit.resource]
             if amount >= AMOUNT_LIMIT // 2:
                 return None
-            if amount * want.need > limit.room:
-                exceeded.append((limit, amount * want.need))
+            if amount * members > limit.room:
+                exceeded.append((limit, amount * members))
         return exceeded
 
     def caps(self, base: Grid, wants: Sequence[PlacementRequest]) -> Iterator["LimitCap"]:
@@ -152,6 +162,24 @@ class Quotas:
 
 
 NO_QUOTAS = Quotas()
+
+
+class _Exceeded(NamedTuple):
+    """The answer of ``exceeded_by_equal``; the shape is kept because it is known by its id."""
+
+    shape: Shape
+    limits: Sequence[tuple[QueueLimit, int]] | None
+
+
+def _indices(
+    known: Mapping[GangKey, tuple[int, ...]], limits: Iterable[tuple[int, QueueLimit]]
+) -> Mapping[GangKey, tuple[int, ...]]:
+    """The known indices of limits by gang, and further limits with their indices."""
+    of_gang: dict[GangKey, tuple[int, ...]] = {**known}
+    for index, limit in limits:
+        for gang in limit.gangs:
+            of_gang[gang] = (*of_gang.get(gang, ()), index)
+    return of_gang
 
 
 class LimitCap(NamedTuple):
