@@ -187,6 +187,7 @@ _CONTROLLERS = (
     ),
     _controller("kuberay", "github.com/ray-project/kuberay/ray-operator", "kuberay", "", 90),
     _controller("lws", "sigs.k8s.io/lws", "lws", "/cmd", 80),
+    Pin("dra-kwok-driver", "sigs.k8s.io/karpenter", (Tool("dra-kwok-driver", ".", 90),)),
     _controller("kueue", "sigs.k8s.io/kueue", "kueue", "/cmd/kueue", 250),
     # Its two parts are commands of one program: a binary each, so that each is a process by name.
     Pin(

@@ -205,6 +205,16 @@ def _kuberay(wiring: Wiring, name: str, groups: str = "scheduler-plugins") -> Co
     )
 
 
+def _dra_kwok_driver(wiring: Wiring, name: str) -> Component:
+    return component(
+        wiring,
+        name,
+        health(wiring, name),
+        kubeconfig=wiring.file(f"{name}.kubeconfig"),
+        health_probe_bind_address=wiring.address(name),
+    )
+
+
 def _spark_operator(wiring: Wiring, name: str) -> Component:
     """The controller; who uses it puts Spark, or a script that calls it, below its SPARK_HOME."""
     host, port = wiring.address("kube-apiserver").split(":")
@@ -353,6 +363,16 @@ RECIPES: Mapping[str, Recipe] = {
         manifests=(("kueue", "config/default"),),
         webhooks=webhooks_of("kueue"),
         secret=_KUEUE,
+    ),
+    # A driver of devices of kwok's nodes; what they have, DRAConfigs say.
+    "dra-kwok-driver": Recipe(
+        processes={"dra-kwok-driver": _dra_kwok_driver},
+        manifests=(
+            (
+                "dra-kwok-driver",
+                "dra-kwok-driver/pkg/apis/crds/test.karpenter.sh_draconfigs.yaml",
+            ),
+        ),
     ),
     "spark-operator": Recipe(
         processes={
