@@ -1,6 +1,7 @@
 """Pods that claim devices, on a real API server with the controller that makes their claims.
 
-The test plays the driver: it publishes slices, and reads of each claim what a kubelet would.
+The test plays the driver: it publishes slices, and after each test it checks the claims of all
+pods that have a node as a kubelet and its plugins would.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..harness.kubelet.devices import DeviceObjects
 from ..harness.rig import Rig
 from .places import Place
 from .test_explain import explain
@@ -34,9 +36,13 @@ def rig() -> Iterator[Rig]:
 
 
 @pytest.fixture
-def place(rig: Rig) -> Place:
-    """A namespace and nodes of a test's own."""
-    return Place(rig)
+def place(rig: Rig) -> Iterator[Place]:
+    """A namespace and nodes of a test's own; in the end, kubelets can prepare all devices."""
+    made = Place(rig)
+    yield made
+    seen = DeviceObjects.read(rig.plane.request)
+    assert seen.faults() == []
+    assert any(claim["metadata"]["namespace"] == made.name for claim in seen.prepared())
 
 
 def _object(kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -128,12 +134,38 @@ def test_a_gang_gets_its_devices_as_a_kubelet_expects_them(place: Place) -> None
         (config,) = claim["status"]["allocation"]["devices"]["config"]
         assert config["source"] == "FromClass"
         assert config["opaque"]["parameters"] == {"sharing": "none"}
-        assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
     assert len(given) == 8
     assert set(given.values()) == {1}
-    for i in range(4):
+    for i in range(3):
         place.delete("pods", f"train-{i}")
-    place.rig.until(lambda: not _claims(place), "the controller deletes the claims")
+    place.rig.until(lambda: len(_claims(place)) == 1, "the controller deletes the claims")
+
+
+def test_a_gang_shares_one_claim_until_its_last_pod_is_gone(place: Place) -> None:
+    """Its pods run on one node, and its devices go to the next gang that names the claim."""
+    nodes = place.nodes(2)
+    for node in nodes:
+        _publish(place, node, 2)
+    exactly = {"deviceClassName": CLASS, "count": 2}
+    config = [{"opaque": {"driver": DRIVER, "parameters": {"sharing": "time"}}}]
+    devices = {"requests": [{"name": "gpu", "exactly": exactly}], "config": config}
+    place.rig.create(_object("ResourceClaim", "one", {"devices": devices}, namespace=place.name))
+    spec = {"resourceClaims": [{"name": "gpus", "resourceClaimName": "one"}]}
+    for gang in ("train", "late"):
+        place.group(gang, 4)
+        names = place.members(gang, 4, cpu=1, spec=spec)
+        place.until_bound(gang, 4)
+        pods = [place.rig.pod(name, place.name) for name in names]
+        (claim,) = _claims(place)
+        assert {result["pool"] for result in _results(claim)} == {
+            pod["spec"]["nodeName"] for pod in pods
+        }
+        reserved = {consumer["uid"] for consumer in claim["status"]["reservedFor"]}
+        assert reserved == {pod["metadata"]["uid"] for pod in pods}
+        if gang == "train":
+            for name in names:
+                place.delete("pods", name)
+            place.rig.until(lambda: not any(map(_results, _claims(place))), "it has no devices")
 
 
 def test_a_gang_that_lacks_a_device_waits_and_says_so(place: Place) -> None:
@@ -229,9 +261,8 @@ def test_pods_that_request_an_extended_resource_get_devices_of_its_class(place: 
     assert f"devices of {place.name}-backing" in done.stdout, done.stderr
     place.delete("pods", "train-0")
     place.until_bound("late", 1)
-    for name in ("train-1", "late-0"):
-        place.delete("pods", name)
-    place.rig.until(lambda: not _claims(place), "the controller deletes the claims")
+    place.delete("pods", "train-1")
+    place.rig.until(lambda: len(_claims(place)) == 1, "the controller deletes the claims")
 
 
 def _requesting(place: Place, name: str, resource: str, group: str = "train") -> dict[str, Any]:
