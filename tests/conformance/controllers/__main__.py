@@ -9,6 +9,7 @@ import sys
 import traceback
 
 from .cases import CASES, play
+from .dra_driver import DRIVEN, enact_driven
 from .kueue_gangs import FRONTS, enact_front
 from .owner_gangs import OWNERS, enact_owner
 from .scenes import SCENES, act
@@ -22,6 +23,7 @@ _PLAYS = (
     (OWNERS, enact_owner),
     (FRONTS, enact_front),
     (OPERATED, enact_operated),
+    (DRIVEN, enact_driven),
 )
 
 
