@@ -6,6 +6,7 @@ pods that have a node as a kubelet and its plugins would.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +167,26 @@ def test_a_gang_shares_one_claim_until_its_last_pod_is_gone(place: Place) -> Non
             for name in names:
                 place.delete("pods", name)
             place.rig.until(lambda: not any(map(_results, _claims(place))), "it has no devices")
+
+
+def test_a_claim_that_no_patch_can_change_keeps_no_room(place: Place) -> None:
+    """Its client sent the configuration with spaces, and patches of others have none."""
+    (node,) = place.nodes(1)
+    _publish(place, node, 1)
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": CLASS}}]
+    config = [{"opaque": {"driver": DRIVER, "parameters": {"sharing": "time"}}}]
+    devices = {"requests": requests, "config": config}
+    claim = _object("ResourceClaim", "one", {"devices": devices}, namespace=place.name)
+    path = f"/apis/{GROUP}/namespaces/{place.name}/resourceclaims"
+    place.rig.plane.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(claim))
+    spec = {"resourceClaims": [{"name": "gpus", "resourceClaimName": "one"}]}
+    place.group("spaced", 1)
+    place.members("spaced", 1, cpu=1, spec=spec)
+    place.until_waiting("spaced", "Refused", "create it with kubectl")
+    place.rig.until(lambda: not place.rig.reservations(place.name), "it has no Reservation")
+    _gang(place, "train", 1, _template(place, 1))
+    place.until_bound("train", 1)
+    place.rig.plane.request("DELETE", f"{path}/one")
 
 
 def test_a_gang_that_lacks_a_device_waits_and_says_so(place: Place) -> None:

@@ -71,6 +71,14 @@ async def settled(cluster: FakeCluster, clock: Clock | None = None) -> Life:
     return life
 
 
+async def tried(cluster: FakeCluster) -> None:
+    """A new operator, after some of its cycles: what is refused, it tries again for ever."""
+    life = Life(cluster, Clock())
+    for _ in range(8):
+        await life.turn()
+        life.clock.now += 1.0
+
+
 def reason(cluster: FakeCluster, name: str = "a") -> tuple[str, str]:
     """Why a gang waits."""
     group = next(group for key, group in cluster.groups.items() if key.name == name)
@@ -269,6 +277,39 @@ async def test_a_claim_that_another_client_allocates_first_releases_the_gang() -
     await settled(cluster)
     assert bound(cluster) == 1
     assert [r.device.name for r in cluster.devices.claim("a-0-gpu").allocated or ()] == ["gpu-1"]
+
+
+UNCHANGEABLE = errors.Unchangeable("spec: field is immutable", status=422)
+
+
+async def test_a_gang_whose_claims_cannot_be_patched_keeps_no_room() -> None:
+    """Their finalizer cannot be set, so no allocation was sent before, either."""
+    cluster = cluster_of(nodes=1, devices=2)
+    ask(cluster, train(2))
+    cluster.fault = lambda _at, name: Fault(UNCHANGEABLE) if name == "protect_claim" else None
+    await tried(cluster)
+    assert (bound(cluster), holding(cluster), len(cluster.reservations)) == (0, 0, 0)
+    why, message = reason(cluster)
+    assert (why, "field is immutable" in message) == ("Refused", True)
+
+
+@pytest.mark.parametrize("is_allocated", [True, False])
+async def test_a_claim_that_cannot_be_patched_any_more_is_freed_by_a_change_of_its_status(
+    is_allocated: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Unless an allocation that was sent before may come: then its Reservation stands."""
+    cluster = cluster_of(nodes=1, devices=2)
+    ask(cluster, train(1))
+    last = "bind" if is_allocated else "allocate"
+    cluster.fault = lambda _at, name: Fault(Crash()) if name == last else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).settle()
+    assert holding(cluster) == is_allocated
+    cluster.fault = lambda _at, name: Fault(UNCHANGEABLE) if name == "protect_claim" else None
+    cluster.change_node("n0", unschedulable=True)
+    await tried(cluster)
+    assert (bound(cluster), holding(cluster)) == (0, 0)
+    assert len(cluster.reservations) == (not is_allocated)
 
 
 async def test_a_pod_waits_for_the_claim_of_its_template() -> None:

@@ -43,6 +43,10 @@ WATCH_SECONDS = 290  # requested of the server, which by itself ends watches aft
 DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
 BUDGET = "disruption budget"  # in the message of an eviction that a budget refuses
 OK, TOO_MANY = 200, 429
+REWRITTEN = (  # what to do about a claim of which no patch is accepted
+    "the configuration of the claim or its class was sent with spaces between JSON values, or with "
+    "characters that Go escapes; create it with kubectl"
+)
 PAGE = 500  # kubectl's and client-go's page size
 
 V = TypeVar("V")
@@ -426,7 +430,14 @@ class Client:
     async def _patch_claim(
         self, call: Right, claim: DeviceClaim, patch: Mapping[str, Any]
     ) -> DeviceClaim:
-        body = await self._send(call, call.path(*claim.key), patch, kind="merge-patch")
+        try:
+            body = await self._send(call, call.path(*claim.key), patch, kind="merge-patch")
+        except errors.Refused as problem:
+            if not any(words in problem.message for words in errors.UNCHANGEABLE):
+                raise
+            raise errors.Unchangeable(
+                f"{problem.message} ({REWRITTEN})", status=problem.status, reason=problem.reason
+            ) from problem
         return _read(body, device_objects.ResourceClaim, devices.decode_device_claim)
 
     async def _patch_queue(

@@ -4,6 +4,7 @@
   - Conflict: another client wrote first; drop the write, the next cycle looks again
   - Gone: the object, or the version to watch from, is gone; look again
   - Refused: a bug of Tutti, a size limit or missing rights; log an error, try again much later
+    - Unchangeable: no patch of this object is accepted, and none was before
   - Unavailable: wait, then look again
 * NoAccess: there is no API server to send requests to
 * BadObject: one object cannot be read; other objects can
@@ -20,6 +21,9 @@ GONE = (404, 410)
 REFUSED = (400, 401, 403, 405, 406, 413, 415, 422)
 TOO_LARGE = "too large"  # in a 500: etcd refused a request over its size limit
 TOO_LARGE_FOR_GRPC = "larger than max"  # the same, refused by the etcd client of the API server
+# For a patch, the API server writes the whole object as JSON anew. It refuses the patch if a field
+# that must not change was sent with other spaces or escapes, although the patch lacks this field.
+UNCHANGEABLE = ("field is immutable", "field cannot be modified once set")
 DENIED = 'admission webhook "'  # the message about a webhook that refused begins so
 BUDGET_CAUSE = "DisruptionBudget"  # the reason of a cause that names a disruption budget
 
@@ -52,6 +56,10 @@ class Gone(ApiError):
 
 class Refused(ApiError):
     """The API server refuses the same request every time, unless something else changes."""
+
+
+class Unchangeable(Refused):
+    """The API server refuses every patch of this object: see ``UNCHANGEABLE``."""
 
 
 class Unavailable(ApiError):

@@ -185,6 +185,28 @@ async def test_the_roles_of_a_job_are_read_of_that_job_and_no_namesake(
     assert (asked.method, asked.path) == ("GET", path)
 
 
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("spec: Invalid value: null: field is immutable", errors.Unchangeable),
+        (
+            "status.allocation: Invalid value: null: field cannot be modified once set",
+            errors.Unchangeable,
+        ),
+        ("spec: Required value", errors.Refused),
+    ],
+)
+async def test_a_claim_that_cannot_be_patched_is_said_to_be_one(
+    message: str, kind: type[errors.Refused]
+) -> None:
+    """Only another client can write it: the patch has none of these fields."""
+    async with reached({"message": message}, 422) as (api, _):
+        with pytest.raises(errors.Refused, match=message) as said:
+            await api.protect_claim(DEVICES, protected=True)
+    assert type(said.value) is kind
+    assert (client.REWRITTEN in str(said.value)) == (kind is errors.Unchangeable)
+
+
 async def test_a_gang_that_awaits_no_room_has_no_job_to_read() -> None:
     async with reached({}) as (api, asked):
         assert await api.read_job_pods(GangObject(HELD.gang, Uid("u"), 1)) == (frozenset(), (), "")

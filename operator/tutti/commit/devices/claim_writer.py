@@ -158,6 +158,7 @@ class ClaimWriter:
         A claim without devices is changed all the same: an allocation that an earlier leader sent
         names the version before, and fails.
         """
+        is_changed = False
         try:
             if claim.is_allocated:
                 others = [consumer for consumer in claim.consumers if consumer.uid not in pods]
@@ -165,8 +166,13 @@ class ClaimWriter:
                 self._state.learn_claim(claim)
                 if others:
                     return
+                is_changed = True
             protected = FINALIZER not in claim.finalizers
             self._state.learn_claim(await self._api.protect_claim(claim, protected=protected))
+        except errors.Unchangeable:
+            # No earlier leader has sent an allocation if the finalizer is not set: it was refused.
+            if claim.is_allocated or (FINALIZER in claim.finalizers and not is_changed):
+                raise
         except errors.Gone:
             self._state.forget_claim(claim)
 
