@@ -140,6 +140,7 @@ def test_claims_are_taken_in_part_by_part_whatever_changes_in_between() -> None:
     next(parts)
     cluster.drop_devices("devices.claims", "b")
     cluster.put_devices(gpus("n1", 3))
+    cluster.delete_pod("c-0")
     watch.catch_up()
     assert sum(1 for _ in parts) == 1
     assert state.snapshot(0.0) == Life(cluster, Clock()).state.snapshot(0.0)
