@@ -5,7 +5,6 @@ What is admitted is counted here from the Plan alone, once the time is taken.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import math
 import re
@@ -32,7 +31,7 @@ from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from fractions import Fraction
 
     from tutti.model.cluster import Snapshot
@@ -108,11 +107,18 @@ def measured(case: Case, trace: Trace, seed: int) -> Figures:
         return kueue_itself.measured(kueue_load.of(case.scene))
     _planned(snapshot(small(WARM_UP_NODES), trace, seed), contenders.made(case.strategy), case)
     if case.kind is Kind.KUEUE:
-        return asyncio.run(_kueue(case))
+        return _run(_kueue(case))
     picture = snapshot(case.scene, trace, seed)
     gc.collect()
     _forget_the_peak()
     return _MEASURES[case.kind](picture, case)
+
+
+def _run(measuring: Coroutine[None, None, Figures]) -> Figures:
+    """What an event loop measures; a planner alone has none, nor its memory."""
+    import asyncio  # noqa: PLC0415 - only here it is needed
+
+    return asyncio.run(measuring)
 
 
 def _planned(picture: Snapshot, strategy: Strategy, case: Case) -> Plan:
@@ -408,7 +414,7 @@ async def _kueue(case: Case) -> Figures:
 
 
 def _cycle(picture: Snapshot, case: Case) -> Figures:
-    return asyncio.run(_cycles(picture, case))
+    return _run(_cycles(picture, case))
 
 
 async def _cycles(picture: Snapshot, case: Case) -> Figures:
