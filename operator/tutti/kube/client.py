@@ -432,9 +432,7 @@ class Client:
     ) -> DeviceClaim:
         try:
             body = await self._send(call, call.path(*claim.key), patch, kind="merge-patch")
-        except errors.Refused as problem:
-            if not any(words in problem.message for words in errors.UNCHANGEABLE):
-                raise
+        except errors.Unchangeable as problem:
             raise errors.Unchangeable(
                 f"{problem.message} ({REWRITTEN})", status=problem.status, reason=problem.reason
             ) from problem

@@ -4,7 +4,7 @@
   - Conflict: another client wrote first; drop the write, the next cycle looks again
   - Gone: the object, or the version to watch from, is gone; look again
   - Refused: a bug of Tutti, a size limit or missing rights; log an error, try again much later
-    - Unchangeable: no patch of this object is accepted, and none was before
+    - Unchangeable: no patch of this object is accepted, but for its status
   - Unavailable: wait, then look again
 * NoAccess: there is no API server to send requests to
 * BadObject: one object cannot be read; other objects can
@@ -23,6 +23,7 @@ TOO_LARGE = "too large"  # in a 500: etcd refused a request over its size limit
 TOO_LARGE_FOR_GRPC = "larger than max"  # the same, refused by the etcd client of the API server
 # For a patch, the API server writes the whole object as JSON anew. It refuses the patch if a field
 # that must not change was sent with other spaces or escapes, although the patch lacks this field.
+INVALID = "Invalid"  # the reason of a refusal by the rules for a kind
 UNCHANGEABLE = ("field is immutable", "field cannot be modified once set")
 DENIED = 'admission webhook "'  # the message about a webhook that refused begins so
 BUDGET_CAUSE = "DisruptionBudget"  # the reason of a cause that names a disruption budget
@@ -59,7 +60,7 @@ class Refused(ApiError):
 
 
 class Unchangeable(Refused):
-    """The API server refuses every patch of this object: see ``UNCHANGEABLE``."""
+    """The API server refuses every patch of this object, but for its status (``UNCHANGEABLE``)."""
 
 
 class Unavailable(ApiError):
@@ -115,17 +116,18 @@ def from_status(
         retry_after = float(seconds)
     if message.startswith(DENIED):
         retry_after = None  # a webhook answered; the server itself is not overloaded
-    kind = _kind(status, message)
+    kind = _kind(status, reason, message)
     return kind(_shortened(message), status=status, reason=reason, retry_after=retry_after)
 
 
-def _kind(status: int, message: str) -> type[ApiError]:
+def _kind(status: int, reason: str, message: str) -> type[ApiError]:
     if status == 409:  # noqa: PLR2004 - HTTP's own number
         return Conflict
     if status in GONE:
         return Gone
     if status in REFUSED:
-        return Refused
+        is_said = any(words in message for words in UNCHANGEABLE) and not message.startswith(DENIED)
+        return Unchangeable if reason == INVALID and is_said else Refused
     if status == 500 and (TOO_LARGE in message or TOO_LARGE_FOR_GRPC in message):  # noqa: PLR2004
         return Refused
     return Unavailable

@@ -34,6 +34,7 @@ TOO_MANY = "there are too many priorities for a proof"
 LISTING, EXCHANGING = 0.25, 0.5  # shares of the work
 MOST_LEVELS = 100  # levels that an engine runs for
 CLOSE = 0.01  # relative to the bound: an exchange that comes this close is good enough
+FAR = 0.02  # relative to the bound: an exchange that ends farther begins again elsewhere
 CLOSEST = 0.0025  # relative to the bound: exchanges stop this close to it
 MOST_COLUMNS = 6_000  # patterns that one program adds beyond the first
 MOST_WEIGHTS, MOST_SUMS = 64, 1_000  # different values; sums of the few odd values
@@ -144,8 +145,37 @@ class LevelSearch:
                 return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
         return LevelResult(level, Outcome.PROVED, self._value(level))
 
-    def _place_by_price(self, level: DemandLevel, ratios: Mapping[int, float]) -> None:
-        """Place the gangs of the level anew by best fit, the most value for its price first.
+    def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
+        """Exchange single members, and place all gangs anew by price; keep the best answer.
+
+        Return whether it is too close to the bound for a program to help. Exchanges begin at the
+        best answer so far. If that leaves much, they begin again at the answer by price, unless it
+        is worse than where they began before.
+        """
+        known = self._value(level)
+        is_choice = self._exchange(level, relaxed, bound, self.best)
+        by_price = self._placed_by_price(level, relaxed.ratios)
+        self._keep_better(by_price)
+        is_far = bound - self._value(level) > FAR * bound
+        if is_choice and is_far and self._worth(by_price, level) > known:
+            self._exchange(level, relaxed, bound, by_price)
+        may_close = is_choice and self._program.is_rough
+        return may_close and 0 < bound - self._value(level) <= CLOSE * bound
+
+    def _exchange(
+        self, level: DemandLevel, relaxed: LpRelaxation, bound: int, start: Shares
+    ) -> bool:
+        """Exchange single members of an answer; return whether a gang waits to be exchanged."""
+        prices = dict(zip(self._shape_demand.shapes.tolist(), relaxed.prices.tolist(), strict=True))
+        exchange = Exchange(self._problem, sorted(self._candidates), level, start, prices)
+        if exchange.is_choice:
+            enough = floor((1 - CLOSEST) * bound) - self._worth(start, level)
+            exchange.run(enough, self._exchanging)
+            self._fill_up(exchange.shares(), level)
+        return exchange.is_choice
+
+    def _placed_by_price(self, level: DemandLevel, ratios: Mapping[int, float]) -> Shares:
+        """All gangs of the level placed anew by best fit, the most value for its price first.
 
         Gangs of levels above stay where they are. Source of the order: the greedy heuristic for
         knapsacks with several constraints, by dual prices (Pirkul, Naval Research Logistics 34,
@@ -154,23 +184,7 @@ class LevelSearch:
         demands = self._problem.demands
         above = tuple(own if demands[i].level > level else () for i, own in enumerate(self.best))
         order = sorted(ratios.keys() & self._candidates, key=lambda i: (-ratios[i], i))
-        self._fill_up(best_fit(self._problem, order, above), level)
-
-    def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
-        """Exchange single members, or place all gangs anew; keep the better answer.
-
-        Return whether it is too close to the bound for a program to help. Exchanges begin at the
-        answer of best fit, because placing by price leaves less to exchange.
-        """
-        prices = dict(zip(self._shape_demand.shapes.tolist(), relaxed.prices.tolist(), strict=True))
-        exchange = Exchange(self._problem, sorted(self._candidates), level, self.best, prices)
-        if exchange.is_choice:
-            enough = floor((1 - CLOSEST) * bound) - self._value(level)
-            exchange.run(enough, self._exchanging)
-            self._fill_up(exchange.shares(), level)
-        self._place_by_price(level, relaxed.ratios)
-        may_close = exchange.is_choice and self._program.is_rough
-        return may_close and 0 < bound - self._value(level) <= CLOSE * bound
+        return self._filled_up(best_fit(self._problem, order, above), level)
 
     def _bound(self, answer: Answer, known: int, bound: int) -> int:
         """A bound of all answers of the present program, in the unit of its objective.
@@ -210,16 +224,25 @@ class LevelSearch:
 
     def _fill_up(self, shares: Shares, level: DemandLevel) -> None:
         """Place gangs that have room beside these shares, and keep all if the value is higher."""
+        self._keep_better(self._filled_up(shares, level))
+
+    def _filled_up(self, shares: Shares, level: DemandLevel) -> Shares:
+        """These shares, and gangs that have room beside them."""
         rest = [i for i, own in enumerate(shares) if not own and self._is_worth_a_try(i, level)]
-        filled = best_fit(self._problem, rest, shares)
-        if worth(self._problem, filled) > worth(self._problem, self.best):
-            self.turn_to(filled)
+        return best_fit(self._problem, rest, shares)
+
+    def _keep_better(self, shares: Shares) -> None:
+        if worth(self._problem, shares) > worth(self._problem, self.best):
+            self.turn_to(shares)
 
     def _is_worth_a_try(self, index: int, level: DemandLevel) -> bool:
         return index in self._candidates and self._problem.demands[index].level <= level
 
     def _value(self, level: DemandLevel) -> int:
-        return dict(worth(self._problem, self.best))[level]
+        return self._worth(self.best, level)
+
+    def _worth(self, shares: Shares, level: DemandLevel) -> int:
+        return dict(worth(self._problem, shares))[level]
 
 
 def whole_bound(bound: float) -> int:
