@@ -133,6 +133,33 @@ def test_gangs_of_higher_levels_stay_where_gangs_are_placed_by_price() -> None:
     assert list(admitted_value(problem, solution)) >= list(worth(problem, best_fit(problem)))
 
 
+def singles_of_three_resources(seed: int) -> Problem:
+    """More pods without a gang than the nodes hold; CPU, memory and GPUs run out by turns."""
+    chance = Random(seed)
+    free = [
+        [chance.choice([80, 160, 320]), chance.choice([160, 640]), chance.choice([0, 4, 8])]
+        for _ in range(6)
+    ]
+    asks = [
+        [chance.randrange(10, 90), chance.randrange(10, 200), chance.choice([0, 0, 1, 2])]
+        for _ in range(60)
+    ]
+    values = [1_000 * max(cpu // 9, memory // 20, 5 * gpus) for cpu, memory, gpus in asks]
+    return problem_of(free, asks, *(gang(1, i, value=value) for i, value in enumerate(values)))
+
+
+@pytest.mark.parametrize("seed", [14, 25, 30])
+def test_exchanges_begin_again_at_the_answer_by_price_if_they_end_far_from_the_bound(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = singles_of_three_resources(seed)
+    with few_fillings():
+        ((_, value),) = admitted_value(problem, IlpStrategy(FruitlessCbc()).solve(problem, BUDGET))
+        monkeypatch.setattr(levels, "FAR", 1.0)
+        ((_, once),) = admitted_value(problem, IlpStrategy(FruitlessCbc()).solve(problem, BUDGET))
+    assert value > once
+
+
 @pytest.mark.parametrize(
     ("pods", "nodes", "seconds"), [(1000, 100, 30), (1000, 100, 1), (300, 100, 0.01)]
 )
