@@ -115,8 +115,6 @@ class MemberCounts:
 
 def min_members(gang: Gang) -> int:
     """How many members the gang needs to start: minMember or the sum over its roles, at least 1."""
-    if not gang.roles:
-        return max(gang.min_member, 1)
     return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)
 
 

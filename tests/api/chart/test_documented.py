@@ -146,8 +146,11 @@ class Reader:
         """Run what the pods of the release would run, with their settings and rights."""
         plane = self._shell.plane
         account = plane.kubeconfig_for_service_account(NAMESPACE, "tutti")
-        (pod, *_) = self._shell.pods()
-        variables = container_environment(pod["spec"]).items()
+        deadline = time.monotonic() + PATIENCE
+        while not (pods := self._shell.pods()):  # kube-controller-manager creates them
+            assert time.monotonic() < deadline, "the release has no pods"
+            time.sleep(0.1)
+        variables = container_environment(pods[0]["spec"]).items()
         settings = {name: value for name, value in variables if value and name not in ITS_OWN}
         self._operator = OperatorProcess(plane, environment=settings, kubeconfig=account)
         self._operator.start()
