@@ -79,6 +79,11 @@ def binders(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...
     return _created(entries, "pods/binding", "bindings")
 
 
+def evictions(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...]]:
+    """Find the evictions that were carried out, by pod."""
+    return _created(entries, "pods/eviction")
+
+
 def hand_overs(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...]]:
     """Find the patches that removed scheduling gates, by pod."""
     by_pod: dict[Key, list[AuditEntry]] = {}
@@ -137,6 +142,7 @@ def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
     decision = (raw.get("annotations") or {}).get("authorization.k8s.io/decision", "forbid")
     body = raw.get("requestObject") or {}
     metadata = body.get("metadata") or {}
+    conditions = (body.get("deleteOptions") or {}).get("preconditions") or {}  # of an eviction
     stamp = raw.get("requestReceivedTimestamp")
     end = raw.get("stageTimestamp")
     is_dry = "dryRun=" in raw.get("requestURI", "")
@@ -149,7 +155,7 @@ def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
         name=target.get("name") or metadata.get("name", ""),
         code=code,
         at=datetime.fromisoformat(stamp) if stamp else None,
-        uid=metadata.get("uid") or target.get("uid") or "",
+        uid=metadata.get("uid") or conditions.get("uid") or target.get("uid") or "",
         denied=code == 403 and decision == "forbid",
         answered=datetime.fromisoformat(end) if end else None,
         fields=frozenset(_fields(body)),

@@ -6,13 +6,10 @@ Separate from P1: a gang may end whole, and its room may then be of no use to an
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .audit import AuditEntry
 from .findings import Finding, Findings, Promise
 from .replay import Step
 from .standpoint import Standpoint
 from .views import Key, Node, Pod, PodGroup, Reservation
-
-EVICTION = ("pods/eviction", "create")
 
 
 @dataclass(slots=True)
@@ -25,26 +22,18 @@ class _Claim:
     ends: set[str] = field(default_factory=set)
     ended_gangs: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
     is_standing: bool = True
 
 
-def judge_ends(
-    steps: Sequence[Step], entries: Sequence[AuditEntry], standpoint: Standpoint
-) -> Findings:
+def judge_ends(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     """Look for what each pod ended that Tutti evicted for a claim, and whether that started."""
     claims = _claims(steps)
     pods = {pod.uid: pod for step in steps if isinstance(pod := step.after or step.before, Pod)}
     groups = {group.key: group.uid for step in steps if isinstance(group := step.after, PodGroup)}
-    evicted = {
-        entry.key
-        for entry in entries
-        if (entry.resource, entry.verb) == EVICTION
-        and entry.succeeded
-        and entry.user == standpoint.operator_user
-    }
     violations, judged = [], 0
     for uid, pod in sorted(pods.items()):
-        if pod.key not in evicted or not standpoint.looks_at(pod.key.namespace):
+        if not (standpoint.evicted_by_us(pod) and standpoint.looks_at(pod.key.namespace)):
             continue
         gang = groups.get(pod.gang, "") if pod.gang is not None else ""
         own = [c for c in claims.values() if uid in c.ends or (gang and gang in c.ended_gangs)]
@@ -69,6 +58,7 @@ def _claims(steps: Sequence[Step]) -> dict[str, _Claim]:
             claim.ends |= now.ends
             claim.ended_gangs |= now.ended_gangs
             claim.named |= now.named.keys()
+            claim.nodes |= now.nodes
     return claims
 
 
@@ -88,5 +78,5 @@ def _outcomes(claim: _Claim, steps: Sequence[Step], standpoint: Standpoint) -> I
             yield True  # a pod of the claimant was deleted
         if isinstance(before, PodGroup) and before.uid == claim.gang_uid:
             yield not isinstance(now, PodGroup) or now.min_member != before.min_member
-        if isinstance(before, Node):
+        if isinstance(before, Node) and before.key.name in claim.nodes:
             yield not isinstance(now, Node) or now.state != before.state

@@ -15,6 +15,7 @@ class Promise(StrEnum):
     STOPS = "stops of queues"
     DOMAINS = "domains of the network"
     ENDS = "no pod ends for a gang that does not start"
+    NAMED_FIRST = "named before evicted"
     DEVICES = "devices of claims"
     VOLUMES = "volumes of claims"
 

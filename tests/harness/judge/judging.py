@@ -13,6 +13,7 @@ from .capacity import judge_capacity
 from .devices import judge_devices
 from .domains import judge_domains
 from .ending import judge_ends
+from .evicting import judge_evicting
 from .findings import Verdict
 from .hands_off import judge_hands
 from .history import History
@@ -54,6 +55,7 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
         standpoint,
         binders=audits.binders(heard),
         arrivals=audits.arrivals(heard),
+        evictions=audits.evictions(heard),
         hand_overs=audits.hand_overs(heard),
     )
     steps = replay(history)
@@ -62,11 +64,13 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     reserved = judge_reserving(steps, standpoint)
     limits = judge_limits(steps, heard, standpoint)
     hands = judge_hands(steps, heard, standpoint)
-    ends = judge_ends(steps, heard, standpoint)
+    ends = judge_ends(steps, standpoint)
+    evicted = judge_evicting(steps, standpoint)
     domains = judge_domains(steps, standpoint)
     devices = judge_devices(steps, heard, standpoint)
     volumes = judge_volumes(steps, heard, standpoint)
-    all_findings = (whole, room, reserved, limits, hands, ends, domains, devices, volumes)
+    of_pods = (whole, room, reserved, limits, hands, ends, evicted)
+    all_findings = (*of_pods, domains, devices, volumes)
     return Verdict(
         violations=tuple(
             sorted(

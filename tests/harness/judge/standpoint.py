@@ -21,6 +21,7 @@ class Standpoint:
     unseen_seconds: float = 0.0
     binders: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
     arrivals: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
+    evictions: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
     hand_overs: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
 
     def is_ours(self, pod: Pod) -> bool:
@@ -66,3 +67,10 @@ class Standpoint:
     def bound_by_us(self, pod: Pod) -> bool:
         """Whether Tutti bound the pod."""
         return self.binder(pod) == self.operator_user
+
+    def evicted_by_us(self, pod: Pod) -> bool:
+        """Whether Tutti evicted the pod."""
+        return any(
+            entry.user == self.operator_user and (not entry.uid or entry.uid == pod.uid)
+            for entry in self.evictions.get(pod.key, ())
+        )

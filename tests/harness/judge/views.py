@@ -155,6 +155,7 @@ class Reservation:
     queue: tuple[str, str] | None = None  # of that record: name and uid
     ends: frozenset[str] = frozenset()  # uids of pods that end so that its gang starts
     ended_gangs: frozenset[str] = frozenset()  # uids of the gangs among them that end whole
+    evicts: frozenset[str] = frozenset()  # uids of pods of its own gang that are given up
     devices: tuple[DevicePromise, ...] = ()
     volumes: tuple[VolumePromise, ...] = ()
 
@@ -409,6 +410,7 @@ def _reservation(body: Body, revision: int) -> Reservation:
         queue=(record["name"], record.get("uid", "")) if (record := spec.get("queue")) else None,
         ends=frozenset(uid for victim in victims for uid in victim["pods"]),
         ended_gangs=frozenset(victim["uid"] for victim in victims if victim.get("whole")),
+        evicts=frozenset(spec.get("evict") or ()),
         devices=device_promises(placement),
         volumes=volume_promises(spec),
     )

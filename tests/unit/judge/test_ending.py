@@ -71,6 +71,14 @@ def test_what_changes_outside_excuses_a_claim_that_is_given_up() -> None:
         assert not _faults(story.verdict()), change.__name__
 
 
+def test_a_change_of_a_node_that_the_claim_does_not_name_excuses_nothing() -> None:
+    story = _evicted()
+    story.node("c", gpu="4")
+    story.node("c", cordoned=True, gpu="4")
+    story.release("new")
+    assert len(_faults(story.verdict())) == 2
+
+
 def test_an_eviction_that_names_no_claim_is_another_promise() -> None:
     story = whole_gang(two_nodes(), "old", 2)
     story.evict("old-0")

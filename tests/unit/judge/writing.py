@@ -221,15 +221,20 @@ class Story:
         slots: Mapping[str, Mapping[str, int]] | None = None,
         queue: str = "",
         ends: Mapping[str, Iterable[str]] | None = None,
+        whole: bool = False,
+        evict: Iterable[str] = (),
     ) -> int:
         """Put the gang's Reservation: nodes by pod name, slots by node and role.
 
-        With a queue it has the record of a start; ``ends`` are pods that end for it, by gang.
+        With a queue it has the record of a start; ``ends`` are pods that end for it, by gang, and
+        ``whole`` says that these gangs end whole; ``evict`` are members that are given up.
         """
         victims = [
             {"name": gang, "uid": f"uid-{gang}", "pods": [f"uid-{pod}" for pod in pods]}
+            | ({"whole": True} if whole else {})
             for gang, pods in (ends or {}).items()
         ]
+        given_up = [f"uid-{pod}" for pod in evict]
         placement: list[dict[str, Any]] = [
             {"node": node, "pods": [{"name": pod, "uid": f"uid-{pod}"}]}
             for pod, node in (pods or {}).items()
@@ -249,6 +254,7 @@ class Story:
                     "placement": placement,
                     **({"queue": {"name": queue, "uid": f"uid-{queue}"}} if queue else {}),
                     **({"claim": {"victims": victims}} if victims else {}),
+                    **({"evict": given_up} if given_up else {}),
                 },
             },
         )
@@ -261,7 +267,7 @@ class Story:
 
     def evict(self, name: str) -> None:
         """Evict a pod, which is gone at once."""
-        self.wrote("create", "pods/eviction", name, code=201)
+        self.wrote("create", "pods/eviction", name, uid=f"uid-{name}", code=201)
         self.drop(Kind.PODS, f"uid-{name}")
 
     def wrote(
