@@ -98,6 +98,7 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	$(BIN)/python -m tests.chaos.faults --claims --series kills --series twice --series answers || failed=1; \
 	$(BIN)/python -m tests.chaos.replicas || failed=1; \
 	$(BIN)/python -m tests.chaos.replicas --claims || failed=1; \
+	$(BIN)/python -m tests.chaos.replicas --preemption || failed=1; \
 	$(BIN)/python -m tests.chaos.upgrade || failed=1; \
 	$(BIN)/python -m tests.chaos.soak || failed=1; \
 	exit $$failed

@@ -4,6 +4,9 @@
 elsewhere, and wakes it again. ``python -m tests.chaos.replicas`` does so at every write, twice.
 """
 
+from .claimed import Claimed
 from .pausing import MODES, Pausing, Victim
+from .preempting import Preempting
+from .scene import Scene
 
-__all__ = ["MODES", "Pausing", "Victim"]
+__all__ = ["MODES", "Claimed", "Pausing", "Preempting", "Scene", "Victim"]

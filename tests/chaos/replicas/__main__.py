@@ -7,19 +7,23 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from .claimed import Claimed
 from .pausing import MODES, Pausing
+from .preempting import Preempting
+from .scene import Scene
 
 
 @click.command()
 @click.option("--most", default=40, show_default=True, help="Writes at which it is stopped.")
-@click.option("--claims", is_flag=True, help="Members claim devices and volumes.")
-def main(*, most: int, claims: bool) -> None:
+@click.option("--claims", "scene", flag_value=Claimed, help="Members claim devices and volumes.")
+@click.option("--preemption", "scene", flag_value=Preempting, help="Others end for each gang.")
+def main(*, most: int, scene: type[Scene] | None) -> None:
     """Stop the leader at its k-th write, let another take over and plan elsewhere, wake it."""
     console = Console()
     table = Table("stopped at its write", "runs", "violations", "longest takeover s")
     for mode in MODES:
         stopped: list[float] = []
-        with Pausing(has_claims=claims) as trial:
+        with Pausing((scene or Scene)()) as trial:
             for k in track(range(1, most + 1), description=f"{mode} the commit", console=console):
                 paused = trial.round(k, mode)
                 if not paused.call:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...harness.provisioner import ALL_CLAIMS, PROVISIONER, claim, storage_class
+from ...harness.provisioner import ALL_CLAIMS, PROVISIONER, Provisioner, claim, storage_class
+from .scene import NODES, SIZE, Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
+    from ...harness.judge import Verdict
     from ...harness.rig import Rig
 
 GROUP, DRIVER = "resource.k8s.io/v1", "gpu.example.com"
@@ -20,17 +23,41 @@ SPEC: Mapping[str, Any] = {
 }
 
 
-def objects(nodes: Iterable[str], devices: int) -> Iterator[dict[str, Any]]:
-    """The classes, the template, and so many devices of each node."""
+class Claimed(Scene):
+    """Each member has a device, and a volume that is made for it."""
+
+    components = ("controller-manager",)
+
+    def about(self) -> Mapping[str, Any]:
+        """Members with both claims."""
+        return {"cpu": 1, "spec": SPEC}
+
+    def open(self, rig: Rig) -> AbstractContextManager[object]:
+        """Create the devices, too, and let a provisioner run."""
+        super().open(rig)
+        rig.create(*_objects())
+        return Provisioner(rig.plane.request, is_anywhere=True)
+
+    def restore(self, rig: Rig) -> None:
+        """Wait until the claims of earlier rounds have gone with their gangs."""
+        rig.until(lambda: not _left(rig), "no claim is left")
+
+    def has_been_seen(self, verdict: Verdict) -> bool:
+        """Whether the judge has seen claims of both kinds."""
+        return bool(verdict.devices and verdict.volumes)
+
+
+def _objects() -> Iterator[dict[str, Any]]:
+    """The classes, the template, and a device of each node for each core."""
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     yield _object("DeviceClass", "gpu", {"selectors": [selector]})
     yield storage_class("disk", PROVISIONER)
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
     spec = {"spec": {"devices": {"requests": [request]}}}
     yield _object("ResourceClaimTemplate", "one", spec, namespace="ml")
-    for node in nodes:
+    for node in NODES:
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-        listed = [{"name": f"gpu-{i}"} for i in range(devices)]
+        listed = [{"name": f"gpu-{i}"} for i in range(SIZE)]
         about = {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": listed}
         yield _object("ResourceSlice", node, about)
 
@@ -44,7 +71,7 @@ def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> d
     }
 
 
-def left(rig: Rig) -> list[dict[str, Any]]:
+def _left(rig: Rig) -> list[dict[str, Any]]:
     """The claims that are there."""
     paths = (f"/apis/{GROUP}/resourceclaims", ALL_CLAIMS)
     return [item for path in paths for item in rig.plane.request("GET", path)["items"]]

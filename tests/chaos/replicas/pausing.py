@@ -8,14 +8,13 @@ import signal
 import threading
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ...harness.controlplane.errors import RequestError
 from ...harness.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
-from ...harness.provisioner import Provisioner
 from ...harness.proxy import Proxy, before, nth
 from ...harness.rig import Rig, members, pod, pod_group
-from . import claimed
+from .scene import NODES, SIZE, Scene, delete_pods
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/tutti"
 MODES = ("before", "after")  # the server has heard of the write when the leader stops, or has not
 IDENTITIES = ("tutti-0", "tutti-1")
-SIZE = 4
 PATIENCE = 60.0
 
 
@@ -82,11 +80,10 @@ class Paused(NamedTuple):
 class Pausing:
     """Two replicas, each on a road of its own; a context manager, judged by its ``rig``."""
 
-    def __init__(self, *, has_claims: bool = False) -> None:
-        """With ``has_claims``, each member has a device, and a volume that is made for it."""
-        components = ("controller-manager",) if has_claims else ()
-        self.rig = Rig.start(*components, operator=False)
-        self._has_claims = has_claims
+    def __init__(self, scene: Scene | None = None) -> None:
+        """By default, plain gangs start on free nodes."""
+        self._scene = scene = scene or Scene()
+        self.rig = Rig.start(*scene.components, operator=False, values=scene.values)
         plane = self.rig.plane
         original = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
         self._stack = ExitStack()
@@ -94,23 +91,21 @@ class Pausing:
         self.roads: dict[str, Proxy] = {}
         for identity in IDENTITIES:
             road = self._stack.enter_context(Proxy(plane.server, plane.authority))
-            operator = OperatorProcess(plane, kubeconfig=road.kubeconfig(original))
+            kubeconfig = road.kubeconfig(original)
+            operator = OperatorProcess(plane, environment=scene.environment, kubeconfig=kubeconfig)
             operator.identity, operator.log = identity, plane.directory / f"{identity}.log"
             self.replicas[identity], self.roads[identity] = operator, road
         self.rig.operator = self.replicas[IDENTITIES[0]]
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self.rig)
-        self.rig.nodes(3, cpu=SIZE, memory="64Gi")
-        if self._has_claims:
-            self.rig.create(*claimed.objects([f"node-{i:03}" for i in range(3)], SIZE))
-            request = self.rig.plane.request
-            self._stack.enter_context(Provisioner(request, is_anywhere=True))
-        self.rig.create(pod("running", cpu=1, scheduler="tutti"))
+        self._stack.enter_context(self._scene.open(self.rig))
+        self.rig.create(pod("running", memory="1Gi"))
         for replica in self.replicas.values():
             self._stack.callback(replica.stop)
             replica.start()
         self.rig.until(lambda: self.rig.bound() == 1, "the first pod is bound")
+        self._scene.restore(self.rig)
         return self
 
     def __exit__(
@@ -119,7 +114,14 @@ class Pausing:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stack.__exit__(kind, problem, trace)
+        try:
+            if kind is None:
+                verdict = self.rig.verdict()
+                assert self._scene.has_been_seen(verdict), (
+                    f"of the scene nothing was judged: {verdict.summary()}"
+                )
+        finally:
+            self._stack.__exit__(kind, problem, trace)
 
     def leader(self) -> str:
         """Who holds the Lease; empty while nobody does."""
@@ -137,7 +139,7 @@ class Pausing:
         victim = Victim(self.replicas[first], after_commit=mode == "after")
         with self.roads[first].rule(nth(k, counts), victim):
             try:
-                self.rig.create(pod_group(name, SIZE), *members(name, SIZE, **self._about()))
+                self._submit(name)
                 if not self._stops_first(victim, name):
                     return Paused("", 0.0)
                 began = time.monotonic()
@@ -160,7 +162,7 @@ class Pausing:
         (second,) = set(IDENTITIES) - {first}
         operator, road = self.replicas[first], self.roads[first]
         with road.rule(nth(1, _binds), before(operator.strike)):
-            self.rig.create(pod_group(name, SIZE), *members(name, SIZE, **self._about()))
+            self._submit(name)
             self.rig.until(lambda: operator.is_down, f"{first} is killed")
         seen = self._times_stood_down(first)
         victim = Victim(operator, after_commit=mode == "after")
@@ -175,8 +177,9 @@ class Pausing:
         self._clean_up(name)
         return operator
 
-    def _about(self) -> dict[str, Any]:
-        return {"cpu": 1, **({"spec": claimed.SPEC} if self._has_claims else {})}
+    def _submit(self, name: str) -> None:
+        gang = members(name, SIZE, **self._scene.about())
+        self.rig.create(pod_group(name, SIZE), *gang)
 
     def _stops_first(self, victim: Victim, name: str) -> bool:
         """Whether the leader comes to its k-th write before all is done and said."""
@@ -199,11 +202,12 @@ class Pausing:
         }
         for node in chosen:
             self._cordon(node, closed=True)
-        if len(chosen) == 3:
+        if len(chosen) == len(NODES):
             self._cordon(next(iter(chosen)), closed=False)
         # As if its time had run out: nothing that is promised may depend on the clock.
         self.rig.plane.request("DELETE", LEASE)
         self.rig.until(lambda: self.leader() == second, f"{second} leads")
+        self._scene.help_on(self.rig, name)
         self.rig.until_bound(name, SIZE)
         self.rig.until(lambda: not self.rig.reservations(), "all of it is carried out")
         for node in chosen:
@@ -223,10 +227,7 @@ class Pausing:
         self.rig.plane.request("PATCH", f"/api/v1/nodes/{node}", patch)
 
     def _clean_up(self, name: str) -> None:
-        selector = f"labelSelector=tutti.dev%2Fpod-group%3D{name}"
-        pods = f"/api/v1/namespaces/ml/pods?{selector}&gracePeriodSeconds=0"
-        self.rig.plane.request("DELETE", pods)
+        delete_pods(self.rig, name)
         self.rig.delete("ptg", name)
         self.rig.until(lambda: not self.rig.pods(name), "the gang is gone")
-        if self._has_claims:
-            self.rig.until(lambda: not claimed.left(self.rig), "so are its claims")
+        self._scene.restore(self.rig)
