@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chaos.replicas import MODES, Pausing, Preempting
+from tests.chaos.replicas import MODES, Pausing, Preempting, evicts
 from tests.harness.rig import members, pod_group
 
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 TAKEOVER_SECONDS = 15.0  # the promise of docs/operations.md
 SAMPLE = (1, 2, 4)  # of the leader's writes for one gang; `make soak` takes every one
-FIRST_EVICTION = (
-    3  # of its writes for a gang for which others end, after a Reservation and an Event
-)
 
 
 @pytest.fixture(scope="module")
@@ -73,4 +70,4 @@ def test_a_leader_that_ends_cleanly_leaves_the_lease_free(trial: Pausing) -> Non
 
 def test_an_eviction_that_arrives_after_another_has_given_the_claim_up_ends_no_pod() -> None:
     with Pausing(Preempting()) as trial:
-        assert trial.round(FIRST_EVICTION, "before").call.endswith("/eviction")
+        assert trial.round(1, "before", evicts).call.endswith("/eviction")

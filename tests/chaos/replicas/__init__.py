@@ -5,8 +5,8 @@ elsewhere, and wakes it again. ``python -m tests.chaos.replicas`` does so at eve
 """
 
 from .claimed import Claimed
-from .pausing import MODES, Pausing, Victim
+from .pausing import MODES, Pausing, Victim, evicts
 from .preempting import Preempting
 from .scene import Scene
 
-__all__ = ["MODES", "Claimed", "Pausing", "Preempting", "Scene", "Victim"]
+__all__ = ["MODES", "Claimed", "Pausing", "Preempting", "Scene", "Victim", "evicts"]

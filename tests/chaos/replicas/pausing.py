@@ -17,6 +17,7 @@ from ...harness.rig import Rig, members, pod, pod_group
 from .scene import NODES, SIZE, Scene, delete_pods
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from aiohttp import web
@@ -32,6 +33,11 @@ PATIENCE = 60.0
 def counts(call: Call) -> bool:
     """Whether a call is one of the writes that are counted; renewals come by the clock."""
     return call.is_write and "/leases" not in call.path
+
+
+def evicts(call: Call) -> bool:
+    """Whether a call is an eviction."""
+    return call.is_write and call.path.endswith("/eviction")
 
 
 def _binds(call: Call) -> bool:
@@ -130,14 +136,14 @@ class Pausing:
         except RequestError:
             return ""
 
-    def round(self, k: int, mode: str) -> Paused:
-        """Stop the leader at its k-th write for a new gang; the other leads to the end."""
+    def round(self, k: int, mode: str, writes: Callable[[Call], bool] = counts) -> Paused:
+        """Stop the leader at the k-th of these writes for a new gang; the other leads on."""
         name = f"gang-{k}-{mode}"
         first = self.rig.until(self.leader, "somebody leads")
         (second,) = set(IDENTITIES) - {first}
         seen = self._times_stood_down(first)
         victim = Victim(self.replicas[first], after_commit=mode == "after")
-        with self.roads[first].rule(nth(k, counts), victim):
+        with self.roads[first].rule(nth(k, writes), victim):
             try:
                 self._submit(name)
                 if not self._stops_first(victim, name):

@@ -30,6 +30,8 @@ PATIENCE_SECONDS = 60.0  # for everyone; a second or two is what it takes
 QUIET_SECONDS = 2.0  # after a refusal: what it was told may have been old
 _SEEN_SECONDS = 1.0  # in which schedulers see who is there already
 _LOOK_SECONDS = 0.25
+_TOPOLOGIES = "/apis/tutti.dev/v1alpha1/topologies"
+_NOT_YET = "UnknownLevel"  # what Tutti says of a gang before the levels are there
 _IN_FLIGHT = 4  # a connection costs more than what is written over it
 _MERGE = "application/merge-patch+json"
 _FREE = {"metadata": {"finalizers": None}}
@@ -63,7 +65,7 @@ class Player:
         self._wire.close()
 
     def settle(self) -> None:
-        """Create the namespaces and the nodes, and the scheduler's own description of them."""
+        """Create the namespaces and the nodes, and Kueue's description of them."""
         self._plane.create_namespace(self.name)
         self._plane.create_namespace(manifests.beside(self.name))
         made = [*manifests.nodes(self.name)]
@@ -73,9 +75,7 @@ class Player:
             written("PATCH", f"{collection(n)}/{_name(n)}", {"spec": {"taints": None}}, _MERGE)
             for n in made
         )
-        if self.form is Form.TUTTI:
-            self._plane.apply([manifests.tutti_topology()])
-        elif self.form is Form.KUEUE:
+        if self.form is Form.KUEUE:
             self._plane.apply(manifests.kueue_queue(self.name))
 
     def play(self, case: Case, patience: float = PATIENCE_SECONDS) -> Outcome | None:
@@ -83,13 +83,22 @@ class Player:
         if not all(manifests.can_ask(gang, self.form) for gang in case.gangs):
             return None
         self._create(manifests.others(case, self.name))
-        time.sleep(_SEEN_SECONDS)
-        # No scheduler begins with a gang whose group is missing: so they begin together.
-        self._create(p for g in case.gangs for p in manifests.pods(g, self.name, self.form))
-        self._create(o for g in case.gangs for o in manifests.groups(g, self.name, self.form))
+        if self.form is Form.TUTTI:
+            # Tutti plans all gangs that wait together, and none while their levels are missing.
+            self._create_gangs(case)
+            time.sleep(_SEEN_SECONDS)
+            self._wire.request("POST", _TOPOLOGIES, manifests.tutti_topology())
+        else:
+            time.sleep(_SEEN_SECONDS)
+            self._create_gangs(case)
         outcome = self._outcome(case, patience)
         self._clear()
         return outcome
+
+    def _create_gangs(self, case: Case) -> None:
+        """Create the pods and then the groups: no scheduler begins with pods alone."""
+        self._create(p for g in case.gangs for p in manifests.pods(g, self.name, self.form))
+        self._create(o for g in case.gangs for o in manifests.groups(g, self.name, self.form))
 
     def _outcome(self, case: Case, patience: float) -> Outcome:
         members = {
@@ -126,11 +135,15 @@ class Player:
             for path in self._groups
             for group in self._items(path)
             for line in group.get("status", {}).get("conditions", [])
-            if line["type"] in _PLACED[self.form] and line["status"] == "False"
+            if line["type"] in _PLACED[self.form]
+            and line["status"] == "False"
+            and line.get("reason") != _NOT_YET
         }
 
     def _clear(self) -> None:
         """Delete all pods and groups, and wait until they are gone."""
+        if self.form is Form.TUTTI:
+            self._wire.request("DELETE", _TOPOLOGIES)
         for path in (self._others, self._pods, *self._groups):
             self._wire.request("DELETE", f"{path}?gracePeriodSeconds=0")
         while left := [*self._items(self._pods), *self._items(self._others)]:
