@@ -101,7 +101,7 @@ def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "tests.bench.e2e", "--scale", "0.004", "--rounds", "1"),
-            *("--schedulers", "tutti,kube-scheduler", "--scenarios", "a,d", "-o", "json"),
+            *("--schedulers", "tutti,kube-scheduler,bind-loop", "--scenarios", "a,d", "-o", "json"),
         ],
         cwd=ROOT,
         capture_output=True,
@@ -114,6 +114,7 @@ def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
     assert [(one["contender"], one["scenario"]) for one in rounds] == [
         ("tutti", "a"),
         ("kube-scheduler", "a"),
+        ("bind-loop", "a"),
         ("tutti", "d"),
         ("kube-scheduler", "d"),
     ]

@@ -223,14 +223,16 @@ def test_a_ratio_is_of_medians_and_knows_its_side() -> None:
             _one("tutti", "a", pods_per_second=n, wait_p99=1.0, cpu_seconds=3.0)
             for n in (90, 200, 1_000)
         ),
-        *(_one("kube-scheduler", "a", pods_per_second=n, cpu_seconds=5.0) for n in (100, 100, 1)),
+        *(_one("kube-scheduler", "a", pods_per_second=n, cpu_seconds=7.5) for n in (80, 80, 1)),
+        _one("bind-loop", "a", pods_per_second=320),
         _one("coscheduling", "a", wait_p99=math.inf),
         _one("native-gangs", "a", wait_p99=10.0),
     ]
-    speed, p99, unmeasured, *_, cpu = verdicts(rounds)
-    assert (speed.value, speed.word) == (2.0, "reached, and the aim")
+    speed, share, p99, unmeasured, *_, cpu = verdicts(rounds)
+    assert (speed.value, speed.word) == (2.5, "reached, and the aim")
+    assert (share.value, share.word) == (0.625, "reached")
     assert (p99.value, p99.word) == (0.1, "reached, and the aim")
-    assert (cpu.value, cpu.word) == (0.6, "reached")
+    assert (cpu.value, cpu.word) == (0.4, "reached")
     assert unmeasured.word == "not measured"
 
 
@@ -245,9 +247,14 @@ def test_where_pods_end_the_table_says_how_many_and_when_all_others_are_bound() 
     assert "never" in _text(table_of(scene, [_one("tutti", "h", pods_per_second=0.0)]))
 
 
+def test_a_ratio_to_a_scheduler_that_binds_nothing_is_not_measured() -> None:
+    rounds = [_one("tutti", "a", pods_per_second=1.0), _one("bind-loop", "a", pods_per_second=0.0)]
+    assert verdicts(rounds)[1].word == "not measured"
+
+
 def test_a_gang_that_is_never_bound_reaches_nothing() -> None:
     rounds = [_one("tutti", "a", wait_p99=math.inf), _one("native-gangs", "a", wait_p99=2.0)]
-    assert verdicts(rounds)[1].word == "not reached"
+    assert verdicts(rounds)[2].word == "not reached"
     as_json = json.dumps(plain_values(rounds, verdicts(rounds)), allow_nan=False)
     assert json.loads(as_json)["rounds"][0]["wait_p99"] is None
 

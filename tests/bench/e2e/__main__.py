@@ -15,7 +15,7 @@ from rich.console import Console
 from ...harness.controlplane.errors import ControlPlaneError
 from ..load.figures import Within
 from .accounts import Measured
-from .contenders import CONTENDERS, KUEUE, NATIVE, PLAIN, TUTTI
+from .contenders import BIND_LOOP, CONTENDERS, KUEUE, NATIVE, PLAIN, TUTTI
 from .rounds import FallenError, Patience, measure
 from .scenarios import scenarios
 from .stage import staged
@@ -58,7 +58,8 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
     default=",".join(CONTENDERS),
     show_default=True,
     callback=_chosen,
-    help="Who is measured, in this order, which turns from round to round.",
+    help="Who is measured, in this order, which turns from round to round. bind-loop is no "
+    "scheduler: it binds each pod to the next node, in a, b and c.",
 )
 @click.option(
     "--rounds",
@@ -152,6 +153,8 @@ def _play(
 
 
 def _takes_part(contender: Contender, scenario: Scenario) -> bool:
+    if contender.name == BIND_LOOP:
+        return scenario.is_throughput
     if scenario.waiting:
         return contender.name == TUTTI
     if scenario.running:

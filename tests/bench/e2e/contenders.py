@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ...harness import operator_process
 from ...harness.operator_process import OperatorProcess
 from ..load.gangs import KUEUE_QUEUE_NAME, Form
+from . import bind_loop
 from .scenarios import NAMESPACE
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ NATIVE = "native-gangs"
 COSCHEDULING = "coscheduling"
 VOLCANO = "volcano"
 KUEUE = "kueue"
+BIND_LOOP = bind_loop.NAME  # no scheduler: what the API server can take
 GANG_SCHEDULERS = (NATIVE, COSCHEDULING, VOLCANO, KUEUE)  # Tutti is compared with the best
 
 
@@ -52,13 +54,15 @@ class Contender:
     name: str
     form: Form
     users: frozenset[str]
-    components: tuple[str, ...] = ()  # of the control plane; none for Tutti
+    components: tuple[str, ...] = ()  # of the control plane; none for Tutti and the loop
 
     def start(self, plane: ControlPlane, *, ready: bool = True, ends_pods: bool = False) -> Running:
         """Start it, and wait until it is ready unless told otherwise.
 
         Only Tutti has to be told that it may end pods.
         """
+        if self.name == BIND_LOOP:
+            return bind_loop.BindLoop(plane)
         if self.components:
             return _Component(plane, self.components, ready=ready)
         return _Operator(plane, _ENDS_PODS if ends_pods else {}, ready=ready)
@@ -86,6 +90,7 @@ CONTENDERS: Mapping[str, Contender] = {
         ),
         # It lets pods go, and kube-scheduler places them: both count.
         Contender(KUEUE, Form.KUEUE, _KUBE_SCHEDULER | {"kueue"}, ("scheduler", "kueue")),
+        Contender(BIND_LOOP, Form.PLAIN, frozenset({bind_loop.USER})),
     )
 }
 

@@ -41,6 +41,11 @@ class Scenario:
         """The members of all gangs."""
         return sum(self.sizes)
 
+    @property
+    def is_throughput(self) -> bool:
+        """Whether all gangs fit as they come, and nothing else is asked."""
+        return not (self.is_start or self.waiting or self.running)
+
 
 def scenarios(scale: float) -> Mapping[str, Scenario]:
     """All scenarios by name, with so much of everything; sizes of gangs stay, except the one."""

@@ -29,7 +29,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 _ERRORS_FROM = 400
 # The object itself would come back with every write; its metadata is short.
-_ACCEPT = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+ACCEPT_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 
 class Server(NamedTuple):
@@ -39,12 +39,21 @@ class Server(NamedTuple):
     tls: ssl.SSLContext
 
 
-def written(method: str, path: str, body: object = None, kind: str = "application/json") -> bytes:
+def written(
+    method: str,
+    path: str,
+    body: object = None,
+    kind: str = "application/json",
+    *,
+    token: str = "",
+) -> bytes:
     """One whole request, as it goes over the wire."""
+    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
     content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
     head = (
-        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {_ACCEPT}\r\n"
-        f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}"
+        f"Accept: {ACCEPT_METADATA}\r\nContent-Type: {kind}\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
 
@@ -58,7 +67,7 @@ def write_all(server: Server, requests: Iterable[bytes], *, in_flight: int = IN_
     waiting = deque(requests)
 
     def drain() -> None:
-        with closing(_Wire(server)) as wire:
+        with closing(Connection(server)) as wire:
             while True:
                 try:
                     request = waiting.popleft()
@@ -76,7 +85,7 @@ def write_all(server: Server, requests: Iterable[bytes], *, in_flight: int = IN_
             raise
 
 
-class _Wire:
+class Connection:
     """One kept-alive connection."""
 
     def __init__(self, server: Server) -> None:
@@ -87,9 +96,15 @@ class _Wire:
         self._socket = server.tls.wrap_socket(plain, server_hostname=host)
 
     def close(self) -> None:
+        """Give the socket back."""
         self._socket.close()
 
     def write(self, request: bytes) -> None:
+        """Send a request and wait for its answer.
+
+        Raises:
+            RequestError: it was refused.
+        """
         self._socket.sendall(request)
         head, body = self._answer()
         status = int(head.split(b" ", 2)[1])
