@@ -185,9 +185,10 @@ def test_three_teams_keep_all_rules_under_load_while_all_is_changed(rig: Rig) ->
     rig.until(lambda: _running(rig) <= 4, "what ends is not followed")
     _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))
     _change(rig, "speech", stop="Hold")
+    _gangs(rig, "speech", "held")
     rig.operator.kill()
     rig.operator.start()
-    rig.until_says(load["speech"][-1], "Reserved", "QueueHeld")
+    rig.until_says("held", "Reserved", "QueueHeld")
     _change(rig, "speech", stop="None")
     _change(rig, "top", resources=_cpu(limit=8))
     _change(rig, "vision", stop="Drain")
@@ -199,14 +200,15 @@ def test_three_teams_keep_all_rules_under_load_while_all_is_changed(rig: Rig) ->
     rig.until(lambda: datetime.now(UTC) > next_second, "what is created now is newer")
     _gangs(rig, "vision", "new")
     rig.until_says("new", "Reserved", "QueueDrains")
-    _gangs(rig, "speech", "long", seconds=6.0)
-    rig.until(lambda: rig.bound("long"), "it runs")
+    _gangs(rig, "speech", "long", seconds=None)
+    rig.until_bound("long", 2)
 
     rig.plane.request("DELETE", f"{QUEUES}/speech")
     _gangs(rig, "speech", "late")
     rig.until_says("late", "Reserved", "QueueHeld")
     assert "speech" in _names(rig), "it is held until its gangs have ended"
-    _until_succeeded(rig, *load["nlp"], *load["vision"], "long")
+    _end(rig, "long")
+    _until_succeeded(rig, *load["nlp"], *load["vision"], "held", "long")
     rig.until_says("late", "Reserved", "UnknownQueue")
     assert "speech" not in _names(rig)
     rig.until(lambda: _is_empty(rig, "vision"), "vision has drained")
@@ -222,10 +224,11 @@ def test_queues_drain_and_are_deleted_under_load(rig: Rig) -> None:
         _gangs(rig, name, *(f"{name}{i}" for i in range(4)))
     rig.until(lambda: rig.bound("vision0"), "they run")
     _change(rig, "vision", stop="Drain")
-    _gangs(rig, "nlp", "last", seconds=5.0)
-    rig.until(lambda: rig.bound("last"), "the last one of nlp runs")
+    _gangs(rig, "nlp", "last", seconds=None)
+    rig.until_bound("last", 2)
     rig.plane.request("DELETE", f"{QUEUES}/nlp")
     assert "nlp" in _names(rig), "it is held until its gangs have ended"
+    _end(rig, "last")
     path = f"{QUEUES}/vision"
     status = rig.until(
         lambda: rig.plane.request("GET", path).get("status", {}).get("drainingSince"), "it drains"
