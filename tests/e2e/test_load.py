@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..bench.e2e.writing import Server, write_all, written
+from ..bench.e2e.writing import Server, Writer, write_all, written
 from ..harness.controlplane import ControlPlane, node_manifest
 from ..harness.controlplane.errors import RequestError
 
@@ -97,11 +98,31 @@ def test_a_refused_write_is_raised_and_long_answers_are_read_whole(plane: Contro
     assert refusal.value.status == 409
 
 
-def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
+def test_a_writer_passes_over_what_is_gone_and_raises_what_is_refused(
+    plane: ControlPlane,
+) -> None:
+    server = Server(plane.server, plane.tls())
+    create = written("POST", "/api/v1/namespaces", {"metadata": {"name": "thrice"}})
+    patch = written("PATCH", "/api/v1/namespaces/none", {}, "application/merge-patch+json")
+    with closing(Writer(server, in_flight=2)) as writer:
+        writer.send([written("DELETE", "/api/v1/namespaces/none"), patch])
+        writer.send([create])
+    assert plane.request("GET", "/api/v1/namespaces/thrice")["metadata"]["name"] == "thrice"
+    writer = Writer(server, in_flight=2)
+    writer.send([create])
+    with pytest.raises(RequestError, match="thrice"):
+        writer.close()
+    writer = Writer(server, in_flight=2)
+    writer.send([written("POST", PODS.replace("ml", "none"), {"metadata": {"name": "lost"}})])
+    with pytest.raises(RequestError, match="404"):
+        writer.close()
+
+
+def _measured(*arguments: str) -> list[dict[str, Any]]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "tests.bench.e2e", "--scale", "0.004", "--rounds", "1"),
-            *("--schedulers", "tutti,kube-scheduler,bind-loop", "--scenarios", "a,d", "-o", "json"),
+            *(*arguments, "-o", "json"),
         ],
         cwd=ROOT,
         capture_output=True,
@@ -110,7 +131,12 @@ def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    rounds = json.loads(done.stdout)["rounds"]
+    rounds: list[dict[str, Any]] = json.loads(done.stdout)["rounds"]
+    return rounds
+
+
+def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
+    rounds = _measured("--schedulers", "tutti,kube-scheduler,bind-loop", "--scenarios", "a,d")
     assert [(one["contender"], one["scenario"]) for one in rounds] == [
         ("tutti", "a"),
         ("kube-scheduler", "a"),
@@ -124,3 +150,12 @@ def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
         assert one["peak_megabytes"] > 10
         figure = "pods_per_second" if one["scenario"] == "a" else "start_seconds"
         assert one[figure] > 0
+
+
+def test_the_benchmark_measures_full_clusters_and_gangs_that_come_and_end() -> None:
+    full, churn = _measured("--schedulers", "tutti", "--scenarios", "j,k", "--minutes", "0.3")
+    assert (full["whole"], full["starving"], full["never_bound"]) == (10, 0, 0)
+    assert full["bound"] == full["pods"] == 80
+    assert churn["started"] > 0
+    assert 0 < churn["utilisation"] < 1
+    assert churn["wait_p50"] <= churn["wait_p99"]

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tutti.reporting.metrics import Metrics
 
-from ..bench.e2e import rounds, usage
+from ..bench.e2e import plays, sizes, usage
 from ..bench.e2e.__main__ import main
 from ..bench.e2e.accounts import Account, Measured
 from ..bench.e2e.contenders import CONTENDERS, quantile
@@ -45,6 +45,8 @@ def test_the_scenarios_are_those_that_were_asked_for() -> None:
         "g": (500, 1, 0, 0, 4_000),
         "h": (500, 4_000, 0, 0, 4_000),
         "i": (500, 500, 0, 0, 4_000),
+        "j": (200, 1_600, 0, 0, 0),
+        "k": (200, known["k"].pods, 0, 0, 0),
     }
     assert set(known["a"].sizes) == {8}
     assert (min(known["b"].sizes), max(known["b"].sizes)) == (4, 512)
@@ -52,17 +54,17 @@ def test_the_scenarios_are_those_that_were_asked_for() -> None:
 
 
 def test_pods_that_only_wait_come_in_gangs_that_are_never_whole_mixed_with_the_others() -> None:
-    waiting = rounds._waiting("r0-", 2_500)
+    waiting = sizes.waiting("r0-", 2_500)
     assert list(waiting.values()) == [1_000, 1_000, 500]
-    assert not rounds._waiting("r0-", 0)
+    assert not sizes.waiting("r0-", 0)
     some: list[Any] = list(range(3))
     others: list[Any] = list("abcdefg")
-    mixed: list[Any] = list(rounds._mixed(some, others))
+    mixed: list[Any] = list(plays.mixed(some, others))
     assert sorted(map(str, mixed)) == sorted(map(str, [*some, *others]))
     assert mixed[0] == 0
     assert mixed[-1] == "g"
     assert [one for one in mixed if one in others] == others
-    assert list(rounds._mixed(some, [])) == some
+    assert list(plays.mixed(some, [])) == some
 
 
 def test_a_percentile_of_a_histogram_is_the_bound_of_its_bucket() -> None:
@@ -78,7 +80,9 @@ def test_a_percentile_of_a_histogram_is_the_bound_of_its_bucket() -> None:
 def test_every_scale_has_gangs_that_fit_the_nodes(scale: float) -> None:
     for scenario in scenarios(scale).values():
         assert scenario.sizes
-        assert 0 < scenario.pods <= scenario.nodes * 8
+        # Gangs that arrive come one after the other.
+        most = max(scenario.sizes) if scenario.arrivals else scenario.pods
+        assert 0 < most <= scenario.gpus
 
 
 def test_the_mixed_gangs_are_the_same_in_every_run() -> None:
@@ -130,6 +134,27 @@ def test_the_ledger_reads_whole_lines_only_and_forgets_at_its_mark(tmp_path: Pat
     ledger.close()
 
 
+def test_bindings_are_handed_out_once_and_none_of_before_the_mark(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.write_bytes(b"")
+    ledger = Ledger(path)
+    with path.open("ab") as log:
+        log.write(_line("a-0", "binding") + _line("a-1") + _line("a-1", "binding", code=409))
+        log.flush()
+        ledger.follow()
+        assert [write.name for write in ledger.bindings()] == ["a-0"]
+        assert list(ledger.bindings()) == []
+        log.write(_line("a-2", "binding"))
+        log.flush()
+        ledger.follow()
+        ledger.mark()
+        assert list(ledger.bindings()) == []
+        log.write(_line("a-3", "binding"))
+    ledger.follow()
+    assert [write.name for write in ledger.bindings()] == ["a-3"]
+    ledger.close()
+
+
 def test_a_process_has_used_cpu_and_memory() -> None:
     import os  # noqa: PLC0415 - only this test is a process
 
@@ -139,6 +164,7 @@ def test_a_process_has_used_cpu_and_memory() -> None:
 
 
 BIG = scenarios(1.0)["a"]
+SPENT = usage.Spent(cpu_seconds=1.0, server_cpu_seconds=2.0, peak_megabytes=3.0)
 
 
 def _account(*writes: Write, scheduler: str = "tutti") -> Account:
@@ -158,7 +184,7 @@ def _ours(resource: str, name: str, at: float = 100.0, verb: str = "create") -> 
 
 def test_a_gang_waits_from_its_last_creation_to_its_last_binding() -> None:
     account = _account(_ours("pods/binding", "t-g1-0", 5.0), _ours("pods/binding", "t-g1-1", 3.5))
-    one = account.measured(BIG, cpu=1.0, server_cpu=2.0, peak=3.0)
+    one = account.measured(BIG, SPENT)
     assert (one.bound, one.wait_p50) == (2, 4.0)
     assert one.wait_p99 == math.inf, "the other gang was never bound"
 
@@ -175,7 +201,7 @@ def test_writes_are_those_of_the_scheduler_and_go_to_the_gang_they_are_about() -
         _ours("events", "t-g1.18f0"),
         Write("somebody", "patch", "podgroups/status", "t-g0", 1.0),
     )
-    one = account.measured(BIG, cpu=1.0, server_cpu=2.0, peak=3.0)
+    one = account.measured(BIG, SPENT)
     assert one.large_writes_per_pod == 6 / 64
     assert one.writes_per_pod == 8 / BIG.pods
     assert one.writes["create events"] == 3
@@ -190,11 +216,11 @@ def test_each_pod_of_low_priority_that_ends_counts_once() -> None:
         _ours("pods", "t-g1-0", verb="delete"),
         Write("somebody", "delete", "pods", "running-3", 1.0),
     )
-    assert account.measured(scene, cpu=1.0, server_cpu=2.0, peak=3.0).ended == 2
+    assert account.measured(scene, SPENT).ended == 2
 
 
 def test_nothing_bound_is_no_speed_and_an_endless_wait() -> None:
-    one = _account().measured(BIG, cpu=1.0, server_cpu=2.0, peak=3.0)
+    one = _account().measured(BIG, SPENT)
     assert (one.bound, one.pods_per_second, one.wait_p50) == (0, 0.0, math.inf)
     start = _account().started(BIG, began=0.0, server_cpu=0.0, cost=usage.Usage(1.0, 2.0))
     assert (start.pods_per_second, start.start_seconds) == (0.0, math.inf)
@@ -284,12 +310,19 @@ def test_pods_of_volcano_and_kueue_name_their_group() -> None:
     }
 
 
+def test_members_select_nodes_if_they_are_told_to() -> None:
+    selector = {"zone": "a"}
+    for member, expected in ((Member(), None), (Member(node_selector=selector), selector)):
+        pod = next(Load(Form.PLAIN, "ml", member, {}).pods("g", 1))
+        assert pod["spec"].get("nodeSelector") == expected
+
+
 def test_all_users_of_a_scheduler_count() -> None:
     users = sorted(CONTENDERS["kueue"].users)
     assert users == ["kueue", "system:kube-scheduler"]
     writes = [Write(user, "patch", "pods", "t-g0-1", 1.0) for user in users]
     account = _account(*writes, scheduler="kueue")
-    assert account.measured(BIG, 1.0, 2.0, 3.0).writes_per_pod == 2 / BIG.pods
+    assert account.measured(BIG, SPENT).writes_per_pod == 2 / BIG.pods
 
 
 @pytest.mark.parametrize(
@@ -303,6 +336,7 @@ def test_all_users_of_a_scheduler_count() -> None:
         ["--scenarios", ","],
         ["--schedulers", "tutti,slurm"],
         ["--patience", "inf"],
+        ["--minutes", "0"],
         ["-o", "csv"],
     ],
 )

@@ -17,7 +17,7 @@ from ..load.figures import Within
 from .accounts import Measured
 from .contenders import BIND_LOOP, CONTENDERS, KUEUE, NATIVE, PLAIN, TUTTI
 from .rounds import FallenError, Patience, measure
-from .scenarios import scenarios
+from .scenarios import MINUTES, scenarios
 from .stage import staged
 from .tables import ratios, table_of
 from .verdicts import plain_values, verdicts
@@ -44,14 +44,15 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
 @click.option(
     "--scenarios",
     "letters",
-    default="a,b,c,d,e,f,g,h,i",
+    default="a,b,c,d,e,f,g,h,i,j,k",
     show_default=True,
     callback=_chosen,
     help="Which of them: a gangs of 8; b large and small gangs; c one large gang; d a start among "
     "many bound pods; e gangs of 8 amid a burst of pods that wait; f a start among such (e and f: "
     "Tutti alone; d: without Kueue, which marks pods when they are created); g one pod for which "
     "another ends; h many such pods; i gangs for which pods end (g, h and i: Tutti and "
-    "kube-scheduler; i: also with its gangs).",
+    "kube-scheduler; i: also with its gangs); j gangs that fill all nodes amid gangs that never "
+    "fit; k gangs that arrive, run and end.",
 )
 @click.option(
     "--schedulers",
@@ -80,7 +81,14 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
     type=Within(1, 3600),
     default=300.0,
     show_default=True,
-    help="Seconds after which what is not bound counts as never bound.",
+    help="Seconds after which what is not bound counts as never bound; not in k.",
+)
+@click.option(
+    "--minutes",
+    type=Within(0.1, 600),
+    default=MINUTES,
+    show_default=True,
+    help="Minutes for which gangs arrive in k; its figures leave out the first fifth.",
 )
 @click.option(
     "-o",
@@ -97,20 +105,22 @@ def main(
     rounds: int,
     scale: float,
     patience: float,
+    minutes: float,
     output: str,
 ) -> None:
     """Measure Tutti beside other schedulers: the same pods, the same nodes, one run.
 
     Each round starts one scheduler on an otherwise idle API server, shows it a few pods, then
-    creates all gangs as fast as the API server takes them. pods/s counts from the first pod's
-    creation to the last binding; p50 and p99 are a gang's last member created to its last binding.
-    Times and writes are the API server's audit log's, CPU and memory are /proc's.
+    creates all gangs as fast as the API server takes them, or in k as they arrive. pods/s counts
+    from the first pod's creation to the last binding; p50 and p99 are a gang's last member created
+    to its last binding. Times and writes are the API server's audit log's, CPU and memory are
+    /proc's. docs/benchmarks.md explains all scenarios and columns.
     """
     os.environ.pop("KUBECONFIG", None)
     contenders = [CONTENDERS[name] for name in schedulers]
     measured: list[Measured] = []
     console, progress = (Console(stderr=is_aside, width=_width()) for is_aside in (False, True))
-    played = [scenarios(scale)[letter] for letter in letters]
+    played = [scenarios(scale, minutes)[letter] for letter in letters]
     for scenario in played:
         progress.print(f"({scenario.name}) {scenario.title}", highlight=False)
         measured += _play(scenario, contenders, rounds, Patience(patience), progress)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..load.figures import percentile
 from ..load.gangs import gang_of
+from .histories import ENDS, histories
 from .scenarios import LARGE
 
 if TYPE_CHECKING:
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from .contenders import Contender
     from .ledger import Write
     from .scenarios import Scenario
-    from .usage import Usage
-
-
-_ENDS = {("create", "pods/eviction"), ("delete", "pods")}
+    from .usage import Spent, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,14 @@ class Measured:
     writes_per_pod: float = math.nan
     large_writes_per_pod: float = math.nan  # of gangs of 64 and more
     ended: float = math.nan  # pods of low priority that it ended
+    wait_longest: float = math.nan
+    whole: float = math.nan  # gangs that fit, and all of whose members were bound
+    starving: float = math.nan  # gangs that fit, and were never whole
+    never_bound: float = math.nan  # pods bound of gangs that never fit
+    started: float = math.nan  # gangs that became whole in the time that counts
+    utilisation: float = math.nan  # share of all GPUs that bound pods had until they ended
+    partial_gpu_seconds: float = math.nan  # held by gangs that were not whole
+    late_seconds: float = math.nan  # the most by which the benchmark made or ended a gang late
     watch_delay: float = math.nan  # seconds until the watch showed a binding, the 99th percentile
     writes: Mapping[str, int] = field(default_factory=dict)
 
@@ -61,6 +67,7 @@ class Measured:
             pods_per_second=0.0,
             wait_p50=math.inf,
             wait_p99=math.inf,
+            wait_longest=math.inf,
             start_seconds=math.inf,
         )
 
@@ -75,28 +82,24 @@ class Account:
         uids: Mapping[str, str],
         writes: Iterable[Write],
     ) -> None:
+        every = tuple(writes)
+        self.gangs = histories(sizes, every)
         self._contender = contender
         self._sizes = sizes
         self._uids = uids
-        self._created: dict[str, float] = {}
-        self._bound: dict[str, float] = {}
+        self._bound = [at for gang in self.gangs.values() for at in gang.bound.values()]
         self._kinds: defaultdict[str, int] = defaultdict(int)
         self._large = 0
         self._ended: set[str] = set()
-        for write in writes:
-            self._enter(write)
+        for write in every:
+            if write.user in contender.users:
+                self._enter(write)
 
     def _enter(self, write: Write) -> None:
-        is_member = gang_of(write.name) in self._sizes
-        if write.verb == "create" and write.resource == "pods" and is_member:
-            self._created[write.name] = write.at
-        if write.resource == "pods/binding" and is_member:
-            self._bound[write.name] = write.at
-        if write.user in self._contender.users:
-            self._kinds[f"{write.verb} {write.resource}"] += 1
-            if not is_member and (write.verb, write.resource) in _ENDS:
-                self._ended.add(write.name)
-            self._large += self._sizes.get(self._gang_of(write.name), 0) >= LARGE
+        self._kinds[f"{write.verb} {write.resource}"] += 1
+        if gang_of(write.name) not in self._sizes and (write.verb, write.resource) in ENDS:
+            self._ended.add(write.name)
+        self._large += self._sizes.get(self._gang_of(write.name), 0) >= LARGE
 
     def _gang_of(self, name: str) -> str:
         """The gang that an object of any kind belongs to, by its name."""
@@ -104,23 +107,24 @@ class Account:
         owner = self._uids.get(name, name).partition(".")[0]
         return owner if owner in self._sizes else gang_of(owner)
 
-    def measured(self, scenario: Scenario, cpu: float, server_cpu: float, peak: float) -> Measured:
+    def measured(self, scenario: Scenario, spent: Spent) -> Measured:
         """The figures of a whole round."""
-        waits = self._waits()
-        first, created = min(self._created.values()), max(self._created.values())
-        seconds = max(self._bound.values(), default=math.inf) - first
+        waits = [gang.wait for gang in self.gangs.values()]
+        created = [at for gang in self.gangs.values() for at in gang.created.values()]
+        first = min(created)
+        seconds = max(self._bound, default=math.inf) - first
         return Measured(
             contender=self._contender.name,
             scenario=scenario.name,
             pods=scenario.pods,
             bound=len(self._bound),
             pods_per_second=len(self._bound) / seconds,
-            created_per_second=len(self._created) / max(created - first, 1e-3),
+            created_per_second=len(created) / max(max(created) - first, 1e-3),
             wait_p50=percentile(waits, 50),
             wait_p99=percentile(waits, 99),
-            cpu_seconds=cpu,
-            server_cpu_seconds=server_cpu,
-            peak_megabytes=peak,
+            cpu_seconds=spent.cpu_seconds,
+            server_cpu_seconds=spent.server_cpu_seconds,
+            peak_megabytes=spent.peak_megabytes,
             writes_per_pod=sum(self._kinds.values()) / scenario.pods,
             large_writes_per_pod=self._large_writes(),
             ended=len(self._ended) if scenario.running else math.nan,
@@ -133,28 +137,16 @@ class Account:
 
     def started(self, scenario: Scenario, began: float, server_cpu: float, cost: Usage) -> Measured:
         """The figures of a start; pods/s counts from there."""
-        last = max(self._bound.values(), default=math.inf)
+        last = max(self._bound, default=math.inf)
         return Measured(
             contender=self._contender.name,
             scenario=scenario.name,
             pods=scenario.pods,
             bound=len(self._bound),
             pods_per_second=len(self._bound) / (last - began) if self._bound else 0.0,
-            start_seconds=min(self._bound.values(), default=math.inf) - began,
+            start_seconds=min(self._bound, default=math.inf) - began,
             cpu_seconds=cost.cpu_seconds,
             server_cpu_seconds=server_cpu,
             peak_megabytes=cost.peak_megabytes,
             writes=dict(self._kinds),
         )
-
-    def _waits(self) -> list[float]:
-        """Seconds from each gang's last creation to its last binding; for ever if not all are."""
-        waits = []
-        for name, size in self._sizes.items():
-            names = [f"{name}-{i}" for i in range(size)]
-            if all(pod in self._bound for pod in names):
-                created = max(self._created[pod] for pod in names)
-                waits.append(max(self._bound[pod] for pod in names) - created)
-            else:
-                waits.append(math.inf)
-        return waits

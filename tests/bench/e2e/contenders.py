@@ -56,15 +56,22 @@ class Contender:
     users: frozenset[str]
     components: tuple[str, ...] = ()  # of the control plane; none for Tutti and the loop
 
-    def start(self, plane: ControlPlane, *, ready: bool = True, ends_pods: bool = False) -> Running:
+    def start(
+        self,
+        plane: ControlPlane,
+        *,
+        ready: bool = True,
+        ends_pods: bool = False,
+        fills_nodes: bool = False,
+    ) -> Running:
         """Start it, and wait until it is ready unless told otherwise.
 
-        Only Tutti has to be told that it may end pods.
+        Only Tutti has to be told that it may end pods, and only Kueue that nodes may be full.
         """
         if self.name == BIND_LOOP:
             return bind_loop.BindLoop(plane)
         if self.components:
-            return _Component(plane, self.components, ready=ready)
+            return _Component(plane, self.components, ready=ready, fills_nodes=fills_nodes)
         return _Operator(plane, _ENDS_PODS if ends_pods else {}, ready=ready)
 
 
@@ -117,12 +124,14 @@ class _Operator:
 class _Component:
     """A scheduler that the control plane knows."""
 
-    def __init__(self, plane: ControlPlane, names: tuple[str, ...], *, ready: bool) -> None:
+    def __init__(
+        self, plane: ControlPlane, names: tuple[str, ...], *, ready: bool, fills_nodes: bool
+    ) -> None:
         self._plane = plane
         before = len(plane.processes)
         plane.add(*names, ready=ready)
         if KUEUE in names:
-            plane.apply(_kueue_queue())
+            plane.apply(_kueue_queue(by_node=fills_nodes))
         self._processes: Sequence[Process] = plane.processes[before:]
 
     @property
@@ -140,8 +149,11 @@ class _Component:
         return math.nan
 
 
-def _kueue_queue() -> Iterator[Mapping[str, Any]]:
-    """The queue of the pods, whose quota never ends."""
+def _kueue_queue(*, by_node: bool) -> Iterator[Mapping[str, Any]]:
+    """The queue of the pods, whose quota never ends.
+
+    By node, Kueue lets a gang go once nodes have room for all its pods (topology-aware scheduling).
+    """
     api = "kueue.x-k8s.io/v1beta2"
     covered = ("cpu", "memory", "nvidia.com/gpu")
     flavor = {
@@ -149,8 +161,11 @@ def _kueue_queue() -> Iterator[Mapping[str, Any]]:
         "resources": [{"name": name, "nominalQuota": "1P"} for name in covered],
     }
     group = {"coveredResources": covered, "flavors": [flavor]}
+    nodes = {"nodeLabels": {"kubernetes.io/os": "linux"}, "topologyName": "nodes"}
+    levels = {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}
     for kind, metadata, spec in (
-        ("ResourceFlavor", {"name": "any"}, {}),
+        *([("Topology", {"name": "nodes"}, levels)] if by_node else []),
+        ("ResourceFlavor", {"name": "any"}, nodes if by_node else {}),
         ("ClusterQueue", {"name": "all"}, {"namespaceSelector": {}, "resourceGroups": [group]}),
         (
             "LocalQueue",

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...harness.controlplane.errors import StartError
 from ...harness.operator_process import OperatorError
-from ..load.gangs import SCHEDULERS, Form, Load, Member
 from . import usage
-from .accounts import Account, Measured
-from .scenarios import NAMESPACE, PRIORITY_CLASS
-from .stage import collection
+from .accounts import Account
+from .churn import Span, with_churn
+from .histories import histories
+from .plays import Play
+from .replay import Replay
+from .scenarios import PRIORITY_CLASS
+from .sizes import Sizes
+from .starving import QUIET_SECONDS, with_starving
+from .usage import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from ..load.gangs import Manifest
-    from .contenders import Contender
+    from .accounts import Measured
+    from .contenders import Contender, Running
     from .scenarios import Scenario
     from .stage import Stage
 
-_PER_GANG = 1000  # pods that only wait
 WARM_UP = 4  # members of the gang that shows that a scheduler is at work
 _START_SECONDS = 120.0
 
@@ -47,88 +51,77 @@ def measure(
     Raises:
         FallenError: the scheduler did not start, or did not live to the end.
     """
-    sizes = {f"{prefix}g{i:04}": n for i, n in enumerate(scenario.sizes)}
-    priority = PRIORITY_CLASS if scenario.running else ""
-    play = _Play(stage, contender, sizes, _waiting(prefix, scenario.waiting), priority)
-    warm_up = _Play(stage, contender, {f"{prefix}warm": WARM_UP})
+    played = _Round(stage, scenario, contender, prefix)
     try:
         if scenario.is_start:
-            return play.start(scenario, patience)
-        return play.run(scenario, warm_up, patience)
+            return played.start(patience)
+        if scenario.arrivals:
+            return played.churn()
+        return played.run(patience)
     except (StartError, OperatorError, FileNotFoundError, ProcessLookupError) as problem:
         raise FallenError(f"{contender.name}: {problem}") from problem
     finally:
-        play.remove()
-        warm_up.remove()
-        if scenario.running:
-            stage.clear()
+        played.remove()
 
 
-def _waiting(prefix: str, pods: int) -> Mapping[str, int]:
-    """Gangs that never have all their members, by how many they have."""
-    return {
-        f"{prefix}w{i:04}": min(_PER_GANG, pods - i * _PER_GANG)
-        for i in range(-(-pods // _PER_GANG))
-    }
+class _Round:
+    """One scheduler and the gangs that it meets."""
 
-
-class _Play:
-    """Some gangs of a round: made, followed, removed."""
-
-    def __init__(
-        self,
-        stage: Stage,
-        contender: Contender,
-        sizes: Mapping[str, int],
-        waiting: Mapping[str, int] = MappingProxyType({}),
-        priority: str = "",
-    ) -> None:
+    def __init__(self, stage: Stage, scenario: Scenario, contender: Contender, prefix: str) -> None:
         self._stage = stage
-        self._waiting = waiting
+        self._scenario = scenario
         self._contender = contender
-        self._sizes = sizes
-        form, labels = contender.form, {"app": "bench"}
-        self._load = Load(form, NAMESPACE, Member(), labels, priority_class=priority)
-        # A pod alone needs no PodGroup.
-        self._single = Load(
-            Form.PLAIN, NAMESPACE, Member(), labels, SCHEDULERS[form], priority_class=priority
-        )
-        self._is_made = False
+        self._sizes = Sizes.of(scenario, prefix)
+        priority = PRIORITY_CLASS if scenario.running else ""
+        self._play = Play(stage, contender, self._sizes, priority)
+        self._warm_up = Play(stage, contender, Sizes({f"{prefix}warm": WARM_UP}))
 
-    def run(self, scenario: Scenario, warm_up: _Play, patience: Patience) -> Measured:
+    def run(self, patience: Patience) -> Measured:
         """Make the gangs while the scheduler is at work, and wait until all are bound."""
-        stage = self._stage
-        scheduler = self._contender.start(stage.plane, ends_pods=bool(scenario.running))
-        try:
+        stage, scenario, sizes = self._stage, self._scenario, self._sizes
+        with self._at_work() as scheduler:
+            meter = Meter(scheduler.pids, stage.server_pids)
             stage.ledger.mark()
-            warm_up.make()
-            if not stage.until_bound(WARM_UP, _START_SECONDS):
-                raise FallenError(f"{self._contender.name} binds nothing")
-            if scenario.running:
-                warm_up.remove()
-                stage.fill(self._contender.form, scenario.running)
+            self._play.make()
+            if scenario.never:
+                stage.until_whole(sizes.fitting, patience.seconds, QUIET_SECONDS)
+            else:
+                stage.until_bound(scenario.pods, patience.seconds)
+            end = time.time()
             stage.until_quiet()
-            before, server = usage.of_all(scheduler.pids), self._server_cpu()
-            stage.ledger.mark()
-            self.make()
-            stage.until_bound(scenario.pods, patience.seconds)
-            stage.until_quiet()
-            cost = usage.of_all(scheduler.pids)
-            server = self._server_cpu() - server
+            spent = meter.spent()
             delay = scheduler.watch_delay()
-        finally:
-            scheduler.stop()
-        account = Account(self._contender, self._sizes, self._group_uids(), stage.ledger.writes())
-        cpu = cost.cpu_seconds - before.cpu_seconds
-        one = account.measured(scenario, cpu, server, cost.peak_megabytes)
-        return replace(one, watch_delay=delay)
+        writes = tuple(stage.ledger.writes())
+        account = Account(self._contender, sizes.fitting, self._play.group_uids(), writes)
+        measured = replace(account.measured(scenario, spent), watch_delay=delay)
+        if not scenario.never:
+            return measured
+        never = histories(sizes.never, writes)
+        return with_starving(measured, account.gangs.values(), never.values(), end)
 
-    def start(self, scenario: Scenario, patience: Patience) -> Measured:
+    def churn(self) -> Measured:
+        """Let gangs arrive and end; the cost, too, is of the time that counts."""
+        stage, scenario, sizes = self._stage, self._scenario, self._sizes
+        arrivals = dict(zip(sizes.fitting, scenario.arrivals, strict=True))
+        with self._at_work() as scheduler, closing(stage.writer()) as writer:
+            stage.ledger.mark()
+            span = Span(time.time(), scenario.minutes * 60)
+            replay = Replay(self._play, arrivals, span.began, stage.ledger, writer)
+            replay.until(span.counts_from)
+            meter = Meter(scheduler.pids, stage.server_pids)
+            replay.until(span.end)
+            spent = meter.spent()
+        stage.ledger.follow()
+        account = Account(self._contender, sizes.fitting, {}, stage.ledger.writes())
+        measured = account.measured(scenario, spent)
+        return with_churn(measured, account.gangs, arrivals, span, scenario.gpus)
+
+    def start(self, patience: Patience) -> Measured:
         """Start the scheduler with all gangs there already."""
-        stage = self._stage
-        self.make()
+        stage, scenario = self._stage, self._scenario
+        self._play.make()
         stage.until_quiet()
-        server = self._server_cpu()
+        servers = Meter((), stage.server_pids)
         stage.ledger.mark()
         began = time.time()
         scheduler = self._contender.start(stage.plane, ready=False)
@@ -136,58 +129,41 @@ class _Play:
             stage.until_bound(scenario.pods, patience.seconds)
             stage.until_quiet()
             cost = usage.of_all(scheduler.pids)
-            server = self._server_cpu() - server
+            server = servers.spent().server_cpu_seconds
         finally:
             scheduler.stop()
-        account = Account(self._contender, self._sizes, {}, stage.ledger.writes())
+        account = Account(self._contender, self._sizes.fitting, {}, stage.ledger.writes())
         return account.started(scenario, began, server, cost)
 
-    def make(self) -> None:
-        """Create gang by gang, each group right before its pods, as users do."""
-        self._is_made = True
-        made = (
-            one
-            for name, n in self._sizes.items()
-            for load in (self._load if n > 1 else self._single,)
-            for one in (load.group(name, n), *load.pods(name, n))
+    @contextmanager
+    def _at_work(self) -> Iterator[Running]:
+        """The scheduler once it has bound a gang, and nobody writes any more."""
+        stage, scenario = self._stage, self._scenario
+        scheduler = self._contender.start(
+            stage.plane, ends_pods=bool(scenario.running), fills_nodes=scenario.fills_nodes
         )
-        self._stage.create(_mixed([one for one in made if one is not None], self._others()))
-
-    def _others(self) -> list[Manifest]:
-        """The pods that only wait, each gang's group before them."""
-        load = Load(Form.TUTTI, NAMESPACE, Member(), {"app": "bench"})
-        made = (
-            one
-            for name, n in self._waiting.items()
-            for one in (load.group(name, n + 1), *load.pods(name, n))
-        )
-        return [one for one in made if one is not None]
+        try:
+            stage.ledger.mark()
+            self._warm_up.make()
+            if not stage.until_bound(WARM_UP, _START_SECONDS):
+                raise FallenError(f"{self._contender.name} binds nothing")
+            if scenario.running:
+                self._warm_up.remove()
+                stage.fill(self._contender.form, scenario.running)
+            if scenario.fills_nodes:
+                # All GPUs are for the gangs that are measured.
+                self._warm_up.complete()
+            stage.until_quiet()
+            yield scheduler
+        finally:
+            scheduler.stop()
 
     def remove(self) -> None:
-        """Delete what was made."""
-        if self._is_made:
-            sizes = {**self._sizes, **self._waiting}
-            pods = [f"{name}-{i}" for name, n in sizes.items() for i in range(n)]
-            groups = [name for name, n in sizes.items() if n > 1]
-            self._stage.remove(groups, pods, self._contender.form)
-            self._is_made = False
-
-    def _group_uids(self) -> Mapping[str, str]:
-        """The gangs by their PodGroups' uids: some objects are named by those."""
-        group = self._load.group("any", 1)
-        if group is None:
-            return {}
-        listed = self._stage.plane.request("GET", collection(group))["items"]
-        return {each["metadata"]["uid"]: each["metadata"]["name"] for each in listed}
-
-    def _server_cpu(self) -> float:
-        names = ("kube-apiserver", "etcd")
-        return usage.of_all(self._stage.plane.process(name).pid for name in names).cpu_seconds
-
-
-def _mixed(some: Sequence[Manifest], others: Sequence[Manifest]) -> Iterator[Manifest]:
-    """All of both, evenly mixed, each in its order."""
-    share = len(others) / max(1, len(some))
-    for i, one in enumerate(some):
-        yield one
-        yield from others[round(i * share) : round((i + 1) * share)]
+        """Delete what is there of it."""
+        if self._scenario.arrivals:
+            self._stage.remove_all(self._contender.form)
+            return
+        self._play.remove()
+        self._warm_up.remove()
+        if self._scenario.running:
+            self._stage.clear()

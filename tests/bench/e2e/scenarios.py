@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .arrivals import drawn, use_without_waiting
+from .churn import Span
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from .arrivals import Arrival
 
 NAMESPACE = "bench"
 PRIORITY_CLASS = "high"  # of gangs that come while others run
@@ -15,6 +21,11 @@ LARGE = 64  # members from which on a gang counts as a large one
 _SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 _LEAST_NODES = 10
 GPUS_PER_NODE = 8
+FEW = {"bench.tutti.dev/few": "yes"}  # the label of the nodes that gangs select that never fit
+FEW_NODES = 3
+_NEVER_SIZE = 30  # members with one GPU each, of 24 on these nodes
+FITTING_PER_NEVER = 4
+MINUTES = 10.0  # of arrivals
 # Source: docs/scale-tests/example-results.json of KAI-Scheduler, reclaims on 500 nodes.
 KAI_SECONDS = {"g": 13.9, "h": 694, "i": 717}
 
@@ -25,6 +36,7 @@ class Scenario:
 
     Pods that only wait come with the gangs, as many with each; at a start they are there already.
     If pods of low priority run, the gangs have a high priority and fit once enough of them end.
+    If gangs arrive, they do not come at once, and end: their sizes are those of the arrivals.
     """
 
     name: str
@@ -35,19 +47,32 @@ class Scenario:
     is_start: bool = False  # what counts is the time from the scheduler's start
     waiting: int = 0  # pods that name Tutti, of gangs that never have all their members
     running: int = 0  # pods of low priority that fill the nodes and may be ended
+    never: Sequence[int] = ()  # gangs beside the others that select too few nodes
+    arrivals: Sequence[Arrival] = ()
+    minutes: float = 0.0  # of arrivals
 
     @property
     def pods(self) -> int:
-        """The members of all gangs."""
+        """The members of all gangs that fit."""
         return sum(self.sizes)
 
     @property
     def is_throughput(self) -> bool:
         """Whether all gangs fit as they come, and nothing else is asked."""
-        return not (self.is_start or self.waiting or self.running)
+        return not (self.is_start or self.waiting or self.running or self.fills_nodes)
+
+    @property
+    def fills_nodes(self) -> bool:
+        """Whether all GPUs are for the gangs, which wait for some at times."""
+        return bool(self.never or self.arrivals)
+
+    @property
+    def gpus(self) -> int:
+        """What all nodes have."""
+        return self.nodes * GPUS_PER_NODE
 
 
-def scenarios(scale: float) -> Mapping[str, Scenario]:
+def scenarios(scale: float, minutes: float = MINUTES) -> Mapping[str, Scenario]:
     """All scenarios by name, with so much of everything; sizes of gangs stay, except the one."""
 
     def scaled(n: int) -> int:
@@ -87,7 +112,33 @@ def scenarios(scale: float) -> Mapping[str, Scenario]:
             )
             for name, sizes in claims.items()
         },
+        "j": _starving(nodes(200)),
+        "k": _churn(nodes(200), minutes),
     }
+
+
+def _starving(nodes: int) -> Scenario:
+    """Gangs of 8 that fill all nodes, and others that never fit, a fifth of all."""
+    fitting = (8,) * (nodes * GPUS_PER_NODE // 8)
+    never = (_NEVER_SIZE,) * math.ceil(len(fitting) / FITTING_PER_NEVER)
+    title = (
+        f"{nodes} nodes that {len(fitting)} gangs of 8 fill, amid {len(never)} gangs of "
+        f"{_NEVER_SIZE} that never fit"
+    )
+    return Scenario("j", title, nodes, fitting, never=never)
+
+
+def _churn(nodes: int, minutes: float) -> Scenario:
+    """Gangs that arrive for so many minutes, run and end."""
+    gpus, span = nodes * GPUS_PER_NODE, Span(0.0, minutes * 60)
+    arrivals = drawn(gpus, span.seconds)
+    sizes = [arrival.size for arrival in arrivals]
+    use = use_without_waiting(arrivals, gpus, span.counts_from, span.end)
+    title = (
+        f"{nodes} nodes, and {len(sizes)} gangs of {min(sizes)} to {max(sizes)} that come in "
+        f"{minutes:g} minutes and end; if none waited, they would use {use:.2f} of the GPUs"
+    )
+    return Scenario("k", title, nodes, sizes, arrivals=arrivals, minutes=minutes)
 
 
 def _mixed(pods: int) -> tuple[int, ...]:

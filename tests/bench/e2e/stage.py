@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from ...harness import operator_process
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.controlplane.nodes import node_manifest
-from ..load.gangs import SCHEDULERS, Form, Load, Member
+from ..load.gangs import SCHEDULERS, Form, Load, Member, gang_of
+from .changes import PODS, WORKLOADS, collection, creation, group_deletion, merge, pod_deletion
 from .ledger import Ledger
-from .scenarios import GPUS_PER_NODE, NAMESPACE, PRIORITY_CLASS
-from .writing import Server, write_all, written
+from .scenarios import FEW, FEW_NODES, GPUS_PER_NODE, NAMESPACE, PRIORITY_CLASS
+from .writing import Server, Writer, write_all, written
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from .contenders import Contender
     from .scenarios import Scenario
 
 BEFORE, RUNNING = "before", "running"
 _NODES = "/api/v1/nodes"
-_WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
-_MERGE = "application/merge-patch+json"
 _POLICY = Path(__file__).with_name("audit-policy.yaml")
 _COSCHEDULING_CRD = Path(__file__).with_name("coscheduling-crd.yaml")
 _PRIORITY_CLASS = {
@@ -34,6 +32,7 @@ _PRIORITY_CLASS = {
     "metadata": {"name": PRIORITY_CLASS},
     "value": 1000,
 }
+_NO_FINALIZERS = {"metadata": {"finalizers": None}}
 _QUIET_SECONDS = 1.5
 _LOOK_SECONDS = 0.05
 
@@ -48,30 +47,51 @@ class Stage:
 
     def create(self, manifests: Iterable[Mapping[str, Any]]) -> None:
         """Create objects, which must be new, as fast as the API server takes them."""
-        self.write(
-            written("POST", f"{collection(manifest)}?fieldValidation=Ignore", manifest)
-            for manifest in manifests
-        )
+        self.write(map(creation, manifests))
 
     def write(self, requests: Iterable[bytes]) -> None:
         """Send ready-made requests."""
         write_all(self._server, requests)
 
+    def writer(self) -> Writer:
+        """Lasting connections to write over a long time."""
+        return Writer(self._server)
+
+    @property
+    def server_pids(self) -> Sequence[int]:
+        """The processes of the API server and etcd."""
+        return [self.plane.process(name).pid for name in ("kube-apiserver", "etcd")]
+
     def remove(self, groups: Iterable[str], pods: Iterable[str], form: Form) -> None:
         """Delete pods at once, and every group of this form."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        names = tuple(pods)
+        members, gangs = tuple(pods), tuple(groups)
+        workloads = [f"{WORKLOADS}/{name}" for name in gangs] if form is Form.KUEUE else []
         if form is Form.KUEUE:
             # Kueue would take its finalizers away, but has ended.
-            self._release(f"{path}/{name}" for name in names)
-        self.write(written("DELETE", f"{path}/{name}?gracePeriodSeconds=0") for name in names)
-        for name in groups:
-            manifest = Load(form, NAMESPACE, Member(), {}).group(name, 1)
-            if form is Form.KUEUE:
-                self._release([f"{_WORKLOADS}/{name}"])
-                self.write([written("DELETE", f"{_WORKLOADS}/{name}")])
-            if manifest is not None:
-                self.write([written("DELETE", f"{collection(manifest)}/{name}")])
+            self._write_unless_gone(
+                merge(path, _NO_FINALIZERS)
+                for path in (*(f"{PODS}/{name}" for name in members), *workloads)
+            )
+        load = Load(form, NAMESPACE, Member(), {})
+        manifests = (load.group(name, 1) for name in gangs)
+        self._write_unless_gone(map(pod_deletion, members))
+        self._write_unless_gone(written("DELETE", path) for path in workloads)
+        self._write_unless_gone(group_deletion(group) for group in manifests if group is not None)
+
+    def remove_all(self, form: Form) -> None:
+        """Delete every pod and group of this form that is still there."""
+        group = Load(form, NAMESPACE, Member(), {}).group("any", 1)
+        place = collection(group) if group else WORKLOADS if form is Form.KUEUE else None
+        self.remove(self._names(place) if place else (), self._names(PODS), form)
+
+    def _write_unless_gone(self, requests: Iterable[bytes]) -> None:
+        """Send requests about objects that may be gone already."""
+        with closing(self.writer()) as writer:
+            writer.send(requests)
+
+    def _names(self, path: str) -> Sequence[str]:
+        items = self.plane.request("GET", path)["items"]
+        return [item["metadata"]["name"] for item in items]
 
     def fill(self, form: Form, n: int) -> None:
         """Create pods of low priority that run, one for each GPU, and that a scheduler may end."""
@@ -83,13 +103,7 @@ class Stage:
 
     def clear(self) -> None:
         """Delete all pods of low priority that still run."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        self.plane.request("DELETE", f"{path}?labelSelector=app%3D{RUNNING}&gracePeriodSeconds=0")
-
-    def _release(self, paths: Iterable[str]) -> None:
-        """Take all finalizers away."""
-        free = {"metadata": {"finalizers": None}}
-        self.write(written("PATCH", path, free, _MERGE) for path in paths)
+        self.plane.request("DELETE", f"{PODS}?labelSelector=app%3D{RUNNING}&gracePeriodSeconds=0")
 
     def until_bound(self, n: int, seconds: float) -> bool:
         """Whether so many bindings are seen within this time, counted from the ledger's mark."""
@@ -101,6 +115,20 @@ class Stage:
             self.ledger.follow()
         return True
 
+    def until_whole(self, sizes: Mapping[str, int], seconds: float, quiet_seconds: float) -> None:
+        """Wait until all members of these gangs are bound, but not for longer than this.
+
+        Nor, either, if no pod at all has been bound for the quiet seconds.
+        """
+        now = last = time.monotonic()
+        deadline, unbound = now + seconds, sum(sizes.values())
+        while unbound and time.monotonic() < min(deadline, last + quiet_seconds):
+            time.sleep(_LOOK_SECONDS)
+            self.ledger.follow()
+            for binding in self.ledger.bindings():
+                last = time.monotonic()
+                unbound -= gang_of(binding.name) in sizes
+
     def until_quiet(self, seconds: float = 30.0) -> None:
         """Wait until nobody writes any more."""
         now = time.monotonic()
@@ -109,16 +137,6 @@ class Stage:
             if self.ledger.follow():
                 last = now
             time.sleep(_LOOK_SECONDS)
-
-
-def collection(manifest: Mapping[str, Any]) -> str:
-    """The path under which an object is created."""
-    version, kind = manifest["apiVersion"], manifest["kind"]
-    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = manifest["metadata"].get("namespace")
-    place = f"/namespaces/{quote(namespace)}" if namespace else ""
-    plural = "priorityclasses" if kind == "PriorityClass" else f"{kind.lower()}s"
-    return f"{prefix}{place}/{plural}"
 
 
 def install_coscheduling(plane: ControlPlane) -> None:
@@ -146,10 +164,15 @@ def staged(scenario: Scenario, contenders: Collection[Contender]) -> Iterator[St
 
 def _populate(stage: Stage, scenario: Scenario) -> None:
     names = [_node_name(i) for i in range(scenario.nodes)]
-    stage.create(node_manifest(name, cpu=64, memory="256Gi", gpus=GPUS_PER_NODE) for name in names)
+    few = FEW_NODES if scenario.never else 0
+    labels = [FEW] * few + [None] * (len(names) - few)
+    stage.create(
+        node_manifest(name, cpu=64, memory="256Gi", gpus=GPUS_PER_NODE, labels=label)
+        for name, label in zip(names, labels, strict=True)
+    )
     # Admission gives every new node the taint "not ready"; no controller is there to take it.
     open_up = {"spec": {"taints": None}}
-    stage.write(written("PATCH", f"{_NODES}/{name}", open_up, _MERGE) for name in names)
+    stage.write(merge(f"{_NODES}/{name}", open_up) for name in names)
     stage.create(_bound_pods(names, scenario.bound_before))
     if scenario.running:
         stage.create([_PRIORITY_CLASS])

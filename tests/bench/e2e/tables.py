@@ -35,6 +35,24 @@ _START: Mapping[str, Callable[[Measured], float]] = {
     "first binding s": lambda one: one.start_seconds,
     "pods/s": lambda one: one.pods_per_second,
 }
+_STARVING: Mapping[str, Callable[[Measured], float]] = {
+    "whole": lambda one: one.whole,
+    "starve": lambda one: one.starving,
+    "p50 s": lambda one: one.wait_p50,
+    "p99 s": lambda one: one.wait_p99,
+    "longest s": lambda one: one.wait_longest,
+    "bound, never fits": lambda one: one.never_bound,
+    "GPU-s not whole": lambda one: one.partial_gpu_seconds,
+}
+_CHURN: Mapping[str, Callable[[Measured], float]] = {
+    "started": lambda one: one.started,
+    "p50 s": lambda one: one.wait_p50,
+    "p99 s": lambda one: one.wait_p99,
+    "GPUs used": lambda one: one.utilisation,
+    "GPU-s not whole": lambda one: one.partial_gpu_seconds,
+    "writes/pod": lambda one: one.writes_per_pod,
+    "late s": lambda one: one.late_seconds,
+}
 _COST: Mapping[str, Callable[[Measured], float]] = {
     "CPU s": lambda one: one.cpu_seconds,
     "server CPU s": lambda one: one.server_cpu_seconds,
@@ -44,10 +62,9 @@ _COST: Mapping[str, Callable[[Measured], float]] = {
 
 def table_of(scenario: Scenario, measured: Sequence[Measured]) -> Table:
     """One scenario: a row per scheduler, medians over its rounds."""
-    kind = _START if scenario.is_start else _ENDING if scenario.running else _SPEED
-    figures = {**kind, **_COST}
+    figures = {**_figures(scenario), **_COST}
     table = Table(title=f"({scenario.name}) {scenario.title}", title_justify="left")
-    table.add_column("scheduler")
+    table.add_column("scheduler", no_wrap=True)
     for heading in (*figures, "bound", "rounds"):
         table.add_column(heading, justify="right")
     ours = [each for each in measured if each.scenario == scenario.name]
@@ -58,6 +75,17 @@ def table_of(scenario: Scenario, measured: Sequence[Measured]) -> Table:
         bound = f"{min(each.bound for each in mine)}/{scenario.pods}"
         table.add_row(name, *values, bound, str(len(mine)))
     return table
+
+
+def _figures(scenario: Scenario) -> Mapping[str, Callable[[Measured], float]]:
+    """What a scenario is about, by the heading of its column."""
+    if scenario.is_start:
+        return _START
+    if scenario.running:
+        return _ENDING
+    if scenario.never:
+        return _STARVING
+    return _CHURN if scenario.arrivals else _SPEED
 
 
 def ratios(rows: Iterable[Verdict], scale: float) -> Table:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
@@ -21,6 +21,31 @@ class Usage:
 
     cpu_seconds: float
     peak_megabytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a scheduler and the servers below it have cost since a meter began."""
+
+    cpu_seconds: float
+    server_cpu_seconds: float
+    peak_megabytes: float  # of the scheduler, since its start
+
+
+class Meter:
+    """Counts the CPU of a scheduler, and that of the API server and etcd, from now on."""
+
+    def __init__(self, pids: Collection[int], server_pids: Collection[int]) -> None:
+        self._pids = pids
+        self._server_pids = server_pids
+        self._before = of_all(pids).cpu_seconds
+        self._server_before = of_all(server_pids).cpu_seconds
+
+    def spent(self) -> Spent:
+        """What has been spent by now."""
+        usage = of_all(self._pids)
+        server = of_all(self._server_pids).cpu_seconds - self._server_before
+        return Spent(usage.cpu_seconds - self._before, server, usage.peak_megabytes)
 
 
 def of_all(pids: Iterable[int]) -> Usage:

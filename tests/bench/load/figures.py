@@ -1,4 +1,4 @@
-"""Numbers in and out: what an option accepts, and what a list of waits comes to."""
+"""Numbers in and out: what an option accepts, and what waits and spans of time come to."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def percentile(values: Sequence[float], percent: float) -> float:
         return math.nan
     rank = math.ceil(len(values) * percent / 100)
     return sorted(values)[max(rank, 1) - 1]
+
+
+def overlap(since: float, until: float, begin: float, end: float) -> float:
+    """Seconds that two spans of time have in common."""
+    return max(0.0, min(until, end) - max(since, begin))
 
 
 class Within(click.FloatRange):

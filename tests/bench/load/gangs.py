@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +63,13 @@ def version(form: Form) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What each member of a gang asks for, and what it runs."""
+    """What each member of a gang asks for, which nodes it selects, and what it runs."""
 
     gpus: int = 1
     cpu: str = "1"
     memory: str = "1Gi"
     image: str = IMAGE
+    node_selector: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def resources(self) -> Mapping[str, Mapping[str, str]]:
@@ -129,8 +130,11 @@ class Load:
             "resources": self.member.resources,
             "securityContext": _SAFE_CONTAINER,
         }
-        priority = {"priorityClassName": self.priority_class} if self.priority_class else {}
-        return priority | {
+        optional = {
+            "priorityClassName": self.priority_class,
+            "nodeSelector": dict(self.member.node_selector),
+        }
+        return {name: value for name, value in optional.items() if value} | {
             "schedulerName": self.scheduler or SCHEDULERS[self.form],
             "terminationGracePeriodSeconds": 0,
             "securityContext": _SAFE_POD,

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...bench.e2e.changes import collection
 from ...bench.e2e.contenders import CONTENDERS
-from ...bench.e2e.stage import collection, install_coscheduling
+from ...bench.e2e.stage import install_coscheduling
 from ...bench.e2e.writing import Server, write_all, written
 from ...harness import operator_process
 from ...harness.controlplane.cluster import ControlPlane

@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ...bench.e2e.stage import collection
+from ...bench.e2e.changes import collection
 from ...bench.e2e.writing import Server, write_all, written
 from ...bench.load.gangs import Form, version
 from ...harness import operator_process
