@@ -16,9 +16,7 @@ import math
 import os
 import ssl
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,8 +25,9 @@ import yaml
 from ...harness.controlplane.errors import RequestError
 from ...harness.controlplane.processes import Process, spawn, stop
 from ...harness.operator_process import ROOT
+from .changes import PODS
 from .scenarios import NAMESPACE
-from .writing import ACCEPT_METADATA, IN_FLIGHT, Connection, Server, written
+from .writing import ACCEPT_METADATA, Server, Writer, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
 
 NAME = "bind-loop"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
-_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_WAITING = f"{_PODS}?watch=1&fieldSelector=spec.schedulerName%3Ddefault-scheduler,spec.nodeName%3D"
+_WAITING = f"{PODS}?watch=1&fieldSelector=spec.schedulerName%3Ddefault-scheduler,spec.nodeName%3D"
 _GRACE_SECONDS = 10.0
 
 
@@ -125,28 +123,19 @@ class _Api:
                     yield event["object"]["metadata"]["name"]
 
 
-def _bind(api: _Api, waiting: SimpleQueue[bytes]) -> None:
-    wire = Connection(Server(api.address, api.tls))
-    while True:
-        wire.write(waiting.get())
-
-
 def main(kubeconfig: Path) -> None:
     """Bind for ever."""
     api = _Api(kubeconfig)
     nodes = itertools.cycle(api.nodes())
-    waiting: SimpleQueue[bytes] = SimpleQueue()
-    with ThreadPoolExecutor(IN_FLIGHT) as pool:
-        for _ in range(IN_FLIGHT):
-            pool.submit(_bind, api, waiting)
-        for name in api.waiting_pods():
-            body = {
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": {"name": name, "namespace": NAMESPACE},
-                "target": {"apiVersion": "v1", "kind": "Node", "name": next(nodes)},
-            }
-            waiting.put(written("POST", f"{_PODS}/{name}/binding", body, token=api.token))
+    writer = Writer(Server(api.address, api.tls))
+    for name in api.waiting_pods():
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": next(nodes)},
+        }
+        writer.send([written("POST", f"{PODS}/{name}/binding", body, token=api.token)])
 
 
 if __name__ == "__main__":

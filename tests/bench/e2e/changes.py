@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
 _MERGE = "application/merge-patch+json"
+NO_FINALIZERS = {"metadata": {"finalizers": None}}
+_PLURALS = {"PriorityClass": "priorityclasses", "Topology": "topologies"}
 _COMPLETED = {"status": {"phase": "Succeeded"}}
 
 
@@ -23,8 +25,7 @@ def collection(manifest: Mapping[str, Any]) -> str:
     prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = manifest["metadata"].get("namespace")
     place = f"/namespaces/{quote(namespace)}" if namespace else ""
-    plural = "priorityclasses" if kind == "PriorityClass" else f"{kind.lower()}s"
-    return f"{prefix}{place}/{plural}"
+    return f"{prefix}{place}/{_PLURALS.get(kind, f'{kind.lower()}s')}"
 
 
 def creation(manifest: Mapping[str, Any]) -> bytes:

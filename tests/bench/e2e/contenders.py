@@ -12,6 +12,7 @@ from ...harness import operator_process
 from ...harness.operator_process import OperatorProcess
 from ..load.gangs import KUEUE_QUEUE_NAME, Form
 from . import bind_loop
+from .changes import NO_FINALIZERS, collection
 from .scenarios import NAMESPACE
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ class _Component:
         self._plane = plane
         before = len(plane.processes)
         plane.add(*names, ready=ready)
-        if KUEUE in names:
-            plane.apply(_kueue_queue(by_node=fills_nodes))
+        self._queue = tuple(_kueue_queue(by_node=fills_nodes)) if KUEUE in names else ()
+        plane.apply(self._queue)
         self._processes: Sequence[Process] = plane.processes[before:]
 
     @property
@@ -144,6 +145,11 @@ class _Component:
             self._plane.request("DELETE", f"{_ADMISSION}/{kind}webhookconfigurations")
         for process in self._processes:
             self._plane.remove(process)
+        # Kueue's next start reads them in a version to which Kueue alone can convert them.
+        for manifest in self._queue:
+            path = f"{collection(manifest)}/{manifest['metadata']['name']}"
+            self._plane.request("PATCH", path, NO_FINALIZERS)
+            self._plane.request("DELETE", path)
 
     def watch_delay(self) -> float:
         return math.nan

@@ -11,7 +11,16 @@ from ...harness import operator_process
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.controlplane.nodes import node_manifest
 from ..load.gangs import SCHEDULERS, Form, Load, Member, gang_of
-from .changes import PODS, WORKLOADS, collection, creation, group_deletion, merge, pod_deletion
+from .changes import (
+    NO_FINALIZERS,
+    PODS,
+    WORKLOADS,
+    collection,
+    creation,
+    group_deletion,
+    merge,
+    pod_deletion,
+)
 from .ledger import Ledger
 from .scenarios import FEW, FEW_NODES, GPUS_PER_NODE, NAMESPACE, PRIORITY_CLASS
 from .writing import Server, Writer, write_all, written
@@ -32,7 +41,6 @@ _PRIORITY_CLASS = {
     "metadata": {"name": PRIORITY_CLASS},
     "value": 1000,
 }
-_NO_FINALIZERS = {"metadata": {"finalizers": None}}
 _QUIET_SECONDS = 1.5
 _LOOK_SECONDS = 0.05
 
@@ -69,7 +77,7 @@ class Stage:
         if form is Form.KUEUE:
             # Kueue would take its finalizers away, but has ended.
             self._write_unless_gone(
-                merge(path, _NO_FINALIZERS)
+                merge(path, NO_FINALIZERS)
                 for path in (*(f"{PODS}/{name}" for name in members), *workloads)
             )
         load = Load(form, NAMESPACE, Member(), {})
