@@ -18,6 +18,7 @@ from ..bench.e2e.__main__ import main
 from ..bench.e2e.accounts import Account, Measured
 from ..bench.e2e.contenders import CONTENDERS, quantile
 from ..bench.e2e.ledger import Ledger, Write
+from ..bench.e2e.plots import picture, write
 from ..bench.e2e.scenarios import scenarios
 from ..bench.e2e.tables import table_of
 from ..bench.e2e.verdicts import plain_values, verdicts
@@ -260,6 +261,19 @@ def test_a_ratio_is_of_medians_and_knows_its_side() -> None:
     assert (p99.value, p99.word) == (0.1, "reached, and the aim")
     assert (cpu.value, cpu.word) == (0.4, "reached")
     assert unmeasured.word == "not measured"
+
+
+def test_a_picture_has_a_panel_for_each_figure_and_a_bar_for_each_scheduler(tmp_path: Path) -> None:
+    rounds = [
+        _one("tutti", "a", pods_per_second=200.0, wait_p99=1.0),
+        _one("coscheduling", "a", pods_per_second=0.0, wait_p99=math.inf),
+    ]
+    speed, waiting = picture(BIG, rounds).axes[:2]
+    assert (speed.get_title(), waiting.get_title()) == ("pods/s", "p99 s")
+    assert len(speed.patches) == len(waiting.patches) == 2
+    assert [text.get_text() for text in waiting.texts] == ["1.00", "never"]
+    (path,) = write([BIG], rounds, tmp_path / "plots")
+    assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_where_pods_end_the_table_says_how_many_and_when_all_others_are_bound() -> None:

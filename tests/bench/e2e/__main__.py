@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from ...harness.controlplane.errors import ControlPlaneError
 from ..load.figures import Within
+from . import plots
 from .accounts import Measured
 from .contenders import BIND_LOOP, CONTENDERS, KUEUE, NATIVE, PLAIN, TUTTI
 from .rounds import FallenError, Patience, measure
@@ -98,6 +100,12 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
     show_default=True,
     help="How the figures are printed; progress goes to stderr.",
 )
+@click.option(
+    "--plots",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a picture of each scenario into this folder, as PNG.",
+)
 def main(
     *,
     letters: tuple[str, ...],
@@ -107,6 +115,7 @@ def main(
     patience: float,
     minutes: float,
     output: str,
+    folder: Path | None,
 ) -> None:
     """Measure Tutti beside other schedulers: the same pods, the same nodes, one run.
 
@@ -131,6 +140,8 @@ def main(
         print(json.dumps({"scale": scale, **plain_values(measured, rows)}, indent=1))
     else:
         console.print(ratios(rows, scale))
+    for path in plots.write(played, measured, folder) if folder else ():
+        progress.print(f"wrote {path}", highlight=False)
 
 
 def _width() -> int | None:

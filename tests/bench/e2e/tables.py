@@ -62,7 +62,7 @@ _COST: Mapping[str, Callable[[Measured], float]] = {
 
 def table_of(scenario: Scenario, measured: Sequence[Measured]) -> Table:
     """One scenario: a row per scheduler, medians over its rounds."""
-    figures = {**_figures(scenario), **_COST}
+    figures = figures_of(scenario)
     table = Table(title=f"({scenario.name}) {scenario.title}", title_justify="left")
     table.add_column("scheduler", no_wrap=True)
     for heading in (*figures, "bound", "rounds"):
@@ -71,21 +71,23 @@ def table_of(scenario: Scenario, measured: Sequence[Measured]) -> Table:
     medians = Medians(ours)
     for name, _ in medians.pairs():
         mine = [each for each in ours if each.contender == name]
-        values = [_text(medians.of(name, scenario.name, figure)) for figure in figures.values()]
+        values = [text_of(medians.of(name, scenario.name, figure)) for figure in figures.values()]
         bound = f"{min(each.bound for each in mine)}/{scenario.pods}"
         table.add_row(name, *values, bound, str(len(mine)))
     return table
 
 
-def _figures(scenario: Scenario) -> Mapping[str, Callable[[Measured], float]]:
-    """What a scenario is about, by the heading of its column."""
+def figures_of(scenario: Scenario) -> Mapping[str, Callable[[Measured], float]]:
+    """What is measured in a scenario, by the heading of its column."""
     if scenario.is_start:
-        return _START
-    if scenario.running:
-        return _ENDING
-    if scenario.never:
-        return _STARVING
-    return _CHURN if scenario.arrivals else _SPEED
+        own = _START
+    elif scenario.running:
+        own = _ENDING
+    elif scenario.never:
+        own = _STARVING
+    else:
+        own = _CHURN if scenario.arrivals else _SPEED
+    return {**own, **_COST}
 
 
 def ratios(rows: Iterable[Verdict], scale: float) -> Table:
@@ -96,12 +98,13 @@ def ratios(rows: Iterable[Verdict], scale: float) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("")
     for row in rows:
-        bounds = (f"{row.sense} {_text(row.must)}", f"{row.sense} {_text(row.aim)}")
-        table.add_row(row.text, _text(row.value), *bounds, row.word)
+        bounds = (f"{row.sense} {text_of(row.must)}", f"{row.sense} {text_of(row.aim)}")
+        table.add_row(row.text, text_of(row.value), *bounds, row.word)
     return table
 
 
-def _text(value: float) -> str:
+def text_of(value: float) -> str:
+    """A figure as people read it: '-' was not measured."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):
