@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .accounts import Measured
     from .histories import History
 
-# Longer than the 60 s for which coscheduling lets members wait for the others of their gang.
-QUIET_SECONDS = 90.0
+# Two of the 60 s for which coscheduling lets members wait for the others of their gang, and some.
+QUIET_SECONDS = 130.0
 
 
 def with_starving(
