@@ -21,9 +21,9 @@ GONE = (404, 410)
 REFUSED = (400, 401, 403, 405, 406, 413, 415, 422)
 TOO_LARGE = "too large"  # in a 500: etcd refused a request over its size limit
 TOO_LARGE_FOR_GRPC = "larger than max"  # the same, refused by the etcd client of the API server
+INVALID = "Invalid"  # the reason of a refusal by the rules for a kind
 # For a patch, the API server writes the whole object as JSON anew. It refuses the patch if a field
 # that must not change was sent with other spaces or escapes, although the patch lacks this field.
-INVALID = "Invalid"  # the reason of a refusal by the rules for a kind
 UNCHANGEABLE = ("field is immutable", "field cannot be modified once set")
 DENIED = 'admission webhook "'  # the message about a webhook that refused begins so
 BUDGET_CAUSE = "DisruptionBudget"  # the reason of a cause that names a disruption budget

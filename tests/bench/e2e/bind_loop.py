@@ -1,8 +1,7 @@
 """A loop that only binds: each new pod to the next node, without a look at room or gangs.
 
-No scheduler binds faster beside the same API server, so this is what the API server can take. As
-a program, it binds the pods of the default scheduler's name: ``python -m
-tests.bench.e2e.bind_loop KUBECONFIG``.
+It shows what the API server can take. As a program, it binds the pods of the default scheduler's
+name: ``python -m tests.bench.e2e.bind_loop KUBECONFIG``.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import math
 import os
 import ssl
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -127,15 +127,15 @@ def main(kubeconfig: Path) -> None:
     """Bind for ever."""
     api = _Api(kubeconfig)
     nodes = itertools.cycle(api.nodes())
-    writer = Writer(Server(api.address, api.tls))
-    for name in api.waiting_pods():
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": next(nodes)},
-        }
-        writer.send([written("POST", f"{PODS}/{name}/binding", body, token=api.token)])
+    with closing(Writer(Server(api.address, api.tls))) as writer:  # a refusal ends the loop
+        for name in api.waiting_pods():
+            body = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": next(nodes)},
+            }
+            writer.send([written("POST", f"{PODS}/{name}/binding", body, token=api.token)])
 
 
 if __name__ == "__main__":

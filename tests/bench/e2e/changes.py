@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from ...harness.controlplane.api import collection
 from .scenarios import NAMESPACE
 from .writing import written
 
@@ -15,17 +15,8 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
 _MERGE = "application/merge-patch+json"
 NO_FINALIZERS = {"metadata": {"finalizers": None}}
-_PLURALS = {"PriorityClass": "priorityclasses", "Topology": "topologies"}
+_NO_TAINTS = {"spec": {"taints": None}}
 _COMPLETED = {"status": {"phase": "Succeeded"}}
-
-
-def collection(manifest: Mapping[str, Any]) -> str:
-    """The path under which an object is created."""
-    version, kind = manifest["apiVersion"], manifest["kind"]
-    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = manifest["metadata"].get("namespace")
-    place = f"/namespaces/{quote(namespace)}" if namespace else ""
-    return f"{prefix}{place}/{_PLURALS.get(kind, f'{kind.lower()}s')}"
 
 
 def creation(manifest: Mapping[str, Any]) -> bytes:
@@ -36,6 +27,14 @@ def creation(manifest: Mapping[str, Any]) -> bytes:
 def merge(path: str, patch: object) -> bytes:
     """A merge patch of the object at this path."""
     return written("PATCH", path, patch, _MERGE)
+
+
+def opening(node: Mapping[str, Any]) -> bytes:
+    """The end of all taints of a node.
+
+    Admission gives every new node the taint "not ready", and no controller is there to take it.
+    """
+    return merge(f"{collection(node)}/{node['metadata']['name']}", _NO_TAINTS)
 
 
 def completion(pod: str) -> bytes:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from prometheus_client.parser import text_string_to_metric_families
 
 from ...harness import operator_process
+from ...harness.controlplane.api import collection
 from ...harness.operator_process import OperatorProcess
 from ..load.gangs import KUEUE_QUEUE_NAME, Form
 from . import bind_loop
-from .changes import NO_FINALIZERS, collection
+from .changes import NO_FINALIZERS
 from .scenarios import NAMESPACE
 
 if TYPE_CHECKING:

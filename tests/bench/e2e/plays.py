@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...harness.controlplane.api import collection
 from ..load.gangs import SCHEDULERS, Form, Load, Member
-from .changes import collection, completion
+from .changes import completion
 from .scenarios import FEW, NAMESPACE
 
 if TYPE_CHECKING:

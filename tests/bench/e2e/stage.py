@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...harness import operator_process
+from ...harness.controlplane.api import collection
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.controlplane.nodes import node_manifest
 from ..load.gangs import SCHEDULERS, Form, Load, Member, gang_of
@@ -15,10 +16,10 @@ from .changes import (
     NO_FINALIZERS,
     PODS,
     WORKLOADS,
-    collection,
     creation,
     group_deletion,
     merge,
+    opening,
     pod_deletion,
 )
 from .ledger import Ledger
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .scenarios import Scenario
 
 BEFORE, RUNNING = "before", "running"
-_NODES = "/api/v1/nodes"
 _POLICY = Path(__file__).with_name("audit-policy.yaml")
 _COSCHEDULING_CRD = Path(__file__).with_name("coscheduling-crd.yaml")
 _PRIORITY_CLASS = {
@@ -174,13 +174,12 @@ def _populate(stage: Stage, scenario: Scenario) -> None:
     names = [_node_name(i) for i in range(scenario.nodes)]
     few = FEW_NODES if scenario.never else 0
     labels = [FEW] * few + [None] * (len(names) - few)
-    stage.create(
+    nodes = [
         node_manifest(name, cpu=64, memory="256Gi", gpus=GPUS_PER_NODE, labels=label)
         for name, label in zip(names, labels, strict=True)
-    )
-    # Admission gives every new node the taint "not ready"; no controller is there to take it.
-    open_up = {"spec": {"taints": None}}
-    stage.write(merge(f"{_NODES}/{name}", open_up) for name in names)
+    ]
+    stage.create(nodes)
+    stage.write(map(opening, nodes))
     stage.create(_bound_pods(names, scenario.bound_before))
     if scenario.running:
         stage.create([_PRIORITY_CLASS])

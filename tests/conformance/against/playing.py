@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...bench.e2e.changes import collection
+from ...bench.e2e.changes import opening
 from ...bench.e2e.contenders import CONTENDERS
 from ...bench.e2e.stage import install_coscheduling
 from ...bench.e2e.writing import Server, write_all, written
 from ...harness import operator_process
+from ...harness.controlplane.api import collection
 from ...harness.controlplane.cluster import ControlPlane
 from . import manifests
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 60.0  # for everyone; a second or two is what it takes
 _LOOK_SECONDS = 0.5
-_MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,7 @@ class Arena:
         )
         nodes = [each for turn in turns for each in manifests.nodes(turn.case, turn.place)]
         self._create(nodes)
-        # Admission gives every new node the taint "not ready"; no controller is there to take it.
-        self._write(
-            written("PATCH", f"/api/v1/nodes/{_name(node)}", {"spec": {"taints": None}}, _MERGE)
-            for node in nodes
-        )
+        self._write(map(opening, nodes))
         self._create(each for turn in turns for each in manifests.others(turn.case, turn.place))
 
     def _clear(self, turns: Sequence[Turn]) -> None:

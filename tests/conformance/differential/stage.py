@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import aiohttp
 
+from ...harness.controlplane.api import collection
 from ...harness.controlplane.nodes import node_manifest
 from ...harness.judge.kubeconfig import read_door
 from . import devices, extended, pools
@@ -38,24 +39,6 @@ HEARD_SECONDS = 10.0
 EVERYTHING = {"operator": "Exists"}
 LEAVES = "tests/leaves"  # the annotation of a pod that terminates
 OVER = ("Succeeded", "Failed")
-PLURALS = {
-    "DeviceClass": "deviceclasses",
-    "DeviceTaintRule": "devicetaintrules",
-    "ResourceClaim": "resourceclaims",
-    "ResourceSlice": "resourceslices",
-    "CSIStorageCapacity": "csistoragecapacities",
-    "Node": "nodes",
-    "Namespace": "namespaces",
-    "Pod": "pods",
-    "ServiceAccount": "serviceaccounts",
-    "PersistentVolume": "persistentvolumes",
-    "PersistentVolumeClaim": "persistentvolumeclaims",
-    "StorageClass": "storageclasses",
-    "CSIDriver": "csidrivers",
-    "CSINode": "csinodes",
-    "VolumeAttachment": "volumeattachments",
-    "RuntimeClass": "runtimeclasses",
-}
 SEEN = ("nodes", "pods", "namespaces", "persistentvolumes", "persistentvolumeclaims")
 SEEN_STORAGE = (
     "csinodes",
@@ -146,7 +129,7 @@ class Stage:
         Raises:
             RefusedError: there can be no such pod.
         """
-        made = await self._send("POST", _collection(pod), pod)
+        made = await self._send("POST", collection(pod), pod)
         if made["spec"].get("schedulingGates"):
             await self.remove(made)
             return made, None
@@ -161,13 +144,13 @@ class Stage:
         Raises:
             RefusedError: there can be no such pod.
         """
-        made = await self._send("POST", f"{_collection(pod)}?dryRun=All", pod)
+        made = await self._send("POST", f"{collection(pod)}?dryRun=All", pod)
         return {"apiVersion": "v1", "kind": "Pod", **made}
 
     async def bind(self, pod: Manifest, node: str) -> Manifest:
         """Create the pod on a node; answers it."""
         on_it = {**pod, "spec": {**pod["spec"], "nodeName": node}}
-        return await self._send("POST", _collection(pod), on_it)
+        return await self._send("POST", collection(pod), on_it)
 
     async def objects(self) -> list[Manifest]:
         """All that either side may look at, as the API server has it."""
@@ -223,7 +206,7 @@ class Stage:
 
     async def _create(self, body: Manifest, may_refuse: bool) -> Manifest | None:  # noqa: FBT001
         try:
-            made = await self._send("POST", _collection(body), body)
+            made = await self._send("POST", collection(body), body)
         except RefusedError as problem:
             if not may_refuse:
                 raise
@@ -324,14 +307,6 @@ def _named(kind: str, name: str) -> Manifest:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
 
 
-def _collection(body: Mapping[str, Any]) -> str:
-    version, kind = body["apiVersion"], body["kind"]
-    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = body["metadata"].get("namespace")
-    place = f"/namespaces/{quote(namespace)}" if namespace else ""
-    return f"{prefix}{place}/{PLURALS[kind]}"
-
-
 def _path(body: Mapping[str, Any]) -> str:
     whole = {"apiVersion": "v1", "kind": "Pod", **body}
-    return f"{_collection(whole)}/{quote(body['metadata']['name'])}"
+    return f"{collection(whole)}/{quote(body['metadata']['name'])}"

@@ -10,11 +10,11 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ...bench.e2e.changes import collection
+from ...bench.e2e.changes import NO_FINALIZERS, opening
 from ...bench.e2e.writing import Server, write_all, written
 from ...bench.load.gangs import Form, version
 from ...harness import operator_process
-from ...harness.controlplane.api import Connection
+from ...harness.controlplane.api import Connection, collection
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.controlplane.errors import RequestError
 from ...harness.controlplane.pins import NATIVE_COMPOSITE_API, chosen_k8s
@@ -30,11 +30,8 @@ PATIENCE_SECONDS = 60.0  # for everyone; a second or two is what it takes
 QUIET_SECONDS = 2.0  # after a refusal: what it was told may have been old
 _SEEN_SECONDS = 1.0  # in which schedulers see who is there already
 _LOOK_SECONDS = 0.25
-_TOPOLOGIES = "/apis/tutti.dev/v1alpha1/topologies"
 _NOT_YET = "UnknownLevel"  # what Tutti says of a gang before the levels are there
 _IN_FLIGHT = 4  # a connection costs more than what is written over it
-_MERGE = "application/merge-patch+json"
-_FREE = {"metadata": {"finalizers": None}}
 # By scheduler the conditions of a group that are false while it is not placed.
 _PLACED = {
     Form.TUTTI: ("Reserved",),
@@ -70,11 +67,7 @@ class Player:
         self._plane.create_namespace(manifests.beside(self.name))
         made = [*manifests.nodes(self.name)]
         self._create(made)
-        # Admission gives every new node the taint "not ready"; no controller is there to take it.
-        self._write(
-            written("PATCH", f"{collection(n)}/{_name(n)}", {"spec": {"taints": None}}, _MERGE)
-            for n in made
-        )
+        self._write(map(opening, made))
         if self.form is Form.KUEUE:
             self._plane.apply(manifests.kueue_queue(self.name))
 
@@ -87,7 +80,7 @@ class Player:
             # Tutti plans all gangs that wait together, and none while their levels are missing.
             self._create_gangs(case)
             time.sleep(_SEEN_SECONDS)
-            self._wire.request("POST", _TOPOLOGIES, manifests.tutti_topology())
+            self._create([manifests.tutti_topology()])
         else:
             time.sleep(_SEEN_SECONDS)
             self._create_gangs(case)
@@ -143,14 +136,14 @@ class Player:
     def _clear(self) -> None:
         """Delete all pods and groups, and wait until they are gone."""
         if self.form is Form.TUTTI:
-            self._wire.request("DELETE", _TOPOLOGIES)
+            self._wire.request("DELETE", collection(manifests.tutti_topology()))
         for path in (self._others, self._pods, *self._groups):
             self._wire.request("DELETE", f"{path}?gracePeriodSeconds=0")
         while left := [*self._items(self._pods), *self._items(self._others)]:
             # Kueue keeps pods that a group might replace; nobody comes to replace these.
             for name in (_name(pod) for pod in left if pod["metadata"].get("finalizers")):
                 with suppress(RequestError):  # it may be gone
-                    self._wire.request("PATCH", f"{self._pods}/{name}", _FREE)
+                    self._wire.request("PATCH", f"{self._pods}/{name}", NO_FINALIZERS)
             time.sleep(_LOOK_SECONDS)
 
     def _items(self, path: str) -> list[dict[str, Any]]:

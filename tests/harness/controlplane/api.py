@@ -78,6 +78,22 @@ class Bulk:
                 connection.request(method, path, body)
 
 
+def collection(manifest: Mapping[str, Any]) -> str:
+    """The path under which an object is created, if its kind has the plural of an English word.
+
+    Source: UnsafeGuessKindToResource in k8s.io/apimachinery/pkg/api/meta/restmapper.go.
+    """
+    kind, namespace = manifest["kind"].lower(), manifest["metadata"].get("namespace")
+    place = f"/namespaces/{quote(namespace)}" if namespace else ""
+    if kind.endswith("s"):
+        plural = f"{kind}es"
+    elif kind.endswith("y"):
+        plural = f"{kind[:-1]}ies"
+    else:
+        plural = f"{kind}s"
+    return f"{_prefix(manifest['apiVersion'])}{place}/{plural}"
+
+
 def _message(content: bytes) -> str:
     text = content.decode(errors="replace")
     try:
