@@ -119,8 +119,16 @@ async def _take_in(
             config_file=path, context=chosen, client_configuration=configuration
         )
     if messages:
-        why = f"its exec plugin gives no credentials: {kubeconfig_errors.of_plugin(messages[-1])}"
+        plugin = f"its exec plugin {_plugin(path, chosen)}"
+        why = f"{plugin} gives no credentials: {kubeconfig_errors.of_plugin(messages[-1])}"
         raise errors.NoAccess(f"{NO_WAY}: kubeconfig {path}: {why}", "mend that, or log in again")
+
+
+def _plugin(path: str, context: str) -> str:
+    """The command of the exec plugin of a context that the loader has read."""
+    merged = kube_config.KubeConfigMerger(path).config
+    user = merged["contexts"].get_with_name(context)["context"]["user"]
+    return str(merged["users"].get_with_name(user)["user"]["exec"]["command"])
 
 
 @contextmanager

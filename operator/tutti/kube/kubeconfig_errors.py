@@ -25,7 +25,7 @@ MEANINGS: Sequence[tuple[re.Pattern[str], str]] = (
 )
 # The loader's log messages about an exec plugin that gave no credentials.
 ENDED = re.compile(r"exec: process returned (-?\d+)(?:\. (b['\"].*))?", re.DOTALL)
-NOT_RUN = re.compile(r"\[Errno \d+\] (.*): '(.*)'")
+NOT_RUN = re.compile(r"\[Errno \d+\] ([^:]*)(: '.*')?")  # uvloop does not name the command
 
 
 def why(problem: Exception) -> str:
@@ -48,7 +48,7 @@ def why(problem: Exception) -> str:
 def of_plugin(message: str) -> str:
     """Why an exec plugin gave no credentials, from the log message of the kubernetes client."""
     if match := NOT_RUN.fullmatch(message):
-        return f"{match[2]}: {match[1]}"
+        return match[1]
     match = ENDED.fullmatch(message)
     if match is None:
         return _line(message.removeprefix("exec: "))

@@ -29,7 +29,7 @@ contexts: [{{name: it, context: {{cluster: it, user: it}}}}]
 clusters: [{{name: it, cluster: {{server: "http://127.0.0.1:1"}}}}]
 users: [{{name: it, user: {PLUGIN}}}]
 """
-NOTHING = "its exec plugin gives no credentials: no-such-plugin: No such file or directory"
+NOTHING = "its exec plugin no-such-plugin gives no credentials: No such file or directory"
 
 
 @pytest.mark.parametrize(

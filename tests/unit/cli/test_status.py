@@ -311,7 +311,7 @@ def test_an_exec_plugin_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     plugin = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-plugin}}"
     path.write_text(KUBECONFIG.replace("user: {}", f"user: {plugin}"))
     result = tutti("status", "--kubeconfig", str(path))
-    why = "its exec plugin gives no credentials: no-such-plugin: No such file or directory"
+    why = "its exec plugin no-such-plugin gives no credentials: No such file or directory"
     said = f"cannot reach a cluster: kubeconfig {path}: {why}"
     assert (result.exit_code, result.stderr) == (
         1,

@@ -207,16 +207,20 @@ def _plugin(command: str, *arguments: str) -> dict[str, Any]:
     return {"user": {"exec": {"apiVersion": version, "command": command, "args": [*arguments]}}}
 
 
+NOT_JSON = "failed to decode process output: Expecting value: line 1 column 1 (char 0)"
 PLUGINS = {
-    "is not there": (_plugin("no-such-plugin"), "no-such-plugin: No such file or directory"),
-    "says nothing": (_plugin("false"), "it ended with exit code 1"),
+    "is not there": (
+        _plugin("no-such-plugin"),
+        "no-such-plugin gives no credentials: No such file or directory",
+    ),
+    "says nothing": (_plugin("false"), "false gives no credentials: it ended with exit code 1"),
     "says why": (
         _plugin("sh", "-c", "echo 'log in,' >&2; echo please. >&2; exit 3"),
-        "it ended with exit code 3: log in, please",
+        "sh gives no credentials: it ended with exit code 3: log in, please",
     ),
     "answers nonsense": (
         _plugin("echo", "hunter2"),
-        "failed to decode process output: Expecting value: line 1 column 1 (char 0)",
+        f"echo gives no credentials: {NOT_JSON}",
     ),
 }
 
@@ -229,7 +233,7 @@ async def test_an_exec_plugin_that_gives_nothing_is_said_and_nothing_else(
     path = _with(tmp_path / "config", user)
     with pytest.raises(errors.NoAccess) as refused:
         await access.Access.load(path)
-    why = f"its exec plugin gives no credentials: {words}"
+    why = f"its exec plugin {words}"
     assert str(refused.value) == f"cannot reach a cluster: kubeconfig {path}: {why}"
     assert refused.value.todo == "mend that, or log in again"
     assert caplog.text == ""
