@@ -102,7 +102,7 @@ SETTINGS = "operator.settings"
 MAY_READ_SETTINGS = {"operator.main"}
 
 CLOCKS = {"time", "random", "secrets", "uuid"}
-MAY_KNOW_THE_TIME = {"operator.main", "operator.runner", *EXEMPT}
+MAY_KNOW_THE_TIME = {"operator.main", "operator.planner", "operator.runner", *EXEMPT}
 
 
 class Import(NamedTuple):

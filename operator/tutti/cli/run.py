@@ -1,10 +1,10 @@
 """``tutti run``: the operator."""
 
-import asyncio
 import os
 import sys
 
 import click
+import uvloop
 
 from .inputs import KUBECONFIG, WRONG_INPUT, say
 
@@ -35,7 +35,7 @@ def command(kubeconfig: str | None) -> None:
 
     logs.configure(settings.log_format, settings.log_level)
     try:
-        asyncio.run(operator.serve(settings, kubeconfig))
+        uvloop.run(operator.serve(settings, kubeconfig))
     except StrategyError as problem:
         say(f"tutti run: {problem}", aside=True)
         sys.exit(WRONG_INPUT)

@@ -7,6 +7,7 @@ one overdue plan runs at a time.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -52,7 +53,7 @@ class Planner:
 
     @property
     def stepped_at(self) -> float:
-        """When the latest plan last made progress, in seconds of the event loop's clock."""
+        """When the latest plan last made progress, in seconds of the monotonic clock."""
         return 0.0 if self._progress is None else self._progress.stepped_at
 
     @property
@@ -84,7 +85,7 @@ class Planner:
 
     async def _plan_by(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
         seconds = self._budget.seconds + GRACE_SECONDS
-        progress = PlanProgress(asyncio.get_running_loop().time, seconds)
+        progress = PlanProgress(time.monotonic, seconds)
         self._progress = progress
         return await asyncio.to_thread(
             planning.plan,
