@@ -265,12 +265,16 @@ def test_a_ratio_is_of_medians_and_knows_its_side() -> None:
 
 def test_a_picture_has_a_panel_for_each_figure_and_a_bar_for_each_scheduler(tmp_path: Path) -> None:
     rounds = [
-        _one("tutti", "a", pods_per_second=200.0, wait_p99=1.0),
+        _one("tutti", "a", pods_per_second=200.0, wait_p99=1.0, watch_delay=0.5),
         _one("coscheduling", "a", pods_per_second=0.0, wait_p99=math.inf),
     ]
+    titles = [panel.get_title() for panel in picture(BIG, rounds).axes]
+    assert "watch p99 s" not in titles, "only Tutti has it"
+    assert "watch p99 s" in [panel.get_title() for panel in picture(BIG, rounds[:1]).axes]
     speed, waiting = picture(BIG, rounds).axes[:2]
     assert (speed.get_title(), waiting.get_title()) == ("pods/s", "p99 s")
     assert len(speed.patches) == len(waiting.patches) == 2
+    assert speed.patches[0].get_facecolor() != speed.patches[1].get_facecolor()
     assert [text.get_text() for text in waiting.texts] == ["1.00", "never"]
     (path,) = write([BIG], rounds, tmp_path / "plots")
     assert path.read_bytes().startswith(b"\x89PNG")
