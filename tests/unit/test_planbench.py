@@ -54,6 +54,7 @@ from ..bench.planner.scenes import (
     grid,
     hard,
     many,
+    million,
     networked,
     preempting,
     queued,
@@ -194,7 +195,7 @@ def test_the_hard_scenes_are_what_was_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "scene",
-    [*grid(10, 0.5), *hard(10, 0.5), ruled(10, 0.5), *unlike(0.5)],
+    [*grid(10, 0.5), *hard(10, 0.5), ruled(10, 0.5), *unlike(0.5), *million(10, 0.5)],
     ids=lambda one: one.name,
 )
 def test_a_scene_survives_being_written_down(scene: Scene) -> None:
@@ -334,6 +335,17 @@ def test_a_generated_scene_needs_no_list() -> None:
     empty = Trace((Machine(1, 1, 0),), TRACE.asks)
     picture = pictures.snapshot(scene, empty, seed=1)
     assert sum(node.allocatable[pictures.GPU] for node in picture.nodes) > 300
+
+
+def test_a_million_pods_are_ten_on_each_node_that_has_room() -> None:
+    large, base = million(1_523, 1.0)
+    assert (large.nodes, base.nodes, large.gangs, base.gangs) == (100_000, 12_184, 5_000, 5_000)
+    picture = pictures.snapshot(replace(large, nodes=100, gangs=6), TRACE, seed=1)
+    for node in picture.nodes:
+        free = node.allocatable - node.used
+        has_no_room = free["cpu"] < 200 or free["memory"] < GIBI // 2
+        assert node.used["pods"] >= 10 or has_no_room
+    assert all(node.used.fits(node.allocatable) for node in picture.nodes)
 
 
 def test_all_gangs_fit_where_nothing_is_contended() -> None:
@@ -642,7 +654,8 @@ def test_every_scene_is_measured_by_every_strategy() -> None:
         for case in (*agenda.decisive, *agenda.survey)
         if case.kind is Kind.PLAN
     }
-    others = (*hard(1_523, 1.0), ruled(1_523, 1.0), many(1_523, 1.0), *unlike(1.0))
+    hard_scenes = (*hard(1_523, 1.0), ruled(1_523, 1.0), *unlike(1.0))
+    others = (*hard_scenes, many(1_523, 1.0), *million(1_523, 1.0))
     scenes = [scene.name for scene in (*grid(1_523, 1.0), *others)]
     assert measured == {(scene, name) for scene in scenes for name in names}
     assert agenda.climbs
@@ -734,6 +747,14 @@ def test_pods_planned_per_second_are_those_of_the_whole_plan_of_ilp() -> None:
     assert _word(results, "pods planned per second") == (10_000, "reached")
 
 
+def test_a_plan_beside_a_million_pods_is_held_against_fewer_nodes() -> None:
+    large, base = (Case(Kind.PLAN, scene, "ilp") for scene in million(1_523, 1.0))
+    results = _results((large, _figures(9.0, 995, 1000)), (base, _figures(1.5)))
+    assert _word(results, "plan beside a million pods") == (6.0, "reached")
+    assert _word(results, "gap beside a million")[1] == "reached"
+    assert _word(results, "peak RSS beside a million") == (300, "reached, and the aim")
+
+
 def test_ratios_that_nobody_measured_say_so() -> None:
     assert {row.word for row in verdicts(_results())} == {"not measured"}
 
@@ -755,7 +776,7 @@ def test_ilp_is_held_against_bestfit_and_against_itself_on_fewer_nodes() -> None
     )
     assert _word(results, "whole plan of ilp over that of bestfit, 8") == (1.5, "reached")
     assert _word(results, "plan time of ilp") == (15.0, "not reached")
-    assert _word(results, "peak RSS") == (300, "reached, and the aim")
+    assert _word(results, "peak RSS of ilp") == (300, "reached, and the aim")
 
 
 def test_members_per_second_are_those_that_were_placed() -> None:

@@ -15,6 +15,7 @@ from .scenes import (
     hard,
     kueue_loads,
     many,
+    million,
     networked,
     preempting,
     queued,
@@ -51,7 +52,7 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
         for strategy in strategies
     ]
     more = [scenes[BASE_8], *hard(listed, scale), ruled(listed, scale), many(listed, scale)]
-    more += unlike(scale)
+    more += [*unlike(scale), *million(listed, scale)]
     cases += _plans(more, strategies)
     beside = ((Kind.ARGMIN, BESTFIT), (Kind.UNCHANGED, ILP))
     cases += [Case(kind, large, name) for kind, name in beside if name in strategies]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from operator import ge
+from operator import ge, sub
 from typing import TYPE_CHECKING
 
 from tutti.model import ports
@@ -21,7 +21,7 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Shape
 
 from . import borrowers, network, queue_tree, racks, traces
-from .scenes import MOST_PORTS, PORT_PODS, RACK, Shapes, Twist
+from .scenes import BOUND_ON_A_NODE, MOST_PORTS, PORT_PODS, RACK, Shapes, Twist
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,13 +43,16 @@ MOST_AGE = 3_000  # seconds that a gang has waited at most: ages weigh, and none
 EIGHT, MANY = 8, 64
 ZONES = 3
 RULED_TWISTS = (Twist.RULES,)  # only they give nodes names that rules are about
+_GENERATED_TWISTS = (Twist.GENERATED, Twist.MILLION)
 _UNLIKE_TWISTS = (Twist.UNLIKE, Twist.PRIORITIES, Twist.RESOURCES)
 FIRST_PORT = 10_000
 OWN_RESOURCE = "example.com/own-"  # and the number of the gang that asks for it
 _UNLIKE = traces.Machine(32_000, 128 * traces.GIBI, 0)
 RULED = 5  # every so manyth gang has rules, where any has
 CPU_FULL = 0.8  # of what GPU pods left, where CPU is to be scarce, too
-_CPU, _GPUS = 0, 2  # positions in a Use
+_CPU, _GPUS, _PODS = 0, 2, 3  # positions in a Use
+_SMALL_CPU = (50, 100, 200)  # milli-CPU of a small pod
+_SMALL_MEMORY = tuple(n * traces.GIBI // 8 for n in (1, 2, 4))  # bytes
 _CANDIDATES = 8  # nodes that a bound pod was tried on; the fullest took it
 _MOST_MISSES = 1_000  # pods in a row that found no room: the cluster is as full as it gets
 _UNEVEN = 64 * 1024  # bytes by which no two nodes are alike
@@ -64,7 +67,7 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
     if scene.twist is Twist.TOPOLOGY:
         return racks.snapshot(scene.nodes, scene.gangs, scene.full, seed)
     rng = random.Random(f"{seed} {scene.name}")
-    if scene.twist is Twist.GENERATED:
+    if scene.twist in _GENERATED_TWISTS:
         trace = traces.generated(scene.nodes, len(trace.asks), seed)
     if scene.twist in _UNLIKE_TWISTS:
         machines: Sequence[Machine] = [_UNLIKE] * scene.nodes
@@ -121,6 +124,8 @@ def _filled(
     _fill(left, scene.full, scarce, asks, rng)
     if scene.twist is Twist.CPU:
         _fill(left, CPU_FULL, _CPU, [ask for ask in asks if not ask.gpus], rng)
+    if scene.twist is Twist.MILLION:
+        _add_small_pods(left, rng)
     return [
         (m.cpu_milli - cpu, m.memory - memory, m.gpus - gpus, PODS_PER_NODE - pods)
         for m, (cpu, memory, gpus, pods) in zip(machines, left, strict=True)
@@ -144,6 +149,15 @@ def _fill(
         for r, n in enumerate(amounts):
             room[r] -= n
         wanted, misses = wanted - amounts[scarce], 0
+
+
+def _add_small_pods(left: Sequence[list[int]], rng: random.Random) -> None:
+    """Bind small pods until each node has its number of bound pods, or no room for more."""
+    for room in left:
+        for _ in range(BOUND_ON_A_NODE - (PODS_PER_NODE - room[_PODS])):
+            amounts = (rng.choice(_SMALL_CPU), rng.choice(_SMALL_MEMORY), 0, 1)
+            if all(map(ge, room, amounts)):
+                room[:] = map(sub, room, amounts)
 
 
 def _node(index: int, machine: Machine, use: Use, scene: Scene) -> Node:

@@ -29,6 +29,7 @@ PREEMPTION_NODES, PREEMPTION_GANGS = 2_000, 5_000
 TOPOLOGY_NODES, FEWER_TOPOLOGY_NODES, TOPOLOGY_GANGS = 12_096, 1_512, 300
 TOPOLOGY_FULLNESS = (0.7, 0.85, 0.95)
 MOST_NODES = 100_000
+BOUND_ON_A_NODE, MILLION_GANGS = 10, 5_000
 MOST_PORTS = 2_000
 PORT_PODS = 1_000
 FURTHER_MEMBERS = 20_000
@@ -54,6 +55,7 @@ class Twist(StrEnum):
     RACKS = "racks"  # every gang may use the nodes of one rack only
     CPU = "cpu"  # bound pods without GPUs use most of the CPU
     GENERATED = "generated"  # nodes and pods, however many
+    MILLION = "million"  # the same, with ten bound pods on each node
     RULES = "rules"  # every fifth gang says where its own members may be together
     UNLIKE = "unlike"  # no two members ask for the same, no two nodes have the same room
     PORTS = "ports"  # one more pod wants very many host ports
@@ -216,6 +218,23 @@ def many(listed: int, scale: float) -> Scene:
         Shapes.SINGLE,
         _gangs(MANY_GANGS, scale),
         (8,),
+    )
+
+
+def million(listed: int, scale: float) -> tuple[Scene, ...]:
+    """A million bound pods and thousands of gangs; the second scene has fewer nodes."""
+    gangs = _gangs(MILLION_GANGS, scale)
+    sizes = {"million": MOST_NODES, "million/base": listed * COPIES[-1]}
+    return tuple(
+        Scene(
+            name,
+            f"{count} generated nodes with {BOUND_ON_A_NODE} bound pods each, {gangs:,} gangs",
+            count,
+            FULLNESS[0],
+            gangs=gangs,
+            twist=Twist.MILLION,
+        )
+        for name, count in ((name, _nodes(nodes, scale)) for name, nodes in sizes.items())
     )
 
 

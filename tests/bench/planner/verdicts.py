@@ -12,7 +12,18 @@ from ..e2e.verdicts import Sense, Verdict
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
-from .scenes import claiming, crowded, hard, many, preempting, queued, required, ruled, unlike
+from .scenes import (
+    claiming,
+    crowded,
+    hard,
+    many,
+    million,
+    preempting,
+    queued,
+    required,
+    ruled,
+    unlike,
+)
 from .trials import Kind
 
 if TYPE_CHECKING:
@@ -118,6 +129,7 @@ def verdicts(results: Results) -> Sequence[Verdict]:
             "gap with rules on a fifth of the gangs", _widest(results, _RULED), most, 0.03, 0.01
         ),
         *_of_topology(results),
+        *_of_a_million(results),
         Verdict("pods planned per second, gangs of 8", _planned(results), least, 10_000, 30_000),
         Verdict(
             "end of Kueue's load with ilp over that with bestfit", _ends(results), most, 1.5, 1
@@ -145,6 +157,24 @@ def _of_topology(results: Results) -> Sequence[Verdict]:
         ),
         Verdict("plan with racks and segments, 8 times the nodes", growth, most, 10, 4),
         Verdict("refusal of a gang that no rack holds over a plan", share, most, 0.1, 0.02),
+    )
+
+
+def _of_a_million(results: Results) -> Sequence[Verdict]:
+    """What a plan beside a million bound pods costs, and how good it is."""
+    large, base = (scene.name for scene in million(1, 1.0))
+    growth = _seconds(results, _plan(large, ILP)) / _seconds(results, _plan(base, ILP))
+    gap, megabytes = _widest(results, {large}), _peak(results, {large})
+    return (
+        Verdict(
+            "plan beside a million pods over that on an eighth of the nodes",
+            growth,
+            Sense.AT_MOST,
+            10,
+            5,
+        ),
+        Verdict("gap beside a million bound pods", gap, Sense.AT_MOST, 0.01, 0.001),
+        Verdict("peak RSS beside a million bound pods, MB", megabytes, Sense.AT_MOST, 8_000, 4_000),
     )
 
 
