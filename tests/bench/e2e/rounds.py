@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...harness.controlplane.errors import StartError
 from ...harness.operator_process import OperatorError
+from ..load.gangs import Form
 from . import usage
 from .accounts import Account
 from .churn import Span, with_churn
@@ -119,6 +120,8 @@ class _Round:
     def start(self, patience: Patience) -> Measured:
         """Start the scheduler with all gangs there already."""
         stage, scenario = self._stage, self._scenario
+        if self._contender.form is Form.VOLCANO:
+            self._contender.start(stage.plane).stop()  # it brings the kind of its gangs
         self._play.make()
         stage.until_quiet()
         servers = Meter((), stage.server_pids)
