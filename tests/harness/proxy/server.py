@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -135,11 +136,15 @@ class Proxy:
         await self._listen()
 
     async def _listen(self) -> None:
-        self._site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
+        self._socket = socket.create_server(("127.0.0.1", self._port))
+        self._site = web.SockSite(self._runner, self._socket)
         await self._site.start()
         self._port = self._runner.addresses[0][1]
 
     async def _silence(self) -> None:
+        # asyncio forgets to close a connection that it has accepted but not yet taken in.
+        asyncio.get_running_loop().remove_reader(self._socket)
+        await asyncio.sleep(0)
         await self._site.stop()
         server = self._runner.server
         for connection in list(server.connections) if server is not None else ():
@@ -147,7 +152,7 @@ class Proxy:
                 connection.transport.abort()
 
     async def _close(self) -> None:
-        with suppress(RuntimeError):  # it may be away
+        if self._socket.fileno() >= 0:  # else it is away
             await self._silence()
         await self._runner.cleanup()
         await asyncio.gather(*self._stragglers)
