@@ -44,8 +44,8 @@ class OtherLeases(Protocol):
 async def assert_name_is_free(api: OtherLeases, name: str, now: Callable[[], float]) -> None:
     """Check that no other scheduler with this name runs; most hold a Lease of their name.
 
-    If the rights to list Leases are missing, the name counts as free. ``now`` returns seconds since
-    the epoch.
+    If the rights to list Leases are missing, the name counts as free. So it does if the last
+    renewal is far from now, before or after. ``now`` returns seconds since the epoch.
 
     Raises:
         NameTaken: there is such a scheduler, and both would bind the same pods.
@@ -56,7 +56,7 @@ async def assert_name_is_free(api: OtherLeases, name: str, now: Callable[[], flo
     except errors.Refused:
         return
     for namespace, lease in leases.items():
-        if lease.holder and now() - _moment(lease.renewed) < max(lease.seconds, 1):
+        if lease.holder and abs(now() - _moment(lease.renewed)) < max(lease.seconds, 1):
             raise NameTaken(
                 f"another scheduler named {name} runs: {lease.holder} holds the Lease "
                 f"{namespace}/{name}; stop it, or give Tutti another name (TUTTI_SCHEDULER_NAME)"

@@ -302,8 +302,9 @@ async def test_a_name_of_which_another_scheduler_lives_is_refused() -> None:
         (replace(LIVING, renewed=""), 1000.0),
         (replace(LIVING, renewed="soon"), 1000.0),
         (replace(LIVING, seconds=0), 991.0),
+        (replace(LIVING, renewed="9999-12-31T23:59:59.000000Z"), 1000.0),
     ],
-    ids=["silent", "given back", "never renewed", "cannot be read", "no duration"],
+    ids=["silent", "given back", "never renewed", "cannot be read", "no duration", "to come"],
 )
 async def test_a_name_whose_scheduler_is_gone_is_free(lease: Lease, now: float) -> None:
     await assert_name_is_free(Elsewhere(lease), "volcano", lambda: now)
