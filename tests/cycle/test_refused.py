@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tutti.kube import backoff, errors
-from tutti.model.cluster import Member, Reservation
+from tutti.model.cluster import Member, Phase, Reservation
 from tutti.model.decisions import Assignment
-from tutti.model.keys import GangKey, LeaderTerm
+from tutti.model.keys import GangKey, LeaderTerm, Uid
+from tutti.model.queues import Queue
 
 from ..harness import builders
 from ..harness.builders import NAMESPACE, GangBuilder, NodeBuilder, gang, node, single
@@ -154,6 +155,26 @@ async def test_a_gang_that_is_refused_for_ever_is_asked_for_more_and_more_rarely
     relent(life)
     await pass_time(life, backoff.LONGEST_SECONDS)
     assert scenarios.places(life.cluster, "a") == ["n1", "n1"]
+
+
+async def test_what_is_left_of_a_gang_that_is_gone_is_asked_for_more_and_more_rarely() -> None:
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=2), refuse=nothing)
+    life.cluster.add_queue(Queue("vision", Uid("vision-1")))
+    life.cluster.change_group("a", queue="vision")
+    await life.settle()
+    assert life.cluster.reservations, "the record of the start"
+    for name in ("a-0", "a-1"):
+        life.cluster.change_pod(name, phase=Phase.SUCCEEDED)
+    life.cluster.delete_group("a")
+    life.cluster.collect()
+    assert isinstance(life.cluster, Choosy)
+    life.cluster.refuse = never("release", "a", ANSWERS["a webhook that is down"])
+    life.watch.catch_up()
+    await pass_time(life, 3600)
+    assert 10 <= refusals_of(life, "release") <= 20
+    relent(life)
+    await pass_time(life, backoff.LONGEST_SECONDS)
+    assert not life.cluster.reservations
 
 
 async def test_who_comes_while_a_refused_gang_is_asked_for_again_waits_two_cycles_at_most() -> None:

@@ -8,7 +8,7 @@ affects only that object.
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model.cluster import ApiRefusal
 from ..model.keys import GangKey, Uid
@@ -33,6 +33,7 @@ class ApiBackoff:
     sentence: str
     wait: float  # seconds
     until: float  # seconds since the epoch
+    is_gone: bool = False  # whether the gang was gone at a report since
 
     def stands(self, now: float) -> bool:
         """Whether the wait still lasts; False if the clock went back, so that this is unknown."""
@@ -106,16 +107,26 @@ class ApiBackoffs:
     def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, ApiBackoff]:
         """The oldest refusal that still lasts for each of these gangs.
 
-        This also forgets refusals of other gangs, and refusals whose wait ended
-        ``FORGOTTEN_SECONDS`` ago.
+        This also forgets refusals whose wait has ended: those of these gangs after
+        ``FORGOTTEN_SECONDS``, and all others after ``LONGEST_SECONDS``. A gang may be gone although
+        what is refused remains, such as the deletion of its Reservation.
         """
+        self._by_uid = {
+            uid: refusal if refusal.gang in gangs else replace(refusal, is_gone=True)
+            for uid, refusal in self._by_uid.items()
+        }
         self._by_uid = {
             uid: refusal
             for uid, refusal in self._by_uid.items()
-            if refusal.gang in gangs and now < refusal.until + FORGOTTEN_SECONDS
+            if now - refusal.until < (LONGEST_SECONDS if refusal.is_gone else FORGOTTEN_SECONDS)
         }
         return {
             refusal.gang: refusal
             for refusal in reversed(self._by_uid.values())
-            if refusal.stands(now)
+            if refusal.stands(now) and not refusal.is_gone
         }
+
+    def next_retry(self, now: float) -> float | None:
+        """The seconds until the first wait ends, or None."""
+        waits = (refusal.until - now for refusal in self._by_uid.values() if refusal.stands(now))
+        return min(waits, default=None)

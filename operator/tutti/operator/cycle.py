@@ -288,7 +288,7 @@ class Cycle:
             self._pod_group_creator.next_retry(),
             self._enqueuer.next_retry(),
             self._commit.queues.next_retry(),
-            *(refusal.until - now for refusal in refusals.values()),
+            self._state.refusals.next_retry(now),
         )
         waits = (rewrite, queue_rewrite, replan, *retries)
         return min((wait for wait in waits if wait is not None), default=None)

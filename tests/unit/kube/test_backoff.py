@@ -21,6 +21,30 @@ def test_each_attempt_doubles_the_wait() -> None:
     assert wait_after(0, 1, 6, 16) == 20
 
 
+def test_a_refusal_outlives_its_gang_so_that_the_wait_grows() -> None:
+    # The Reservation of a gang that is gone cannot be deleted, while a webhook is down.
+    refusals, waits, now = ApiBackoffs(lambda: None), [], 0.0
+    for _ in range(5):
+        refusals.back_off(UID, GANG, "refused", seconds=backoff.CONFLICT_SECONDS, now=now)
+        assert not refusals.of([], now)
+        waits.append(refusals.next_retry(now))
+        now += waits[-1] or 0.0
+    assert waits == [None, 5, 10, 20, 40]
+    assert not refusals.of([], now + backoff.LONGEST_SECONDS)
+    refusals.back_off(UID, GANG, "refused", seconds=backoff.CONFLICT_SECONDS, now=now)
+    assert refusals.next_retry(now) is None, "it was forgotten"
+
+
+def test_a_gang_that_is_made_again_is_not_told_of_the_refusal_of_the_gang_before() -> None:
+    refusals = ApiBackoffs(lambda: None)
+    for now in (0.0, 1.0):
+        refusals.back_off(UID, GANG, "refused", seconds=backoff.CONFLICT_SECONDS, now=now)
+    assert refusals.of([GANG], 2.0)[GANG].sentence == "refused"
+    refusals.of([], 2.0)
+    assert not refusals.of([GANG], 3.0)
+    assert refusals.holds_off(UID, 3.0)
+
+
 def test_many_refusals_of_an_attempt_count_as_few() -> None:
     # A gang of 64 whose claims all change while it is released waited for five minutes.
     assert wait_after(*[0.0] * 64) == 5
