@@ -185,7 +185,7 @@ class Evictor:
         retries = (
             *(read.until for read in self._jobs.values()),
             *(refusal.until for refusal in self._current_refusals.values()),
-            *(refusal.until for refusal in self._stuck.values()),
+            *(refusal.until for refusal in self._stuck.values() if refusal.until > now),
             *self._state.protected.values(),
         )
         return min((max(0.0, at - now) for at in retries), default=None)
