@@ -29,6 +29,7 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RUN_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 COMPLETE, IN_ORDER = "Complete", "InOrder"
 HOLD = "tutti.dev/hold-later-stages-seconds"
+MOST_HELD = 5_000  # pods of later stages, as members of a PodGroup
 LONGEST_HOLD = 86_400  # seconds, as in a PodGroup
 _LONGEST_RUN = 9  # digits: the attempt is an int32
 
@@ -136,8 +137,10 @@ def _with_templates(
     """The stages with templates of the pods that the stages after the first need.
 
     Raises:
-        BadObject: a template cannot be placed or read.
+        BadObject: a template cannot be placed or read, or there would be too many of these pods.
     """
+    if (held := sum(role.min_member for roles in stages[1:] for role in roles)) > MOST_HELD:
+        raise BadObject(HOLD, f"later stages need {held} pods; at most {MOST_HELD} are held")
     jobs = {job.name: job for job in jobset.spec.replicated_jobs}
     later = (
         tuple(

@@ -142,9 +142,9 @@ def test_the_pod_group_of_its_train_job_is_no_other_gang() -> None:
     assert (member.gang, member.other_gangs) == (KEY, ())
 
 
-def holding(seconds: str, cpu: str = "2", **spec: Any) -> JobSet:
-    """An initializer, and two nodes after it, for which room is held."""
-    later = job("node", 2, load="Complete")
+def holding(seconds: str, cpu: str = "2", pods: int = 2, **spec: Any) -> JobSet:
+    """An initializer, and nodes after it, for which room is held."""
+    later = job("node", pods, load="Complete")
     container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
     later["template"]["spec"]["template"] = {"spec": {"containers": [container], **spec}}
     metadata = {"name": "tune", "namespace": "ml", "uid": "u", "annotations": {HOLD: seconds}}
@@ -170,6 +170,15 @@ def test_a_stage_may_hold_the_room_of_the_stages_after_it() -> None:
     gang = decode_set(wire.parse_one({"metadata": body, "spec": {"replicatedJobs": jobs}}, JobSet))
     assert gang.holds_later_stages
     assert [role.template is None for stage in gang.stages for role in stage] == [True, True, False]
+
+
+@pytest.mark.parametrize(("pods", "is_held"), [(5_000, True), (5_001, False), (2**31 - 1, False)])
+def test_room_is_held_for_so_many_pods_of_later_stages_and_no_more(
+    pods: int, *, is_held: bool
+) -> None:
+    gang = decode_set(holding("60", pods=pods))
+    assert (not gang.unsupported_fields) is is_held
+    assert all("at most 5000 are held" in field for field in gang.unsupported_fields)
 
 
 @pytest.mark.parametrize(
