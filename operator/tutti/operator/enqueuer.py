@@ -91,7 +91,7 @@ class Enqueuer:
         now = self._clock()
         self._next = None
         waiting = list(self._state.awaiting_room())
-        if waiting and now < self._look_at:
+        if waiting and now < self._look_at <= now + LOOK_SECONDS:
             self._next = self._look_at
             return
         uids = {group.uid for group, _ in waiting}
@@ -100,7 +100,7 @@ class Enqueuer:
         if not waiting:
             return
         self._look_at = now + LOOK_SECONDS
-        due = [one for one in waiting if self._put_off.get(one[0].uid, now) <= now]
+        due = [one for one in waiting if not self._is_put_off(one[0].uid, now)]
         jobs = [job for job in await self._read(due, now) if not job.group.unsupported_fields]
         starved = [job for job in jobs if self._is_starved(job.group, job.gang, now)]
         others = [job for job in jobs if job not in starved]
@@ -116,7 +116,8 @@ class Enqueuer:
         self._enqueued = {
             uid: (job, until)
             for uid, (job, until) in self._enqueued.items()
-            if now < until and members.get(uid, 0) < demand.min_members(job.gang)
+            if now < until <= now + ENQUEUED_SECONDS
+            and members.get(uid, 0) < demand.min_members(job.gang)
         }
         return [job for job, _ in self._enqueued.values()]
 
@@ -154,6 +155,10 @@ class Enqueuer:
         self._tried = {uid: at for uid, at in self._tried.items() if uid in here}
         self._put_off = {uid: until for uid, until in self._put_off.items() if uid in here}
 
+    def _is_put_off(self, uid: Uid, now: float) -> bool:
+        """Whether a job is left alone for now; not if the clock went back."""
+        return now < self._put_off.get(uid, now) <= now + UNREAD_SECONDS
+
     def _is_starved(self, group: GangObject, gang: Gang, now: float) -> bool:
         is_old = now - gang.created >= self._starvation_seconds
         may_be_told = not group.unsupported_fields and demand.min_members(gang) <= MOST_PODS_UNFIT
@@ -175,6 +180,8 @@ class Enqueuer:
     def _turn(self, group: GangObject, gang: Gang, now: float) -> tuple[Any, ...]:
         """Starved jobs first, then the jobs tried longest ago, of these the highest priority."""
         tried = self._tried.get(group.uid, -math.inf)
+        if tried > now:  # the clock went back
+            tried = -math.inf
         is_starved = self._is_starved(group, gang, now)
         return not is_starved, tried, -gang.priority, gang.created, gang.key
 

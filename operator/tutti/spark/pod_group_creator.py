@@ -38,6 +38,11 @@ class _RetryWait:
     seconds: float
     until: float  # seconds since the epoch
 
+    def left(self, now: float) -> float:
+        """The seconds that are left; none if the clock went back, so that this is unknown."""
+        left = self.until - now
+        return left if 0 < left <= self.seconds else 0.0
+
 
 class PodGroupCreator:
     """Creates PodGroups; it remembers only when to try again."""
@@ -97,7 +102,7 @@ class PodGroupCreator:
         here = {member.uid for member in waiting}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in here}
         members = [
-            m for m in waiting if m.uid not in self._waits or self._waits[m.uid].until <= now
+            m for m in waiting if m.uid not in self._waits or not self._waits[m.uid].left(now)
         ]
         return [
             partial(self._try, member, member.application)
@@ -109,7 +114,7 @@ class PodGroupCreator:
         """In how many seconds the next try is due; None if no pod waits for a PodGroup."""
         now = self._clock()
         waits = [self._waits.get(member.uid) for member in self._state.undeclared()]
-        return min((0.0 if w is None else max(0.0, w.until - now) for w in waits), default=None)
+        return min((0.0 if wait is None else wait.left(now) for wait in waits), default=None)
 
     async def _try(self, member: Member, app: ApplicationPod) -> None:
         try:

@@ -305,6 +305,42 @@ async def test_jobs_that_do_not_fit_do_not_keep_others_from_their_turn(size: Any
     assert await turns(world, 3) == ["small"]
 
 
+async def test_a_clock_that_goes_back_by_hours_holds_no_job_off() -> None:
+    world = World({"a": roles(2, 1)}, [job("a")])
+    enqueuer = world.enqueuer()
+    world.refusal = errors.Conflict("changed")
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    world.refusal, world.now = None, world.now - 7200.0
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert world.names == ["a"]
+
+
+async def test_after_a_clock_went_back_jobs_that_were_told_take_no_room_for_hours() -> None:
+    world = World({"a": roles(8, 1), "b": roles(8, 1)}, [job("a", 8)])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    world.jobs, world.now = [job("b", 8)], world.now - 7200.0
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert world.names == ["a", "b"]
+
+
+async def test_after_a_clock_went_back_all_jobs_get_their_turn() -> None:
+    names = [f"v{i:03}" for i in range(MOST_JOBS + 1)]
+    world = World(dict.fromkeys(names, roles(9, 1)), [job(name, 9) for name in names])
+    enqueuer = world.enqueuer()
+    for _ in range(2):
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        world.now += LOOK_SECONDS
+    world.now -= 7200.0
+    world.roles = dict.fromkeys(names, roles(2, 1))
+    world.jobs = [job(name, 2, generation=1) for name in names]
+    large = snapshot_of(node("n1", cpu=999), node("n2", cpu=999))
+    for _ in range(2):
+        await enqueuer.enqueue(large, world.plan)
+        world.now += LOOK_SECONDS
+    assert world.names == names
+
+
 async def test_a_job_that_has_starved_comes_before_the_others() -> None:
     names = [f"v{i:03}" for i in range(2 * MOST_JOBS)]
     jobs = [*(job(name, 9) for name in names), job("old", 99, created=-STARVATION_SECONDS)]
