@@ -90,6 +90,7 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
         errors.ApiError: the list failed; the sink is unchanged.
     """
     began = reflector.sink.began()
+    pages = _PageReader(source, reflector.stream)
     items: list[Item[V]] = []
     version = continue_token = ""
     # Only small values are kept of a page. Otherwise the garbage collector would scan all of them
@@ -97,9 +98,7 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
     gc.disable()
     try:
         while not version or continue_token:
-            page = wire.parse_page(
-                await source.page(reflector.stream, continue_token), reflector.kind
-            )
+            page = wire.parse_page(await pages.read(continue_token), reflector.kind)
             version, continue_token = page.version, page.continue_token
             if not version.isdigit():
                 raise errors.Unavailable(f"a list of {reflector.stream.name} names no version")
@@ -113,8 +112,46 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
         items, version = [], ""
     finally:
         gc.enable()
+        pages.close()
     reflector.sink.replace(items, int(version or 0), began)
     return version
+
+
+class _PageReader:
+    """Reads the pages of a list; the server prepares the next page while a page is decoded."""
+
+    def __init__(self, source: Source, stream: Stream) -> None:
+        self._source = source
+        self._stream = stream
+        self._next_token = ""
+        self._next_page: asyncio.Task[bytes] | None = None
+
+    async def read(self, token: str) -> bytes:
+        """Read the first page, or the page after a continue token; raises ``errors.ApiError``."""
+        if self._next_page is not None and self._next_token == token:
+            raw = await self._next_page
+        else:
+            raw = await self._source.page(self._stream, token)
+        self.close()
+        self._next_token = wire.peek_continue_token(raw)
+        if self._next_token:
+            request = self._source.page(self._stream, self._next_token)
+            self._next_page = asyncio.ensure_future(request)
+            await asyncio.sleep(0)  # sends the request
+        return raw
+
+    def close(self) -> None:
+        """Give up the request for the next page, if there is one."""
+        if self._next_page is not None:
+            self._next_page.add_done_callback(_retrieve)
+            self._next_page.cancel()
+            self._next_page = None
+
+
+def _retrieve(page: asyncio.Task[bytes]) -> None:
+    """Take the error of a page that nobody needs, which asyncio would log."""
+    if not page.cancelled():
+        page.exception()
 
 
 async def follow(source: Source, reflector: Reflector[W, V], version: str = "") -> NoReturn:

@@ -1,6 +1,7 @@
 """The supply side and a scripted server: lists replace, watches add, failures are waited out."""
 
 import asyncio
+import gc
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -250,3 +251,79 @@ async def test_the_collector_runs_again_after_a_list_that_failed() -> None:
     with pytest.raises(errors.Unavailable):
         await list_watch.relist(source, feed)
     assert gc.isenabled()
+
+
+# The next page
+
+
+class Paged:
+    """A Source of pages by continue token, which notes when a request begins."""
+
+    def __init__(self, pages: dict[str, bytes | errors.ApiError]) -> None:
+        self._pages = pages
+        self.noted: list[str] = []
+
+    async def page(self, stream: Stream, after: str = "") -> bytes:
+        """Answer one turn of the event loop later."""
+        assert stream is kinds.BOUND
+        self.noted.append(f"asked for {after}")
+        await asyncio.sleep(0)
+        answer = self._pages[after]
+        if isinstance(answer, errors.ApiError):
+            raise answer
+        return answer
+
+    def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
+        """Nobody watches here."""
+        raise AssertionError(stream, version)
+
+    async def relist(self) -> list[object]:
+        """What the sink was told of one list."""
+        sink = Heard()
+
+        def decoded(body: wire.Pod) -> ForeignPod:
+            self.noted.append(f"decoded {body.metadata.uid}")
+            return decode.decode_occupant(body)  # type: ignore[return-value]
+
+        await list_watch.relist(self, Reflector(kinds.BOUND, wire.Pod, decoded, sink))
+        return sink.told
+
+
+def as_go_writes(token: str, *pods: Json, version: str = "5", rest: str = "") -> bytes:
+    head = f'{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"'
+    more = f',"continue":"{token}","remainingItemCount":1' if token else ""
+    return f'{head}{more}}},"items":{json.dumps(pods)}{rest}}}'.encode()
+
+
+async def test_the_server_prepares_the_next_page_while_a_page_is_decoded() -> None:
+    source = Paged({"": as_go_writes("t1", pod("a", 1)), "t1": as_go_writes("", pod("b", 2))})
+    assert await source.relist() == [(5, ["a", "b"], 1)]
+    assert source.noted == ["asked for ", "asked for t1", "decoded a", "decoded b"]
+
+
+async def test_a_token_that_only_looks_like_that_of_the_list_is_not_used() -> None:
+    again = ',"metadata":{"resourceVersion":"5","continue":"t1"}'
+    pages = {"": as_go_writes("x", pod("a", 1), rest=again), "t1": as_go_writes("", pod("b", 2))}
+    source = Paged({**pages, "x": as_go_writes("", pod("wrong", 3))})
+    assert await source.relist() == [(5, ["a", "b"], 1)]
+    assert source.noted == ["asked for ", "asked for x", "decoded a", "asked for t1", "decoded b"]
+
+
+@pytest.mark.parametrize("page_after", [errors.Gone("expired", status=410), as_go_writes("")])
+async def test_the_next_page_is_given_up_with_a_list_that_cannot_be_used(
+    page_after: bytes | errors.ApiError, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Paged({"": as_go_writes("t1", pod("a", 1), version=""), "t1": page_after})
+    with pytest.raises(errors.Unavailable, match="names no version"):
+        await source.relist()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert not caplog.text
+
+
+async def test_an_error_of_the_next_page_ends_the_list() -> None:
+    source = Paged({"": as_go_writes("t1", pod("a", 1)), "t1": errors.Gone("old", status=410)})
+    with pytest.raises(errors.Gone):
+        await source.relist()
+    assert source.noted == ["asked for ", "asked for t1", "decoded a"]

@@ -27,7 +27,7 @@ from .pods import (
     Toleration,
 )
 from .queues import Queue, QueueRecord
-from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
+from .reading import Page, WatchEvent, parse_event, parse_one, parse_page, peek_continue_token
 from .storage import (
     CSIDriver,
     CSINode,
@@ -83,4 +83,5 @@ __all__ = [
     "parse_event",
     "parse_one",
     "parse_page",
+    "peek_continue_token",
 ]

@@ -5,6 +5,7 @@ means absent, and an object that cannot be read is named, so that the others are
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,10 @@ from ..errors import BadObject, Unavailable, from_status
 from .base import ListMetadata, Object, Wire
 
 SENTENCE_LIMIT = 300  # characters; a quoted value may be long
+# The beginning of a page as Go writes ListMeta before the items; continue tokens are base64url.
+_CONTINUE = re.compile(
+    rb'\{"kind":"\w+","apiVersion":"[\w./]+","metadata":\{[^{}\[\]]*?"continue":"([\w=-]+)"'
+)
 
 T = TypeVar("T", bound=Object)
 
@@ -64,6 +69,15 @@ def parse_page(raw: bytes, kind: type[T]) -> Page[T]:
     except ValidationError:
         return _page_by_item(_json(raw, f"a list of {kind.__name__}s"), kind)
     return Page(page.items, page.metadata.resource_version, page.metadata.continue_token)
+
+
+def peek_continue_token(raw: bytes) -> str:
+    """The continue token of a page that is not decoded yet; empty if it does not come first.
+
+    The API server writes the metadata of a list before its items, except for custom resources.
+    """
+    match = _CONTINUE.match(raw)
+    return match[1].decode() if match else ""
 
 
 def parse_event(raw: bytes, kind: type[T]) -> WatchEvent[T]:
