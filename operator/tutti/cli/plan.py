@@ -140,7 +140,7 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
     metavar="QUEUE.FIELD=VALUE",
     multiple=True,
     help="What if: change a queue. The fields are limit.RESOURCE and guaranteed.RESOURCE (none "
-    "for no quota), weight, parent, stop and mode.",
+    "for no quota), weight, parent, stop, mode and preemption.",
 )
 @click.option(
     "--add-queue",
