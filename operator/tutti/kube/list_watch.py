@@ -149,7 +149,7 @@ class _PageReader:
 
 
 def _retrieve(page: asyncio.Task[bytes]) -> None:
-    """Take the error of a page that nobody needs, which asyncio would log."""
+    """Retrieve the error of a page that is not used, because asyncio would log it."""
     if not page.cancelled():
         page.exception()
 
