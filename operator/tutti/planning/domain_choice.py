@@ -3,7 +3,7 @@
 Domains are chosen by counting the room for each shape alone. ``preferred_domains`` moves the gangs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, zip_longest
 
@@ -22,11 +22,13 @@ from .compile.grids import Grid
 Fits = NDArray[np.int64]  # [group of members, node]: how many members have room
 TIGHTEST = 8  # single domains that a rule offers, the smallest room first
 MOST_WIDE = 16  # the same, for a rule with narrower rules after it
+MOST_CHOICES = 12  # choices of domains for one gang
 
 # A smaller rank is a better choice. It is the sum over rules of: the domains beyond one, the levels
 # up to one domain that holds all members, and the room in the domains, by level, the widest first.
 Rank = tuple[int, ...]
 Seats = dict[tuple[int, int], int]  # by group and node: how many members
+Choice = tuple[Rank, NDArray[np.bool_]]  # with [group, node]: where its members may be
 Cost = tuple[int, int]  # domains beyond one, and levels up to one domain that holds all members
 
 
@@ -160,32 +162,44 @@ def choices(
     """Choices of nodes for each group of members that keep all rules, by counting; the best first.
 
     ``fits`` and ``counts`` are by group: for how many members each node has room, and how many
-    members there are.
+    members there are. For each domain of the first rule, a beam search adds rule after rule and
+    keeps the best ``MOST_CHOICES``, so the work is linear in the number of rules.
     """
+    everywhere: Choice = ((), fits > 0)
+    if not rules:
+        return [tuple(everywhere[1])]
     # The widest level first, so that narrow domains are chosen within the wide ones.
-    ordered = sorted(rules, key=lambda rule: len(rule.enclosing))
-    ranked = sorted(_combined(ordered, fits, counts, fits > 0), key=lambda choice: choice[0])
-    return [tuple(masks) for _, masks in ranked]
+    first, *others = sorted(rules, key=lambda rule: len(rule.enclosing))
+    best: list[Choice] = []
+    for choice in _narrowed([everywhere], first, fits, counts, is_last=not others):
+        beam = [choice]
+        for rule in others:
+            narrowed = _narrowed(beam, rule, fits, counts, is_last=rule is others[-1])
+            beam = _best(narrowed)
+        best = _best([*best, *beam])
+    return [tuple(masks) for _, masks in best]
 
 
-def _combined(
-    rules: Sequence[LevelRule],
+def _best(options: Iterable[Choice]) -> list[Choice]:
+    return sorted(options, key=lambda choice: choice[0])[:MOST_CHOICES]
+
+
+def _narrowed(
+    beam: Iterable[Choice],
+    rule: LevelRule,
     fits: Fits,
     counts: NDArray[np.int64],
-    masks: NDArray[np.bool_],
-) -> Iterator[tuple[Rank, NDArray[np.bool_]]]:
-    """Choices for these rules inside the masks, each with its rank."""
-    if not rules:
-        yield (), masks
-        return
-    rule, covered = rules[0], list(rules[0].groups)
-    inside = np.where(masks[covered], fits[covered], 0)
-    most = TIGHTEST if len(rules) == 1 else MOST_WIDE
-    for rank, nodes in _of_rule(rule, inside, counts[covered], most):
-        narrowed = masks.copy()
-        narrowed[covered] &= nodes
-        for others, chosen in _combined(rules[1:], fits, counts, narrowed):
-            yield added(rank, others), chosen
+    *,
+    is_last: bool,
+) -> Iterator[Choice]:
+    """The choices, each with every set of domains that the rule offers inside its nodes."""
+    covered, most = list(rule.groups), TIGHTEST if is_last else MOST_WIDE
+    for rank, masks in beam:
+        inside = np.where(masks[covered], fits[covered], 0)
+        for own, nodes in _of_rule(rule, inside, counts[covered], most):
+            narrowed = masks.copy()
+            narrowed[covered] &= nodes
+            yield added(rank, own), narrowed
 
 
 def _of_rule(

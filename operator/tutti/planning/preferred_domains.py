@@ -32,7 +32,6 @@ from .domain_choice import (
 from .local_search import MoveContext
 from .search.limits import NO_PROGRESS, Progress
 
-MOST_TRIED = 12  # choices of domains that one gang tries
 MOST_SWEEPS = 3  # times that each gang is moved by itself
 MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
 MOST_PLACED = 2_000  # times that one plan places a gang again, over all gangs
@@ -245,7 +244,7 @@ class _Packing:
         """
         self._left -= 1 + self._looks(gang) // LOOKS_PER_GANG
         required = [rule for rule in gang.rules if rule.is_required]
-        ways = (choices(rules, fits, gang.counts)[:MOST_TRIED] for rules in (gang.rules, required))
+        ways = (choices(rules, fits, gang.counts) for rules in (gang.rules, required))
         return any(self._carry_out(gang, masks) for masks in chain.from_iterable(ways))
 
     def _carry_out(self, gang: PlacedGang, masks: Sequence[Mask]) -> bool:

@@ -22,6 +22,7 @@ from .problem import (
     admitted_value,
 )
 from .shape_demand import ShapeDemand
+from .work import Work
 
 
 def possible(problem: Problem) -> list[int]:
@@ -37,8 +38,14 @@ def possible(problem: Problem) -> list[int]:
         for i, demand in enumerate(problem.demands)
         if regions.could_start(demand, [(part.shape, most[part.shape]) for part in demand.parts])
         and all(_holds(problem.caps[index], demand) for index in caps.get(i, ()))
-        and (not demand.names_levels or any(True for _ in regions.regions(problem, demand, fits)))
+        and (not demand.names_levels or _may_have_a_region(problem, demand, fits))
     ]
+
+
+def _may_have_a_region(problem: Problem, demand: Demand, fits: regions.Fits) -> bool:
+    """Whether there is a region for the demand, or too many choices to rule all of them out."""
+    work = Work(regions.MOST_CELLS)
+    return any(True for _ in regions.regions(problem, demand, fits, work)) or work.is_over
 
 
 def _holds(cap: Cap, demand: Demand) -> bool:

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from .capacity import UNBOUNDED, FreeCapacity
 from .domains import segments
-from .domains.regions import Region, regions
+from .domains.regions import MOST_CELLS, Region, regions
 from .problem import Part, Problem, Segments, Share
 from .shape_demand import Array, Flags
+from .work import Work
 
 MOST_REGIONS = 8  # regions that are tried for one gang
 
@@ -123,7 +124,8 @@ class GreedyPlacement:
         if not demand.names_levels:
             yield Region()
             return
-        for region in islice(regions(self._problem, demand, self._room.fits), MOST_REGIONS):
+        own_regions = regions(self._problem, demand, self._room.fits, Work(MOST_CELLS))
+        for region in islice(own_regions, MOST_REGIONS):
             parts = range(len(demand.parts))
             self._within = [region.nodes(self._problem, demand, part) for part in parts]
             # Members with the fewest nodes to choose from come first.

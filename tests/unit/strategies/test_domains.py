@@ -1,13 +1,16 @@
 """Domains as numbers: what counting leaves, what the program proves, and where it stops."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from pulp import LpProblem
 
 from tutti.strategies.best_fit import BestFit
+from tutti.strategies.checks import possible
+from tutti.strategies.domains import alternatives
 from tutti.strategies.domains import regions as domains
 from tutti.strategies.domains.alternatives import Alternatives
 from tutti.strategies.domains.regions import Region, empty_fits, regions
@@ -24,6 +27,7 @@ from tutti.strategies.problem import (
     SameDomain,
     Share,
 )
+from tutti.strategies.work import Work
 
 from ...conformance.oracle.case import by_number, case_of
 from ...conformance.oracle.comparing import compared, wrong_bounds
@@ -70,7 +74,8 @@ def knotted(racks: int) -> Problem:
 
 def test_regions_come_the_tightest_first() -> None:
     problem = with_racks(problem_of([[9], [4], [6], [2], [9]], [[1]], gang(4)), 0, 1, 2, 3, -1)
-    found = list(regions(problem, problem.demands[0], empty_fits(problem)))
+    work = Work(domains.MOST_CELLS)
+    found = list(regions(problem, problem.demands[0], empty_fits(problem), work))
     assert found == [Region((1,)), Region((2,)), Region((0,))]
 
 
@@ -152,7 +157,10 @@ def test_one_gang_is_searched_for_in_every_domain() -> None:
         assert (answer.wrong, answer.is_proved) == ((), True)
 
 
-def test_one_gang_whose_search_has_no_time_is_not_proved_impossible() -> None:
+def test_one_gang_whose_search_has_no_time_is_not_proved_impossible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(ilp, "LevelSearch")  # no time to build a program for any domain
     solution = IlpStrategy().solve(knotted(3), Budget(seconds=0.0))
     assert solution.outcome is Outcome.BUDGET_EXHAUSTED
     assert list(wrong_bounds(by_number(solution.bounds), optimum(case_of(knotted(3))))) == []
@@ -171,3 +179,68 @@ def test_members_of_several_levels_keep_the_narrow_domain_in_the_wide_one() -> N
     for first, second in pairwise(range(40, 60)):
         asked = problem(first * second)
         assert faults(asked, BestFit().solve(asked, Budget())) == []
+
+
+def in_16_racks(*rules: SameDomain, least: int = 0) -> Problem:
+    """One gang with a part for each rule, and two more parts that no rack has room for together."""
+    parts = [Part(0, role, 1) for role in range(len(rules) - 1)]
+    parts += [Part(1, len(parts), 4), Part(2, len(parts) + 1, 4)]
+    minimum = (*[1] * (len(rules) + 1),)
+    demand = Demand(least or sum(minimum), tuple(parts), minimum, DemandLevel(0), 1)
+    free = [[9, 1] if rack % 2 else [1, 9] for rack in range(16)]
+    asked = problem_of(free, [[1, 0], [2, 0], [0, 2]], demand)
+    return with_racks(asked, *range(16), rules=rules)
+
+
+def test_a_rule_without_a_domain_is_seen_before_the_others_are_combined() -> None:
+    """Nine rules with 16 domains, and one without: 16⁹ choices, of which counting needs no two."""
+    own = [SameDomain(0, (part,)) for part in range(9)]
+    for last in (SameDomain(0, (9, 10)), SameDomain(0, tuple(range(11)))):
+        asked = in_16_racks(*own, last)
+        work = Work(domains.MOST_CELLS)
+        assert list(regions(asked, asked.demands[0], empty_fits(asked), work)) == []
+        assert not work.is_over
+        solution = IlpStrategy().solve(asked, Budget())
+        assert (solution.outcome, solution.shares) == (Outcome.PROVED, ((),))
+
+
+def within(asked: Problem, numbers: Sequence[int]) -> Problem:
+    """The problem of one gang, with only the domain of this number for each of its rules."""
+    (demand,) = asked.demands
+    pairs = [*zip(demand.same_domain, numbers, strict=True)]
+    domains = [np.where(asked.domains[rule.level] == number, 0, -1) for rule, number in pairs]
+    first = len(asked.domains)
+    rules = tuple(replace(rule, level=first + i) for i, (rule, _) in enumerate(pairs))
+    own = replace(demand, same_domain=rules)
+    return replace(asked, demands=(own,), domains=(*asked.domains, *domains))
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_counting_rules_out_no_region_in_which_a_gang_starts(segments: bool) -> None:  # noqa: FBT001
+    checked = 0
+    for seed in range(150):
+        asked = problem(seed, gangs=1, segments=segments)
+        (demand,) = asked.demands
+        levels = (range(int(asked.domains[rule.level].max()) + 1) for rule in demand.same_domain)
+        work = Work(domains.MOST_CELLS)
+        left = set(regions(asked, demand, empty_fits(asked), work))
+        assert not work.is_over
+        for numbers in product(*levels):
+            fixed = within(asked, numbers)
+            starts = any(value for _, value in optimum(case_of(fixed)))
+            assert not starts or Region(numbers) in left
+            checked += starts
+    assert checked > 50
+
+
+def test_too_many_choices_of_domains_are_not_taken_for_a_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = in_16_racks(SameDomain(0, (0,)), SameDomain(0, (1, 2)))
+    for module in (ilp, alternatives, domains):
+        monkeypatch.setattr(module, "MOST_CELLS", 2_000)
+    assert list(possible(asked)) == [0]
+    assert Alternatives.of(asked, [0], 300) is None
+    solution = IlpStrategy().solve(asked, Budget())
+    assert (solution.outcome, solution.shares) == (Outcome.BUDGET_EXHAUSTED, ((),))
+    assert ilp.TOO_MANY_DOMAINS in solution.detail

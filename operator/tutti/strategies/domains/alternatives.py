@@ -12,7 +12,8 @@ import numpy as np
 from ..capacity import caps_by_demand
 from ..problem import Cap, Demand, Problem, Share, Shares
 from ..shape_demand import Array, Flags
-from .regions import Fits, Region, empty_fits, regions, rooms
+from ..work import Work
+from .regions import MOST_CELLS, Fits, Region, empty_fits, regions, rooms
 from .segment_copies import copies_of
 
 
@@ -28,7 +29,7 @@ class Alternatives:
 
     @classmethod
     def of(cls, problem: Problem, candidates: Iterable[int], most: int) -> "Alternatives | None":
-        """The alternatives of these demands; None if there are more than ``most`` kinds of them.
+        """The alternatives of these demands; None if there may be more than ``most`` kinds of them.
 
         Equal gangs share their alternatives: each region has as many as could start there. A gang
         with segments counts once for each domain that could have segments of it.
@@ -37,19 +38,20 @@ class Alternatives:
         fits, kinds = empty_fits(problem), 0
         for indices in _types(problem, candidates):
             demand = problem.demands[indices[0]]
-            own_regions = list(islice(regions(problem, demand, fits), most - kinds + 1))
+            work = Work(MOST_CELLS)
+            own_regions = list(islice(regions(problem, demand, fits, work), most - kinds + 1))
             kinds += len(own_regions) if demand.same_domain else 0
             kinds += len(own_regions) * len(indices) * copies_of(problem, demand, fits)
-            if kinds > most:
+            if kinds > most or work.is_over:
                 return None
             builder.add(indices, own_regions, fits)
         return builder.built()
 
     @classmethod
-    def one_by_one(cls, problem: Problem, demand: int) -> "Iterator[Alternatives]":
-        """One problem for each region of one demand, the tightest first."""
+    def one_by_one(cls, problem: Problem, demand: int, work: Work) -> "Iterator[Alternatives]":
+        """One problem for each region of one demand, the tightest first, until the work is over."""
         fits = empty_fits(problem)
-        for region in regions(problem, problem.demands[demand], fits):
+        for region in regions(problem, problem.demands[demand], fits, work):
             builder = _Builder(problem)
             builder.add([demand], [region], fits)
             yield builder.built()

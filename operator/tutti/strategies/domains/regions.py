@@ -8,10 +8,13 @@ import numpy as np
 from ..capacity import fits_per_node
 from ..problem import Demand, Problem, SameDomain, Segments, Share
 from ..shape_demand import Array, Flags
+from ..work import Work
 from . import segments
 
 Fits = Callable[[int], Array]  # shape -> [node]: how many members fit
+Chosen = Mapping[SameDomain, int]  # the domains for some of a demand's rules
 NO_DOMAIN = -2  # a level without any domain: no node is in it
+MOST_CELLS = 2_000_000  # numbers that may be computed for one demand, in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,50 +39,92 @@ class Region:
         return allowed
 
 
-def regions(problem: Problem, demand: Demand, fits: Fits) -> Iterator[Region]:
+def regions(problem: Problem, demand: Demand, fits: Fits, work: Work) -> Iterator[Region]:
     """The regions that counting does not rule out for the demand, the tightest first.
 
     A demand without such rules has one region, which is everywhere. If no region is left, the
-    demand provably cannot start.
+    demand provably cannot start; but once the ``work`` is over, there may be more regions.
     """
+    search, any_domain = _RegionSearch(problem, demand, fits, work), list[SameDomain]()
     chosen: dict[SameDomain, int] = {}
     # The widest level first: a narrow domain is then within the wide one.
-    rules = sorted(demand.same_domain, key=lambda rule: int(problem.domains[rule.level].max()))
-    for domains in _choices(problem, demand, fits, rules, chosen):
-        region = Region(tuple(domains[rule] for rule in demand.same_domain))
-        if could_start(demand, _rooms_by_part(problem, demand, fits, region)):
-            yield region
+    for rule in sorted(demand.same_domain, key=lambda r: int(problem.domains[r.level].max())):
+        if rule.domain is None:
+            any_domain.append(rule)
+        else:
+            chosen[rule] = rule.domain
+    if search.could_start(chosen) and search.have_domains(any_domain[1:], chosen):
+        for domains in search.choices(any_domain, chosen):
+            yield Region(tuple(domains[rule] for rule in demand.same_domain))
 
 
-def _choices(
-    problem: Problem,
-    demand: Demand,
-    fits: Fits,
-    rules: Sequence[SameDomain],
-    chosen: Mapping[SameDomain, int],
-) -> Iterator[Mapping[SameDomain, int]]:
-    """All choices of a domain for each of the rules, added to the ``chosen`` domains."""
-    if not rules:
-        yield chosen
-        return
-    rule, domain = rules[0], problem.domains[rules[0].level]
-    inside = domain >= 0
-    holds, room = np.zeros((2, int(domain.max(initial=-1)) + 1), dtype=np.int64)
-    for index in rule.parts:
-        part = demand.parts[index]
-        most = np.where(_inside(problem, chosen, index, inside), fits(part.shape), 0)[inside]
-        sums = np.bincount(domain[inside], most, len(room)).astype(np.int64)
-        holds += np.minimum(sums, part.available)
-        room += sums
-    uncovered = sum(p.available for i, p in enumerate(demand.parts) if i not in rule.parts)
-    enough = np.flatnonzero(holds + uncovered >= demand.need)
-    order = enough[np.lexsort((room[enough], -np.minimum(holds[enough], demand.need)))]
-    numbers = order.tolist() if len(room) else [NO_DOMAIN]
-    for number in numbers if rule.domain is None else [rule.domain]:
-        yield from _choices(problem, demand, fits, rules[1:], {**chosen, rule: number})
+class _RegionSearch:
+    """A depth-first search for one domain for each rule, with forward checking.
+
+    A choice is left out as soon as counting shows that the demand cannot start with it, or that a
+    rule which covers some of the same members has no domain left (R. M. Haralick and G. L. Elliott,
+    Increasing Tree Search Efficiency for Constraint Satisfaction Problems, 1980).
+    """
+
+    def __init__(self, problem: Problem, demand: Demand, fits: Fits, work: Work) -> None:
+        self._problem, self._demand, self._fits, self._work = problem, demand, fits, work
+        self._rooms: dict[object, int] = {}
+
+    def choices(
+        self, rules: Sequence[SameDomain], chosen: Chosen
+    ) -> Iterator[Mapping[SameDomain, int]]:
+        """All choices of a domain for each of the rules, added to the ``chosen`` domains."""
+        if not rules:
+            yield chosen
+            return
+        rule, *rest = rules
+        overlapping = [other for other in rest if not set(other.parts).isdisjoint(rule.parts)]
+        for number in self._domains(rule, chosen):
+            if self._work.is_over:
+                return
+            narrowed = {**chosen, rule: number}
+            if self.could_start(narrowed) and self.have_domains(overlapping, narrowed):
+                yield from self.choices(rest, narrowed)
+
+    def could_start(self, chosen: Chosen) -> bool:
+        """Whether counting does not rule out that the demand starts in the chosen domains.
+
+        Only choices that are ruled out count as work, so that the caller gets all the others.
+        """
+        rooms = _rooms_by_part(self._problem, self._demand, self._fits, chosen, self._rooms)
+        if could_start(self._demand, rooms):
+            return True
+        self._work.spend(len(self._demand.parts))
+        return False
+
+    def have_domains(self, rules: Iterable[SameDomain], chosen: Chosen) -> bool:
+        """Whether each of the rules has a domain beside the chosen domains, by counting."""
+        return all(
+            any(
+                self._work.is_over or self.could_start({**chosen, rule: number})
+                for number in self._domains(rule, chosen)
+            )
+            for rule in rules
+        )
+
+    def _domains(self, rule: SameDomain, chosen: Chosen) -> Sequence[int]:
+        """The domains that may hold enough members, the tightest first."""
+        problem, demand, domain = self._problem, self._demand, self._problem.domains[rule.level]
+        inside = domain >= 0
+        holds, room = np.zeros((2, int(domain.max(initial=-1)) + 1), dtype=np.int64)
+        for index in rule.parts:
+            part = demand.parts[index]
+            nodes = _inside(problem, chosen, index, inside)
+            sums = segments.by_domain(domain, np.where(nodes, self._fits(part.shape), 0))
+            holds += np.minimum(sums, part.available)
+            room += sums
+        uncovered = sum(p.available for i, p in enumerate(demand.parts) if i not in rule.parts)
+        enough = np.flatnonzero(holds + uncovered >= demand.need)
+        order = enough[np.lexsort((room[enough], -np.minimum(holds[enough], demand.need)))]
+        return [int(number) for number in order] if len(room) else [NO_DOMAIN]
 
 
-def _inside(problem: Problem, chosen: Mapping[SameDomain, int], part: int, nodes: Flags) -> Flags:
+def _inside(problem: Problem, chosen: Chosen, part: int, nodes: Flags) -> Flags:
     """The given nodes that are in all chosen domains of the part."""
     for rule, number in chosen.items():
         if part in rule.parts:
@@ -89,28 +134,40 @@ def _inside(problem: Problem, chosen: Mapping[SameDomain, int], part: int, nodes
 
 def rooms(problem: Problem, demand: Demand, fits: Fits, region: Region) -> Mapping[object, int]:
     """By room that parts share: how many members of its shape it holds, segments aside."""
-    plain = replace(demand, segments=())
-    return dict(_rooms_by_part(problem, plain, fits, region))
+    chosen = dict(zip(demand.same_domain, region.domains, strict=True))
+    by_room: dict[object, int] = {}
+    _rooms_by_part(problem, replace(demand, segments=()), fits, chosen, by_room)
+    return by_room
 
 
 def _rooms_by_part(
-    problem: Problem, demand: Demand, fits: Fits, region: Region
+    problem: Problem, demand: Demand, fits: Fits, chosen: Chosen, known: dict[object, int]
 ) -> Sequence[tuple[object, int]]:
-    """By part, which room it uses, and how many members of its shape that room holds."""
-    known: dict[object, int] = {}
+    """By part, which room it uses, and at most how many members of its shape that room holds.
+
+    A rule without a ``chosen`` domain counts as its roomiest domain. Rooms are counted once, and
+    kept in ``known``.
+    """
     by_part = []
     for index, part in enumerate(demand.parts):
-        rules = zip(demand.same_domain, region.domains, strict=True)
-        within = tuple((rule.level, n) for rule, n in rules if index in rule.parts)
+        rules = [rule for rule in demand.same_domain if index in rule.parts]
+        within = tuple((rule.level, chosen[rule]) for rule in rules if rule in chosen)
+        rest = tuple(rule for rule in rules if rule not in chosen)
         own = next((own for own in demand.segments if index in own.parts), None)
-        key = (part.shape, within, own)
+        key = (part.shape, within, rest, own)
         if key not in known:
-            most, nodes = fits(part.shape), region.nodes(problem, demand, index)
-            inside = most if nodes is None else np.where(nodes, most, 0)
-            known[key] = int(inside.sum())
-            if own is not None and _is_alike(demand, own):
+            nodes = _inside(problem, chosen, index, np.ones(len(problem.free), dtype=np.bool_))
+            inside = np.where(nodes, fits(part.shape), 0)
+            bounds = [int(inside.sum())]
+            for rule in rest:
+                totals = segments.by_domain(problem.domains[rule.level], inside)
+                bounds.append(int(totals.max(initial=0)))
+            if own is not None:
                 totals = segments.by_domain(problem.domains[own.level], inside)
-                known[key] = segments.most_members(totals, own.size)
+                is_alike = _is_alike(demand, own)
+                most = segments.most_members(totals, own.size) if is_alike else totals.sum()
+                bounds.append(int(most))
+            known[key] = min(bounds)
         by_part.append((key, known[key]))
     return by_part
 

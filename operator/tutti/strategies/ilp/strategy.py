@@ -14,7 +14,7 @@ from ..best_fit import best_fit, with_a_resource
 from ..best_fit_inter_pod import WorkBudget
 from ..checks import has_all, possible, worth
 from ..domains.alternatives import Alternatives
-from ..domains.regions import without_domains
+from ..domains.regions import MOST_CELLS, without_domains
 from ..problem import Budget, DemandLevel, Outcome, Problem, Shares, Solution
 from ..work import Work
 from .engine import Cbc, Engine, SolverLimits
@@ -87,10 +87,14 @@ class SingleGangSearch:
         """Try every region that counting does not rule out; best fit has not placed the gang."""
         until, is_proved, detail = monotonic() + effort.seconds, True, ""
         value = self._problem.demands[self._candidate].value
-        for region in Alternatives.one_by_one(self._problem, self._candidate):
-            nobody = ((),)
-            search = LevelSearch(region.problem, [0], self._engine, nobody, self._work)
-            result = search.find(level, replace(effort, seconds=until - monotonic()))
+        regions = Work(MOST_CELLS)
+        for region in Alternatives.one_by_one(self._problem, self._candidate, regions):
+            left = until - monotonic()
+            if left <= 0:
+                is_proved = False
+                break
+            search = LevelSearch(region.problem, [0], self._engine, ((),), self._work)
+            result = search.find(level, replace(effort, seconds=left))
             if result.outcome is Outcome.FAILED:
                 return result
             if all(search.best):
@@ -98,6 +102,8 @@ class SingleGangSearch:
                 return LevelResult(level, Outcome.PROVED, value)
             if result.outcome is not Outcome.PROVED:
                 is_proved, detail = False, detail or result.detail
+        if regions.is_over:
+            is_proved, detail = False, detail or TOO_MANY_DOMAINS
         if is_proved:
             return LevelResult(level, Outcome.PROVED, 0)
         return LevelResult(level, Outcome.BUDGET_EXHAUSTED, value, detail)
