@@ -119,15 +119,9 @@ def _ending_obstacle(
 
 
 def why_not_covered(
-    tree: QueueTree,
-    running: Sequence[QueuedGang],
-    start: QueuedGang,
-    obstacle: EndingObstacle | None = None,
+    tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang
 ) -> MayNotBorrow | None:
-    """Why a gang that must not borrow cannot start now; None if its own queue would cover it.
-
-    The ``obstacle`` is why it must not borrow, if its PodGroup does not say so.
-    """
+    """Why a gang that must not borrow cannot start now; None if its own queue would cover it."""
     if cover.would_be_covered(tree, running, [start]):
         return None
     used = cover.walk(tree, running).used.get(start.queue, NOTHING)
@@ -135,8 +129,8 @@ def why_not_covered(
     short = [line for line, n in needs.amounts if used[line] + n > guarantee[line]]
     line = min(short, key=lambda line: (needs[line] <= guarantee[line], line), default="")
     if not line:
-        return MayNotBorrow(start.queue, obstacle=obstacle)
-    return MayNotBorrow(start.queue, line, needs[line], guarantee[line], used[line], obstacle)
+        return MayNotBorrow(start.queue)
+    return MayNotBorrow(start.queue, line, needs[line], guarantee[line], used[line])
 
 
 def _is_covered_start(

@@ -12,7 +12,7 @@ from math import ceil
 
 from ...filters.disruption_budgets import Shortage
 from ...gang.demand import PlacementRequest
-from ...gang.findings import KeptByBudget, WithinGuarantee
+from ...gang.findings import KeptByBudget, MayNotBorrow, WithinGuarantee
 from ...model.cluster import PodReservation, Reservation, ReservedVictim, Snapshot
 from ...model.decisions import Assignment, Claim, Finding, Policy, Reason, Rejection
 from ...model.keys import GangKey
@@ -25,7 +25,7 @@ from ..queued_gangs import QueuedGangs
 from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from . import preemption
-from .ledger import QueueLedger
+from .ledger import Kind, QueueLedger
 from .preemption import ClaimedPlan
 from .victim_pool import PreemptionRules
 
@@ -89,14 +89,17 @@ def barred(
     ledger = QueueLedger.of(queued, queued.charged, compiled.tried)
     ledger = ledger.with_assigned(ledger.counts, plan.assigned)
     starts = [start for want in wants if (start := ledger.started(want)).is_protected]
-    findings = {}
+    rejections = {}
+    known: dict[tuple[Kind, GangKey | None], MayNotBorrow | None] = {}  # none: it does not run
     for start in starts:
-        others = [gang for gang in ledger.running if gang.key != start.key]
-        obstacle = queued.unendable.get(start.key)
-        finding = claims.why_not_covered(ledger.tree, others, start, obstacle)
-        if finding is not None:
-            findings[start.key] = Rejection(start.key, Reason.MAY_NOT_BORROW, (finding,))
-    return findings
+        kind = ledger.kind(start), start.key if start.key in ledger.gangs else None
+        if kind not in known:
+            others = [gang for gang in ledger.running if gang.key != start.key]
+            known[kind] = claims.why_not_covered(ledger.tree, others, start)
+        if (finding := known[kind]) is not None:
+            finding = replace(finding, obstacle=queued.unendable.get(start.key))
+            rejections[start.key] = Rejection(start.key, Reason.MAY_NOT_BORROW, (finding,))
+    return rejections
 
 
 def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool:

@@ -1,5 +1,6 @@
 """What each queue is charged: the gangs that run, and the gangs that the plan has started."""
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from ...queues.use import ChargedGangs
 from ..queued_gangs import QueuedGangs
 
 Assigned = Mapping[Uid, Assignment]
+Kind = tuple[str, int, Resources, bool, int]  # of a gang that waits: queue, priority, lines, ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +112,24 @@ class QueueLedger:
         if gang.key not in self.waiting:
             self.waiting[gang.key] = self._new(gang, self._minimum(want))
         return self.waiting[gang.key]
+
+    def kind(self, start: QueuedGang) -> Kind:
+        """What the walk sees of a gang that waits: gangs of one kind have the same fate.
+
+        Gangs that the plan starts count as started at the same moment, so a name matters only by
+        its place among those of its priority.
+        """
+        place = bisect(self._starting.get(start.priority, ()), start.key)
+        lines = cover.on_lines(self.tree, start.minimum)
+        return start.queue, start.priority, lines, start.is_protected, place
+
+    @cached_property
+    def _starting(self) -> Mapping[int, Sequence[GangKey]]:
+        """By priority: the gangs that the plan starts, sorted."""
+        starting: dict[int, list[GangKey]] = {}
+        for key in sorted(gang.key for gang in self.running if gang.started == inf):
+            starting.setdefault(self.gangs[key].priority, []).append(key)
+        return starting
 
     def least_start(self, want: PlacementRequest) -> QueuedGang:
         """A gang that waits, as if each member requested the least of any member, by resource."""

@@ -30,7 +30,7 @@ from ..search import round_answer
 from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from . import victims
-from .ledger import QueueLedger
+from .ledger import Kind, QueueLedger
 from .victim_pool import PreemptionRules, Room, VictimPool, holders
 from .victims import Candidate, Victims
 
@@ -160,16 +160,15 @@ def _claim(
     claimed: ClaimedPlan, wants: Sequence[PlacementRequest], *, by_guarantee: bool
 ) -> ClaimedPlan:
     """The plan with the claims of these gangs that can be met, one after the other."""
-    searches = 0
+    entitlements, searches = _Entitlements(claimed.ledger, claimed.rules), 0
     for want in wants:
+        if claimed.limits.is_late:
+            break
         if not _may_claim(claimed, want):
             continue
-        entitlement = claims.entitlement(
-            claimed.ledger.tree,
-            claimed.ledger.running,
-            _marked(claimed.rules, claimed.ledger.started(want)),
-            claimed.rules.modes.get(claimed.ledger.queued.queue_of(want.gang), Preemption.OFF),
-        )
+        if entitlements.ledger is not claimed.ledger:
+            entitlements = _Entitlements(claimed.ledger, claimed.rules)
+        entitlement = entitlements.of(want)
         if entitlement is None or entitlement.by_guarantee is not by_guarantee:
             continue
         claimed = _claimed(claimed, want, entitlement)
@@ -177,6 +176,24 @@ def _claim(
         if searches == MOST_CLAIMANTS:
             break
     return claimed
+
+
+class _Entitlements:
+    """What may end for gangs that wait; gangs of one kind share the answer for a ledger."""
+
+    def __init__(self, ledger: QueueLedger, rules: PreemptionRules) -> None:
+        self.ledger, self._rules = ledger, rules
+        self._known: dict[Kind, Entitlement | None] = {}
+
+    def of(self, want: PlacementRequest) -> Entitlement | None:
+        """What may end so that the gang starts; None if it has no claim."""
+        start = _marked(self._rules, self.ledger.started(want))
+        kind = self.ledger.kind(start)
+        if kind not in self._known:
+            mode = self._rules.modes.get(start.queue, Preemption.OFF)
+            running = self.ledger.running
+            self._known[kind] = claims.entitlement(self.ledger.tree, running, start, mode)
+        return self._known[kind]
 
 
 def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Plan, Policy
 from tutti.model.queues import Preemption, Queue
 from tutti.planning.plan import plan
+from tutti.queues import cover
+from tutti.queues.cover import Cover
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -87,3 +90,29 @@ def test_what_has_a_right_to_room_ends_the_same_gang_where_no_guarantee_covers_i
 ) -> None:
     made = planned(scene(quota("own"), quota("batch", gpu=4), TRIES[tried]), FULL)
     assert ended(made) == {"own"}
+
+
+@pytest.mark.parametrize("is_protected", [False, True])
+def test_many_gangs_that_are_alike_cost_as_many_walks_as_few(
+    is_protected: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The walk over all gangs that run is the same for gangs that differ only in their names."""
+    walks, own, batch = 0, quota("own", gpu=4, cpu=4), quota("batch", gpu=4)
+
+    def counted(*args: Any) -> Cover:
+        nonlocal walks
+        walks += 1
+        return walk(*args)
+
+    walk = cover.walk
+    monkeypatch.setattr(cover, "walk", counted)
+    costs = []
+    for gangs in (5, 50):
+        walks = 0
+        alike = [waits(f"x{n}", "tenant", 5, 1) for n in range(gangs)]
+        tried = [each.but(is_protected=is_protected) for each in alike]
+        made = planned(scene(own, batch, tried), FULL)
+        assert ended(made) == set()
+        costs.append(walks)
+    assert costs[0] == costs[1] > 0
