@@ -74,7 +74,7 @@ class Baseline:
         """The rows of the nodes that exist, and the amounts of each row, in the Grid's units."""
         names = [name for name in by_node if name in self.index]
         rows = np.array([self.index[name] for name in names], dtype=np.intp)
-        amounts = grids.amounts([by_node[name] for name in names], self.base.resources)
+        amounts = self.base.columns.amounts([by_node[name] for name in names])
         return rows, grids.rounded_up(amounts, self.base.units)
 
 

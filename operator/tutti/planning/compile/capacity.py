@@ -258,13 +258,18 @@ def taken_ports(rooms: FitByShape, shape: Shape) -> tuple[Finding, ...]:
     row = base.shapes[shape]
     allowed = np.flatnonzero(base.allowed[row])
     findings: list[Finding] = []
+    known: set[tuple[int, ...]] = set()  # columns
     for port in named_ports:
-        lacks = np.zeros(len(allowed), dtype=np.bool_)
-        for name in {port.resource, replace(port, ip=ports.ANY_IP).resource}:
-            column = base.resources.index(name)
-            lacks |= rooms.free[allowed, column] < base.requests[row, column]
-        if n := int(np.count_nonzero(lacks)):
-            findings.append(PortTaken(str(port), n))
+        names = port.resource, replace(port, ip=ports.ANY_IP).resource
+        columns = tuple(base.columns.by_name[name] for name in names)
+        if columns in known:
+            continue  # the rest of the host ports, which count together
+        known.add(columns)
+        lacks = rooms.free[np.ix_(allowed, np.array(columns))] < base.requests[row, [*columns]]
+        if n := int(np.count_nonzero(lacks.any(axis=1))):
+            others = len(base.columns.rest) if port.resource in base.columns.rest else 0
+            either = f"{port} or another of {others} ports" if others else str(port)
+            findings.append(PortTaken(either, n))
     if len(findings) > MOST_KINDS:
         findings[MOST_KINDS:] = [MorePortsTaken(len(findings) - MOST_KINDS)]
     return tuple(findings)

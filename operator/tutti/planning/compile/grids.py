@@ -4,7 +4,7 @@ A Grid holds what all rounds of one plan share, so that shapes and node rules ar
 Amounts are 64-bit integers; nodes are in the order of their names.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ from ...strategies.problem import NO_RULES, Rules
 
 PODS = "pods"
 MOST_MISSING = 2  # columns for resources that a shape requests and no node offers
+MOST_PORTS = 256  # columns for host ports, or more of them in small clusters: so that they have
+MOST_PORT_CELLS = 3_000_000  # numbers; the column for the rest of the ports comes last
 
 # No amount of a Grid is larger, and every amount of a node is smaller, so the sum for a gang of
 # 5,000 cannot overflow 64 bits. If a node has more of a resource, the Grid counts it in a larger
@@ -35,11 +37,85 @@ Amounts = NDArray[Any]  # [row, resource]: int64, or Python integers if larger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The resources that a Grid counts, by column.
+
+    Pods may want very many host ports. Beyond a number they are one resource, the last: a shape
+    with one of them requests all of it, so it shares no node with a pod that uses another.
+    """
+
+    names: tuple[str, ...]
+    rest: Mapping[str, int]  # host ports that the last column has, and what a node has of each
+    by_name: Mapping[str, int]  # the column of each resource, also of those in ``rest``
+
+    @classmethod
+    def of(cls, shapes: Collection[Shape], nodes: Sequence[Node]) -> "Columns":
+        """The resources that decide where these shapes have room, sorted.
+
+        A shape may request many resources that no node offers. Two columns for them are enough:
+        one keeps the shape off every node, and the other still does so when an explanation assumes
+        plenty of the first. So resource names that a pod invents cost two columns, not one column
+        each.
+        """
+        offered = {PODS, *(name for node in nodes for name, n in node.allocatable.amounts if n > 0)}
+        columns, host_ports = {PODS}, dict[str, None]()
+        for shape in shapes:
+            missing = 0
+            for name, n in shape.requests.amounts:
+                if ports.is_port(name):
+                    host_ports[name] = None
+                    continue
+                is_missing = n > 0 and name not in offered
+                missing += is_missing
+                if not is_missing or missing <= MOST_MISSING:
+                    columns.add(name)
+        most = max(MOST_PORTS, MOST_PORT_CELLS // (len(nodes) + len(shapes) + 1))
+        some, rest = [*host_ports][:most], [*host_ports][most:]
+        names = sorted({*columns, *some})
+        by_name = {name: column for column, name in enumerate(names)}
+        if rest:
+            by_name.update(dict.fromkeys(rest, len(names)))
+            names.append(f"{rest[0]} and {len(rest) - 1} more")
+        return cls(tuple(names), {name: ports.offered(name) for name in rest}, by_name)
+
+    def offered(self, nodes: Sequence[Node]) -> Amounts:
+        """[node, column]: the amounts of empty nodes."""
+        table = self.amounts([node.allocatable for node in nodes])
+        for column, name in enumerate(self.names):
+            if ports.is_port(name):
+                table[:, column] = ports.offered(name)
+        if self.rest:
+            table[:, -1] = sum(self.rest.values())
+        return table
+
+    def amounts(self, vectors: Sequence[Resources]) -> Amounts:
+        """[vector, column]: the exact amounts."""
+        by_name = [dict(vector.amounts) for vector in vectors]
+        columns = [[values.get(name, 0) for values in by_name] for name in self.names]
+        if self.rest:
+            rest = self.rest.keys()
+            columns[-1] = [sum(values[n] for n in rest & values.keys()) for values in by_name]
+        extremes = [n for column in columns if column for n in (max(column), -min(column))]
+        small = all(n < AMOUNT_LIMIT for n in extremes)
+        table = np.empty((len(vectors), len(self.names)), dtype=np.int64 if small else object)
+        for i, column in enumerate(columns):
+            table[:, i] = column
+        return table
+
+    def requests(self, shapes: Iterable[Shape]) -> Amounts:
+        """[shape, column]: what one more member needs."""
+        table = self.amounts([footprint(shape) for shape in shapes])
+        if self.rest:
+            table[table[:, -1] > 0, -1] = sum(self.rest.values())
+        return table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Grid:
     """The axes of all arrays of one plan, and the numbers that no round changes."""
 
     nodes: tuple[Node, ...]
-    resources: tuple[str, ...]
+    columns: Columns
     shapes: Mapping[Shape, int]
     capacity: NDArray[np.int64]  # [node, resource]: allocatable
     free: NDArray[np.int64]  # [node, resource]: before this plan; zero if overcommitted
@@ -52,24 +128,29 @@ class Grid:
     topologies: tuple[Topology, ...] = ()
     domains: NestedDomains = field(default_factory=lambda: NestedDomains(()))  # of the nodes
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resource of each column."""
+        return self.columns.names
+
 
 def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     """The numbers of a Snapshot, for the resources that these shapes request."""
     nodes = tuple(sorted(snapshot.nodes, key=lambda node: node.name))
     known = {id(shape): shape for shape in shapes}  # equal members share one Shape object
     index = {shape: i for i, shape in enumerate(dict.fromkeys(known.values()))}
-    resources = _columns(index, nodes)
+    columns = Columns.of(index, nodes)
     reserved = reserved_room(snapshot)
     by_label = NodeIndex(nodes)
-    capacity = _offered(nodes, resources)
-    units = _units(snapshot, capacity, resources)
-    used = amounts([node.used for node in nodes], resources)
-    promised = amounts([reserved.get(node.name, NOTHING) for node in nodes], resources)
-    requests = amounts([footprint(shape) for shape in index], resources)
+    capacity = columns.offered(nodes)
+    units = _units(snapshot, capacity, columns)
+    used = columns.amounts([node.used for node in nodes])
+    promised = columns.amounts([reserved.get(node.name, NOTHING) for node in nodes])
+    requests = columns.requests(index)
     fractions = (requests % _row(units) != 0) & (requests <= capacity.max(axis=0, initial=0))
     return Grid(
         nodes=nodes,
-        resources=resources,
+        columns=columns,
         shapes=index,
         capacity=_rounded_down(capacity, units),
         # Where other pods overcommit a resource, only members that do not request it can still fit.
@@ -84,40 +165,13 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     )
 
 
-def _columns(shapes: Iterable[Shape], nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The resources that decide where these shapes have room, sorted.
-
-    A shape may request many resources that no node offers. Two columns for them are enough: one
-    keeps the shape off every node, and the other still does so when an explanation assumes plenty
-    of the first. So resource names that a pod invents cost two columns, not one column each.
-    """
-    offered = {PODS, *(name for node in nodes for name, n in node.allocatable.amounts if n > 0)}
-    columns = {PODS}
-    for shape in shapes:
-        missing = 0
-        for name, n in shape.requests.amounts:
-            is_missing = n > 0 and name not in offered and not ports.is_port(name)
-            missing += is_missing
-            if not is_missing or missing <= MOST_MISSING:
-                columns.add(name)
-    return tuple(sorted(columns))
-
-
-def _offered(nodes: Sequence[Node], resources: Sequence[str]) -> Amounts:
-    offered = amounts([node.allocatable for node in nodes], resources)
-    for column, name in enumerate(resources):
-        if ports.is_port(name):
-            offered[:, column] = ports.offered(name)
-    return offered
-
-
 def room_less(base: Grid, amounts_taken: Sequence[Resources]) -> NDArray[np.int64]:
     """The capacity of each node minus these amounts; negative where the amounts are larger."""
-    offered = _offered(base.nodes, base.resources)
-    return _rounded_down(offered - amounts(amounts_taken, base.resources), base.units)
+    offered = base.columns.offered(base.nodes)
+    return _rounded_down(offered - base.columns.amounts(amounts_taken), base.units)
 
 
-def _units(snapshot: Snapshot, offered: Amounts, resources: Sequence[str]) -> tuple[int, ...]:
+def _units(snapshot: Snapshot, offered: Amounts, columns: Columns) -> tuple[int, ...]:
     """The unit of each resource: a power of two, so that amounts in Ki, Mi or more are exact.
 
     The unit is 1 if each node has less than 1 Pi of the resource, or its pods cannot request so
@@ -125,13 +179,13 @@ def _units(snapshot: Snapshot, offered: Amounts, resources: Sequence[str]) -> tu
     """
     largest: list[int] = offered.max(axis=0, initial=0).tolist()
     if max(largest, default=0) < AMOUNT_LIMIT:
-        return (1,) * len(resources)
+        return (1,) * len(columns.names)
     members = [*(m for gang in snapshot.gangs for m in gang.members), *snapshot.strays]
     templates = (role.template for gang in snapshot.gangs for role in gang.roles)
     declared = (template.shape for template in templates if template is not None)
     shapes = dict.fromkeys([*(member.shape for member in members), *declared])
-    requests = amounts([footprint(shape) for shape in shapes], resources).T.tolist()
-    pods = largest[resources.index(PODS)]
+    requests = columns.requests(shapes).T.tolist()
+    pods = largest[columns.by_name[PODS]]
     useful = [
         pods * max((n for n in column if n <= most), default=0)
         for column, most in zip(requests, largest, strict=True)
@@ -223,24 +277,13 @@ def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
         if member.node in rows and not member.is_over:
             node_rows.append(rows[member.node])
             shape_rows.append(shapes.setdefault(member.shape, len(shapes)))
-    footprints = amounts([footprint(shape) for shape in shapes], base.resources)
+    footprints = base.columns.amounts([footprint(shape) for shape in shapes])
     own = np.zeros(base.capacity.shape, dtype=footprints.dtype)
     np.add.at(own, node_rows, footprints[shape_rows])
-    staying = np.maximum(amounts([node.used for node in base.nodes], base.resources) - own, 0)
-    room = np.maximum(_offered(base.nodes, base.resources) - staying, 0)
+    used = base.columns.amounts([node.used for node in base.nodes])
+    staying = np.maximum(used - own, 0)
+    room = np.maximum(base.columns.offered(base.nodes) - staying, 0)
     return _rounded_down(room, base.units)
-
-
-def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:
-    """The vectors as exact rows of a table."""
-    by_name = [dict(vector.amounts) for vector in vectors]
-    columns = [[values.get(name, 0) for values in by_name] for name in resources]
-    extremes = [n for column in columns if column for n in (max(column), -min(column))]
-    small = all(n < AMOUNT_LIMIT for n in extremes)
-    table = np.empty((len(vectors), len(resources)), dtype=np.int64 if small else object)
-    for i, column in enumerate(columns):
-        table[:, i] = column
-    return table
 
 
 def _allowed(shapes: Sequence[Shape], index: NodeIndex, nodes: int) -> NDArray[np.bool_]:

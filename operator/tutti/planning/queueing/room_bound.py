@@ -68,6 +68,8 @@ def _sizes(requests: NDArray[np.int64]) -> NDArray[np.int64]:
     """[size, resource]: the sizes that are counted; none is all zero."""
     resources = np.arange(requests.shape[1])
     amounts = [(r, n) for r in resources for n in np.unique(requests[:, r]) if n > 0]
+    if len(amounts) > MOST_SIZES:
+        return requests[:0]
     least = [requests[requests[:, r] >= n].min(axis=0) for r, n in amounts]
     alone = [np.where(resources == r, n, 0) for r, n in amounts]
     every = np.array([*requests, *least, *alone], dtype=np.int64)

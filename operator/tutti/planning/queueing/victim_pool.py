@@ -129,8 +129,7 @@ class VictimPool:
         units = np.array(self.grid.units, dtype=object)
         shapes = {member.shape for candidate in candidates for member in candidate.members}
         gains = {
-            shape: grids.amounts([grids.footprint(shape)], self.grid.resources) // units
-            for shape in shapes
+            shape: self.grid.columns.amounts([grids.footprint(shape)]) // units for shape in shapes
         }
         freed = {}
         for candidate in candidates:
