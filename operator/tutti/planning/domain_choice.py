@@ -3,7 +3,7 @@
 Domains are chosen by counting the room for each shape alone. ``preferred_domains`` moves the gangs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, zip_longest
 
@@ -174,32 +174,36 @@ def choices(
     for choice in _narrowed([everywhere], first, fits, counts, is_last=not others):
         beam = [choice]
         for rule in others:
-            narrowed = _narrowed(beam, rule, fits, counts, is_last=rule is others[-1])
-            beam = _best(narrowed)
-        best = _best([*best, *beam])
+            beam = _narrowed(beam, rule, fits, counts, is_last=rule is others[-1])
+        best = sorted([*best, *beam], key=lambda choice: choice[0])[:MOST_CHOICES]
     return [tuple(masks) for _, masks in best]
 
 
-def _best(options: Iterable[Choice]) -> list[Choice]:
-    return sorted(options, key=lambda choice: choice[0])[:MOST_CHOICES]
-
-
 def _narrowed(
-    beam: Iterable[Choice],
+    beam: Sequence[Choice],
     rule: LevelRule,
     fits: Fits,
     counts: NDArray[np.int64],
     *,
     is_last: bool,
-) -> Iterator[Choice]:
-    """The choices, each with every set of domains that the rule offers inside its nodes."""
+) -> list[Choice]:
+    """The best choices with a set of domains that the rule offers; of a single choice, all."""
     covered, most = list(rule.groups), TIGHTEST if is_last else MOST_WIDE
+    offers: dict[bytes, Sequence[tuple[Rank, Mask]]] = {}  # many choices leave the same nodes
+    options: list[tuple[Rank, NDArray[np.bool_], Mask]] = []
     for rank, masks in beam:
         inside = np.where(masks[covered], fits[covered], 0)
-        for own, nodes in _of_rule(rule, inside, counts[covered], most):
-            narrowed = masks.copy()
-            narrowed[covered] &= nodes
-            yield added(rank, own), narrowed
+        if (key := inside.tobytes()) not in offers:
+            offers[key] = [*_of_rule(rule, inside, counts[covered], most)]
+        options += [(added(rank, own), masks, nodes) for own, nodes in offers[key]]
+    if len(beam) > 1:
+        options = sorted(options, key=lambda option: option[0])[:MOST_CHOICES]
+    choices = []
+    for rank, masks, nodes in options:
+        narrowed = masks.copy()
+        narrowed[covered] &= nodes
+        choices.append((rank, narrowed))
+    return choices
 
 
 def _of_rule(
@@ -210,7 +214,7 @@ def _of_rule(
     rooms = np.array([_by_domain(own, row) for row in fits])
     room, parents = rule.room(fits), rule.parents
 
-    def to_spare(domains: NDArray[np.intp] | np.intp) -> Rank:
+    def to_spare(domains: NDArray[np.intp]) -> Rank:
         return tuple(int(room[n][np.unique(parents[n][domains])].sum()) for n in levels[::-1])
 
     used = np.unique(own[list(rule.nodes)])
@@ -220,8 +224,10 @@ def _of_rule(
     if rule.is_required:
         singles = singles[singles < rule.named]
     singles = singles[np.lexsort((singles, *(room[n][parents[n][singles]] for n in levels)))]
-    for domain in singles[:most]:
-        yield (0, 0, *to_spare(domain)), own == domain
+    best = singles[:most]
+    spare = zip(*(room[n][parents[n][best]].tolist() for n in levels[::-1]), strict=True)
+    for domain, rank in zip(best, spare, strict=True):
+        yield (0, 0, *rank), own == domain
     if rule.is_required or (singles.size and len(fits) == 1):
         return  # one group fits into a single domain, and nothing is better
     # Counting takes each group alone, so several groups may need one domain more.
