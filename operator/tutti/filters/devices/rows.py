@@ -46,34 +46,23 @@ def _labels(mask: Mask, selections: Sequence[Selection]) -> Iterator[str]:
 
 
 def _closed(pattern: Collection[Mask]) -> set[Mask]:
-    """The sets of selections that matter on a node whose devices have these selections."""
-    present = 0
-    for mask in pattern:
-        present |= mask
-    singles = [1 << i for i in range(present.bit_length()) if present >> i & 1]
-    closed = {_closure(single, singles, pattern) for single in singles}
-    new = set(closed)
+    """The sets of selections that matter on a node whose devices have these selections.
+
+    Such a set has all selections that no device meets but those which meet one of the set. So its
+    devices tell it from others, and devices are united here instead of selections.
+    """
+    met: dict[int, Mask] = {}  # the selections that exactly these devices meet
+    for i in range(max(pattern, default=0).bit_length()):
+        devices = sum(1 << number for number, mask in enumerate(pattern) if mask >> i & 1)
+        met[devices] = met.get(devices, 0) | 1 << i
+    met.pop(0, None)
+    united, new = {*met}, {*met}
     while new:
-        joined = {
-            _closure(one | other, singles, pattern)
-            for one in new
-            for other in closed
-            if any(mask & one and mask & other for mask in pattern)
-        }
-        new = joined - closed
-        closed |= new
-        if len(closed) > MOST_ROWS:
+        new = {one | other for one in new for other in met if one & other} - united
+        united |= new
+        if len(united) > MOST_ROWS:
             raise TooManyRowsError
-    return closed
-
-
-def _closure(chosen: Mask, singles: Iterable[Mask], pattern: Collection[Mask]) -> Mask:
-    """The selections that only devices meet which also meet one of the chosen selections."""
-    closure = 0
-    for single in singles:
-        if all(mask & chosen for mask in pattern if mask & single):
-            closure |= single
-    return closure
+    return {sum(mask for devices, mask in met.items() if not devices & ~whole) for whole in united}
 
 
 def counts(masks: Iterable[Mask], names: Mapping[Mask, str]) -> Resources:

@@ -1,6 +1,7 @@
 """Counts of devices: exact beside a search that tries every device for every request."""
 
 import random
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -42,6 +43,17 @@ def test_too_many_overlaps_are_refused() -> None:
         rows.rows(selections, [pairs])
     with pytest.raises(rows.TooManyRowsError):
         rows.rows([Selection(f"s{i}") for i in range(300)], [[1]])
+
+
+def test_however_selections_overlap_the_answer_takes_no_time() -> None:
+    selections = [Selection(f"s{i}") for i in range(256)]
+    nested = [(1 << 128) - (1 << i) << 128 * (i % 2) for i in range(128)]
+    apart = [1 << i for i in range(256)]
+    began = time.process_time()
+    assert len(rows.rows(selections, [apart])) == 256
+    with pytest.raises(rows.TooManyRowsError):
+        rows.rows(selections, [[*nested, (1 << 256) - 1]])
+    assert time.process_time() - began < 1
 
 
 def is_possible(devices: Sequence[int], wanted: Sequence[int]) -> bool:
