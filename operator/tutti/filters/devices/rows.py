@@ -7,12 +7,13 @@ one is met by the same devices, or if it falls apart into two that no device has
 others imply it. So nested selections need one resource each, and any overlap stays exact.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...model.devices.claims import Selection, counting
 from ...model.resources import Resources
 
 MOST_ROWS = 256  # resources that count devices, in all; more would make every plan slow
+MOST_PASSED = 32  # groups that are passed over because they do not fit; then no later one is tried
 
 Mask = int  # a set of selections: one bit for each, in the order of the selections
 
@@ -39,6 +40,60 @@ def rows(
         if len(sets) > MOST_ROWS:
             raise TooManyRowsError
     return {mask: counting("|".join(_labels(mask, selections))) for mask in sorted(sets)}
+
+
+def fitting_rows(
+    selections: Sequence[Selection], patterns: Collection[Collection[Mask]], groups: Sequence[Mask]
+) -> tuple[Mask, Mapping[Mask, str]]:
+    """The wanted selections that are counted, and their rows; the groups are in order.
+
+    If they are too many, groups are left out as ``fitting`` says.
+    """
+
+    def named(wanted: Mask) -> Mapping[Mask, str] | None:
+        try:
+            return rows(selections, patterns, wanted)
+        except TooManyRowsError:
+            return None
+
+    kept = union(groups)
+    if (found := named(kept)) is None:
+        kept = fitting(groups, lambda wanted: named(wanted) is not None)
+        found = rows(selections, patterns, kept)
+    return kept, found
+
+
+def fitting(
+    groups: Sequence[Mask], fits: Callable[[Mask], bool], passed: int = MOST_PASSED
+) -> Mask:
+    """The groups that fit together, in order; up to ``passed`` that do not fit are passed over.
+
+    ``fits`` says whether items can be counted together; if it holds for some items, it holds for
+    fewer.
+    """
+    kept, begin = 0, 0
+    for _ in range(passed + 1):
+        known, beyond = begin, len(groups) + 1  # so many fit, so many do not
+        step = 1  # doubled as long as all fit: groups that do not fit often follow each other
+        while beyond - known > 1:
+            middle = min(known + step, (known + beyond) // 2)
+            if fits(kept | union(groups[begin:middle])):
+                known, step = middle, 2 * step
+            else:
+                beyond = middle
+        kept |= union(groups[begin:known])
+        begin = known + 1
+        if begin >= len(groups):
+            break
+    return kept
+
+
+def union(groups: Iterable[Mask]) -> Mask:
+    """The items of all groups."""
+    every = 0
+    for mask in groups:
+        every |= mask
+    return every
 
 
 def _labels(mask: Mask, selections: Sequence[Selection]) -> Iterator[str]:

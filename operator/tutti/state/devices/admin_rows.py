@@ -5,14 +5,14 @@ Such claims take nothing away from each other (``filters.devices.admin_access``)
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ...filters.devices import admin_access, requests, selectors
+from ...filters.devices import admin_access, requests, rows, selectors
 from ...filters.devices.admin_access import Here, Wanted
-from ...filters.devices.rows import MOST_ROWS
 from ...kube.codec.devices import ADMIN
 from ...model.devices.inventory import Device, TaintRule
 from ...model.keys import NodeName
 from ...model.resources import Resources
 
+MOST_ROWS = rows.MOST_ROWS  # resources that have the devices of claims for admin access, in all
 ENOUGH = 100_000  # more pods than a node runs
 Place = NodeName | None
 
@@ -22,15 +22,19 @@ class AdminRows:
 
     def __init__(self) -> None:
         self.wanted: Sequence[Wanted] = ()
-        self.are_too_many = False  # counting them would make every plan slow
+        self._left_out: Collection[Wanted] = ()  # counting them, too, would make every plan slow
         self._fitting: dict[Place, Sequence[Wanted]] = {}
         self._features: dict[Place, Mapping[Wanted, Collection[str]]] = {}
 
-    def choose(self, wanted: Sequence[Wanted]) -> None:
-        """Look for the devices of these claims from now on; every place must be read again."""
-        self.are_too_many = len(wanted) > MOST_ROWS
-        self.wanted = () if self.are_too_many else wanted
-        self._fitting, self._features = {}, {}
+    def choose(self, wanted: Sequence[Wanted], left_out: Collection[Wanted] = ()) -> None:
+        """Look for the devices of these claims from now on; if they are new, every place is read.
+
+        Claims that are ``left_out`` are known not to be looked for.
+        """
+        self._left_out = left_out
+        if wanted != self.wanted:
+            self.wanted = wanted
+            self._fitting, self._features = {}, {}
 
     def read(self, place: Place, here: Here, rules: Collection[TaintRule]) -> None:
         """Take in the devices of a place."""
@@ -57,7 +61,7 @@ class AdminRows:
 
     def problems(self, asked: Wanted) -> Iterator[str]:
         """Why it is not known which nodes have the devices of a claim."""
-        if self.are_too_many:
+        if asked in self._left_out:
             yield f"{ADMIN}, asked for in more than {MOST_ROWS} ways"
         yield from self.features.get(asked, ())
 

@@ -7,18 +7,20 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...filters.devices import bundles, limits, ways
+from ...filters.devices import bundles, limits, rows, ways
 from ...filters.devices.bundles import Bundle, Kind, Seen, Value
 from ...filters.devices.counters import Shared
 from ...filters.devices.limits import Limits, Weights
-from ...filters.devices.rows import MOST_ROWS
 from ...model.devices.claims import AttributeName, Selection, counting_sets
 from ...model.devices.inventory import Device
 from ...model.keys import NodeName
 from ...model.resources import Resources
 from ..node_usage import VolumeUsage
 
+MOST_ROWS = rows.MOST_ROWS  # sums, in all
+
 Place = NodeName | None
+Tie = tuple[tuple[Bundle, ...], tuple[Selection, ...]]  # bundles, and what other requests select
 Values = tuple[Value, ...]  # of a device, that bundles compare
 
 
@@ -28,6 +30,7 @@ class Tied(NamedTuple):
     bundles: tuple[Bundle, ...] = ()
     loose: tuple[Selection, ...] = ()
     options: frozenset[Selection] = frozenset()  # of bundles, that no whole request selects
+    left_out: frozenset[Bundle] = frozenset()  # of claims for which there are too many bundles
 
 
 NOTHING_TIED = Tied()
@@ -60,9 +63,13 @@ class BundleRows:
     def __init__(self) -> None:
         self._tied = NOTHING_TIED
         self._selections: Sequence[Selection] = ()
+        self._ties: Sequence[Tie] = ()
         self._attributes: Sequence[AttributeName] = ()
         self._wants: tuple[ways.Want, ...] = ()
         self._loose = 0
+        self._left_out: frozenset[int] = frozenset()  # so that the others are few enough
+        self._uncounted: Collection[Bundle] = ()  # the same, without the selections
+        self.left_out: Collection[Selection] = ()  # of requests that are in no bundle, likewise
         self._devices: dict[Place, _Devices] = {}
         self._unread: set[Place] = set()
         self._rooms: dict[Place, _Room] = {}
@@ -72,20 +79,26 @@ class BundleRows:
         self._names: Mapping[Weights, str] = {}
 
     def choose(
-        self, tied: Tied, selections: Sequence[Selection], largest: Mapping[int, int]
+        self,
+        tied: Tied,
+        selections: Sequence[Selection],
+        largest: Mapping[int, int],
+        ties: Sequence[Tie] = (),
     ) -> None:
         """Count these bundles from now on; every place must be read again.
 
-        ``largest`` has how many devices requests count for that take all, by their selection.
+        ``largest`` has how many devices requests count for that take all, by their selection. If
+        the sums are too many, ties are left out until this is called again, the last ones first.
         """
         index = {selected: i for i, selected in enumerate(selections)}
-        self._tied, self._selections = tied, selections
+        self._tied, self._selections, self._ties = tied, selections, ties
         attributes = {of.attribute for bundle in tied.bundles for of in bundle.constraints}
         self._attributes = sorted(attributes)
         self._wants = tuple(
             ways.wanted(bundle, index, self._attributes, largest) for bundle in tied.bundles
         )
         self._loose = sum(1 << index[selected] for selected in tied.loose)
+        self._left_out, self._uncounted, self.left_out = frozenset(), (), ()
         self._devices, self._rooms, self._failed = {}, {}, {}
         self._unread, self._unlimited = set(), ()
 
@@ -102,8 +115,6 @@ class BundleRows:
         self, place: Place, whole: Sequence[Seen], free: Sequence[Seen], counters: Shared
     ) -> None:
         """Take in the devices of a place, those of them that are free, and what they share."""
-        if len(self._wants) > MOST_ROWS:
-            return  # they are too many anyway
         self._devices[place] = _Devices(
             bundles.kinds(whole), bundles.kinds(free), len(whole), counters
         )
@@ -112,14 +123,45 @@ class BundleRows:
     def name(self) -> None:
         """Name the sums that limit a place."""
         self._find_limits()
-        sums = {weights for room in self._rooms.values() for weights in room.free.bounds}
-        sums |= {((i, 1),) for i in range(len(self._wants))}
-        self._names = {weights: self._name(weights) for weights in sorted(sums)}
+        if len(self._sums()) > MOST_ROWS:
+            self._leave_out()
+        self._names = {weights: self._name(weights) for weights in sorted(self._sums())}
         self._without = {
             of: f"{why}, with {of.label}"
             for i, why in self._failed.items()
             for of in [self._bundle(i)]
         }
+
+    def _sums(self) -> Collection[Weights]:
+        """The sums that limit a place."""
+        sums = {weights for room in self._rooms.values() for weights in room.free.bounds}
+        sums |= {((i, 1),) for i in range(len(self._wants))}
+        return {of for of in sums if self._left_out.isdisjoint(i for i, _ in of)}
+
+    def _leave_out(self) -> None:
+        """Leave ties out until the sums are few enough; those that come first stay."""
+        bundle_bits = {bundle: 1 << i for i, bundle in enumerate(self._tied.bundles)}
+        first = len(bundle_bits)
+        every_index = {i for weights in self._sums() for i, _ in weights} | self._left_out
+        summed = {~i for i in every_index if i < 0}
+        loose_bits = {self._selections[i]: 1 << first + i for i in summed}
+        groups = [
+            sum(bundle_bits[of] for of in tied) + sum(loose_bits.get(of, 0) for of in loose)
+            for tied, loose in self._ties
+        ]
+        every = rows.union(groups)
+
+        def fits(kept: int) -> bool:
+            left = [i for i in range(every.bit_length()) if (every & ~kept) >> i & 1]
+            self._left_out = frozenset(i if i < first else ~(i - first) for i in left)
+            self._unread = {*self._devices}
+            self._find_limits()
+            return len(self._sums()) <= MOST_ROWS
+
+        # Limits take longer than rows, so nothing is passed over.
+        fits(rows.fitting(groups, fits, passed=0))
+        self._uncounted = {self._tied.bundles[i] for i in self._left_out if i >= 0}
+        self.left_out = {self._selections[~i] for i in self._left_out if i < 0}
 
     def _find_limits(self) -> None:
         """Find the limits of the places that changed.
@@ -142,7 +184,9 @@ class BundleRows:
     def _limits(
         self, kinds: tuple[Kind, ...], counters: tuple[int, ...], left_out: Collection[int]
     ) -> Limits:
-        return limits.limits(kinds, self._wants, self._loose, counters, frozenset(left_out))
+        loose = self._loose & ~sum(1 << ~i for i in self._left_out if i < 0)
+        left_out = self._left_out.union(left_out)
+        return limits.limits(kinds, self._wants, loose, counters, left_out)
 
     def _name(self, weights: Weights) -> str:
         labels = []
@@ -160,14 +204,14 @@ class BundleRows:
         return self._names, self._without, self._unlimited
 
     @property
+    def are_left_out(self) -> bool:
+        """Whether bundles or selections are left out, so that the others are few enough."""
+        return bool(self._left_out or self._tied.left_out)
+
+    @property
     def are_counted(self) -> bool:
         """Whether there are bundles, or devices that consume counters."""
         return bool(self._wants or self._loose)
-
-    @property
-    def are_too_many(self) -> bool:
-        """Whether counting would make every plan slow."""
-        return len(self._names) > MOST_ROWS
 
     def counted(self, place: Place) -> VolumeUsage:
         """How much a place has of each sum, and how much of it is taken."""
@@ -201,7 +245,7 @@ class BundleRows:
 
     def problem(self, bundle: Bundle) -> str:
         """Why not every node has limits that say how many of a bundle fit; empty if each has."""
-        if self.are_too_many:
+        if bundle in self._tied.left_out or bundle in self._uncounted:
             return f"more than {MOST_ROWS} limits on constraints"
         return self._without.get(bundle, "")
 

@@ -29,6 +29,8 @@ from .claim_users import ClaimUsers
 from .extended import ExtendedResources
 from .free_devices import SHARING, FreeDevices
 
+OVERLAPPING = "too many selectors whose devices overlap"
+
 
 class _Answer(NamedTuple):
     """What is unsupported of claims that want the same; else, what such a claim takes."""
@@ -200,23 +202,26 @@ class ClaimRequirements:
             return
         if sum(count for _, count in self._counted_requests(claim)) > MOST_RESULTS:
             yield "allocationMode: All beside other requests, for more than 32 devices"
-        if self._free.has_too_many_rows:
-            yield "too many selectors whose devices overlap"
+        chosen = {*bundles.selections(claim, self._classes)}
+        if not self._free.left_out.isdisjoint(chosen):
+            yield OVERLAPPING
         yield from self._uncounted(claim)
         if claim.most_devices > MOST_RESULTS:
             yield f"firstAvailable[].count, for more than {MOST_RESULTS} devices in all"
-        for selected in bundles.selections(claim, self._classes):
+        for selected in chosen:
             if selected in self._free.selections:
                 yield from self._free.unsupported(self._free.selections.index(selected))
 
     def _uncounted(self, claim: DeviceClaim) -> Iterator[str]:
         """Why requests of a claim that constraints tie together cannot be counted."""
         counted = self._free.bundles
-        if not counted.are_counted:
+        if not (counted.are_counted or counted.are_left_out):
             return
         divided = bundles.divided(claim, self._classes)
         problems = (counted.problem(of.bundle) for of in divided.bundles)
         yield from (f"devices.constraints[]: {problem}" for problem in problems if problem)
+        if any(selected in counted.left_out for _, selected in divided.loose):
+            yield OVERLAPPING
         consuming = [
             index for index, _ in self._counted_requests(claim) if self._free.consumes(index)
         ]

@@ -94,13 +94,20 @@ class ClaimUsers:
         waiting = (user for user in users if user.may_get_a_node)
         return sorted(waiting, key=lambda user: (user.gated, user.key))
 
-    def waiting_claims(self) -> Iterator[DeviceClaim]:
-        """The claims of our pods that have neither a node nor a Reservation."""
-        for uid, pod in self._pods.items():
-            if pod.may_get_a_node and uid not in self._reserved:
-                for pod_claim in pod.device_claims:
-                    if (claim := self.claim(pod.key.namespace, pod_claim)) is not None:
-                        yield claim
+    def waiting_claims(self) -> Iterator[tuple[Member, DeviceClaim]]:
+        """The claims of our pods that have neither a node nor a Reservation, each with its pod.
+
+        Pods that other controllers hold back by gates come last, and the oldest first.
+        """
+        waiting = (
+            pod
+            for uid, pod in self._pods.items()
+            if pod.may_get_a_node and uid not in self._reserved
+        )
+        for pod in sorted(waiting, key=lambda pod: (pod.gated, pod.created, pod.key)):
+            for pod_claim in pod.device_claims:
+                if (claim := self.claim(pod.key.namespace, pod_claim)) is not None:
+                    yield pod, claim
 
     def orphaned(self) -> Iterator[tuple[DeviceClaim, Sequence[Member]]]:
         """Allocated claims whose only consumers are waiting pods of ours without a Reservation."""

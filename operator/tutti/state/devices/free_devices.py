@@ -4,10 +4,11 @@ Only nodes whose devices or claims changed are computed again, unless the select
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
 
 from ...filters.devices import counters, pools, requests, rows, selectors
-from ...filters.devices.admin_access import Here, Wanted
+from ...filters.devices.admin_access import Here
 from ...filters.devices.bundles import OF_STAND_IN, Seen
 from ...filters.devices.counters import NOTHING_SHARED, Key, Shared
 from ...filters.devices.pools import PoolName
@@ -16,7 +17,8 @@ from ...model.devices.inventory import Device, DeviceId, ResourceSlice, TaintRul
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from .admin_rows import AdminRows
-from .bundle_rows import NOTHING_TIED, BundleRows, Tied
+from .asked import NOTHING_ASKED, Asked
+from .bundle_rows import BundleRows
 
 Place = NodeName | None  # None: devices of several nodes
 Amounts = dict[Key, Fraction]
@@ -37,7 +39,7 @@ class FreeDevices:
         self._holders: dict[DeviceId, set[Holder]] = {}
         self._held: dict[Holder, tuple[DeviceId, ...]] = {}
         self._rules: Sequence[TaintRule] = ()
-        self.selections: tuple[Selection, ...] = ()  # of the claims that wait; sorted
+        self.asked: Asked = NOTHING_ASKED
         self._masks: dict[Place, Mapping[DeviceId, int]] = {}  # of devices that meet a selection
         self._features: dict[Place, Mapping[int, frozenset[str]]] = {}  # unsupported, by selection
         self._known_features: Mapping[int, frozenset[str]] = {}  # of all places
@@ -48,13 +50,12 @@ class FreeDevices:
         self._counters: dict[PoolName, Mapping[Key, Fraction]] = {}  # of pools that have some
         self._shared: dict[Place, Shared] = {}  # of places with such pools
         self._consuming = 0  # the selections that devices meet which consume counters
-        self._tied = NOTHING_TIED
         self.bundles = BundleRows()
         self.admin = AdminRows()
-        self._administered: tuple[Wanted, ...] = ()
         self.rows: Mapping[int, str] = {}
+        self._patterns: AbstractSet[frozenset[int]] | None = None  # that rows count; None: outdated
+        self._unfit: frozenset[Selection] = frozenset()  # left out, so that rows are few enough
         self.has_new_rows = False  # or new unsupported devices, since the refresh before
-        self.has_too_many_rows = False
 
     def slice_changed(self, uid: Uid, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         """Take in a slice of a pool."""
@@ -130,22 +131,29 @@ class FreeDevices:
         for pool in sorted(self._pools_of.get(place, ())):
             yield from self._by_pool[pool].get(place, ())
 
-    def refresh(
-        self,
-        selections: tuple[Selection, ...],
-        tied: Tied = NOTHING_TIED,
-        administered: tuple[Wanted, ...] = (),
-    ) -> Collection[NodeName] | None:
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """The selections of the claims that wait; sorted."""
+        return self.asked.selections
+
+    @property
+    def left_out(self) -> frozenset[Selection]:
+        """The selections that are not counted, as others come first and all are too many."""
+        return self.asked.left_out | self._unfit
+
+    def refresh(self, asked: Asked) -> Collection[NodeName] | None:
         """Compute what changed; returns the nodes whose counts changed, or None if all may have."""
-        chosen = self.selections, self._tied, self._administered
-        is_new = (selections, tied, administered) != chosen
-        if (selections, administered) != (self.selections, self._administered):
+        before_asked, self.asked = self.asked, asked
+        is_new = asked.counted != before_asked.counted
+        if self._unfit or self.bundles.are_left_out:
+            is_new |= (asked.turns, asked.ties) != (before_asked.turns, before_asked.ties)
+        was = before_asked.selections, before_asked.administered
+        if (asked.selections, asked.administered) != was:
             self._stale.update(self._pools_of)
-            self._administered = administered
-            self.admin.choose(administered)
+        self.admin.choose(asked.administered, asked.left_out_administered)
         changed = self._stale | self._uncounted
         if is_new:
-            self.selections, self._tied = selections, tied
+            self._patterns = None
             changed |= self._pools_of.keys()
         before = self._known_features, self.admin.features
         self._read_stale()
@@ -156,7 +164,7 @@ class FreeDevices:
             self._largest = self._largest_totals()
             if is_new or largest != self._largest:
                 counts = {i: self.count(i, 1) for i in self._largest}
-                self.bundles.choose(tied, selections, counts)
+                self.bundles.choose(asked.tied, asked.selections, counts, asked.ties)
             self._name_rows()
             for place in changed if largest == self._largest else set(self._masks):
                 self._read_bundles(place)
@@ -184,7 +192,7 @@ class FreeDevices:
     def _read(self, place: Place) -> None:
         """Take in the devices of a place."""
         self._masks[place], self._features[place] = self._seen(place)
-        if self._administered:
+        if self.asked.administered:
             here = Here(tuple(self._at(place)), self._is_whole(place))
             self.admin.read(place, here, self._rules)
 
@@ -293,14 +301,13 @@ class FreeDevices:
             frozenset((*masks.values(), *(d.selections for d in self._stand_ins(place))))
             for place, masks in self._masks.items()
         }
-        requested = sum(
-            1 << i for i, of in enumerate(self.selections) if of not in self._tied.options
-        )
-        try:
-            self.rows = rows.rows(self.selections, patterns, requested)
-            self.has_too_many_rows = False
-        except rows.TooManyRowsError:
-            self.rows, self.has_too_many_rows = {}, True
+        if patterns != self._patterns:
+            self._patterns = patterns
+            options = self.asked.tied.options
+            bits = {of: 1 << i for i, of in enumerate(self.selections) if of not in options}
+            groups = [sum(bits.get(of, 0) for of in turn) for turn in self.asked.turns]
+            kept, self.rows = rows.fitting_rows(self.selections, patterns, groups)
+            self._unfit = frozenset(of for of, bit in bits.items() if not kept & bit)
 
     def _read_bundles(self, place: Place) -> None:
         """Compute which bundles fit a place."""

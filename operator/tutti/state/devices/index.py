@@ -7,19 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from ...filters.devices import admin_access, bundles, requests, selectors
-from ...filters.devices.admin_access import Wanted
 from ...kube import kinds
 from ...kube.codec.shapes import DEVICE_CLAIMS
 from ...model.cluster import ForeignPod, Member, Node, Reservation
 from ...model.devices.claims import (
-    MOST_RESULTS,
     NO_DEVICES,
     ClaimName,
     DeviceClaim,
     DeviceRoom,
-    Selection,
-    WantedDevices,
 )
 from ...model.devices.inventory import (
     Device,
@@ -31,7 +26,7 @@ from ...model.devices.inventory import (
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from ..store import Store
-from .bundle_rows import NOTHING_TIED, Tied
+from .asked import Asked, asked
 from .claim_requirements import ClaimRequirements, with_unsupported
 from .claim_users import ClaimUsers
 from .extended import ExtendedResources, MissingClaim
@@ -187,13 +182,8 @@ class DeviceIndex:
         """
         if not (self._is_outdated and self._is_known):
             return (), ()
-        chosen = [*self._wanted(), *(of for asked in self._administered() for of, _ in asked)]
-        known = [
-            *self._free.selections,
-            *(of for asked in self._free.admin.wanted for of, _ in asked),
-        ]
-        wanted = {text for selected in chosen for text in selected.texts}
-        if wanted <= {text for selected in known for text in selected.texts}:
+        wanted = self._asked().texts
+        if wanted <= self._free.asked.texts:
             return wanted, self._free.changed_devices()
         return wanted, self._free.all_devices()
 
@@ -222,9 +212,9 @@ class DeviceIndex:
 
     def _recounted(self) -> Collection[Uid]:
         """The pods whose claims may require something else of the devices that are free now."""
-        selections = tuple(sorted(set(self._wanted()), key=str))
-        self._are_pods_outdated |= selections != self._free.selections
-        nodes = self._free.refresh(selections, self._tied(selections), self._administered())
+        wanted = self._asked()
+        self._are_pods_outdated |= wanted.selections != self._free.selections
+        nodes = self._free.refresh(wanted)
         self._requirements.forget()
         self._are_pods_outdated |= self._free.has_new_rows
         changed = self._users.take_changed()
@@ -235,61 +225,9 @@ class DeviceIndex:
             self._nodes_touched(nodes)
         return changed
 
-    def _wanted(self) -> Iterator[Selection]:
-        """The selections of the claims that waiting pods need and that have no devices yet."""
-        for claim in self._unallocated():
-            if not claim.takes_nothing:
-                for selected in bundles.selections(claim, self._classes):
-                    if not selectors.problem(selected.texts):
-                        yield selected
-
-    def _unallocated(self) -> Iterator[DeviceClaim]:
-        """The claims that waiting pods need and that can get devices, however many there are.
-
-        Of claims that want the same, there is one.
-        """
-        known: set[WantedDevices] = set()
-        for claim in self._users.waiting_claims():
-            if claim.is_allocated or claim.wanted in known:
-                continue
-            known.add(claim.wanted)
-            if claim.most_devices <= MOST_RESULTS:
-                yield claim
-
-    def _administered(self) -> tuple[Wanted, ...]:
-        """What the claims for admin access ask for that waiting pods need; sorted."""
-        asked = {
-            admin_access.wanted(claim, self._classes)
-            for claim in self._unallocated()
-            if claim.takes_nothing and not any(requests.unsupported(claim, self._classes))
-        }
-        return tuple(sorted(asked, key=str))
-
-    def _tied(self, selections: Collection[Selection]) -> Tied:
-        """The bundles of claims that waiting pods need, and what their other requests select."""
-        waiting = [*self._unallocated()]
-        are_tied = any(
-            claim.constraints or any(request.is_plural for request in claim.requests)
-            for claim in waiting
-        )
-        if not (are_tied or self._free.have_counters):
-            return NOTHING_TIED
-        tied: set[bundles.Bundle] = set()
-        loose: set[Selection] = set()
-        known = {*selections}
-        for claim in waiting:
-            if not claim.unsupported and not claim.takes_nothing:
-                divided = bundles.divided(claim, self._classes)
-                tied |= {
-                    of.bundle for of in divided.bundles if known.issuperset(of.bundle.selections)
-                }
-                loose |= {selected for _, selected in divided.loose}
-        whole = {of for claim in waiting for _, of in requests.selections(claim, self._classes)}
-        return Tied(
-            tuple(sorted(tied, key=str)),
-            tuple(sorted(loose & known, key=str)),
-            frozenset(known - whole),
-        )
+    def _asked(self) -> Asked:
+        """What the claims of waiting pods ask for."""
+        return asked(self._users, self._classes, have_counters=self._free.have_counters)
 
     def counted(self, node: NodeName) -> VolumeUsage:
         """How many devices a node has for each row, and how many of them are taken."""

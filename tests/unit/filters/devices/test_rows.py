@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -83,3 +83,49 @@ def test_pods_fit_a_node_exactly_if_every_row_has_room(seed: int) -> None:
             room = rows.counts(devices, named) - rows.counts(taken, named)
             asked = rows.requested([(index, 1) for index in wanted], named)
             assert asked.fits(room) is is_possible(free, wanted)
+
+
+def at_most(most: int) -> Callable[[int], bool]:
+    return lambda mask: mask.bit_count() <= most
+
+
+@pytest.mark.parametrize(
+    ("groups", "most", "passed", "kept"),
+    [
+        ([], 0, 8, 0),
+        ([0b1, 0b10, 0b100], 3, 8, 0b111),
+        ([0b1, 0b10, 0b100], 2, 8, 0b11),
+        ([0b1, 0b1110, 0b10000], 2, 8, 0b10001),
+        ([0b1, 0b1110, 0b10000], 2, 0, 0b1),
+        ([0b11, 0b11, 0b100], 1, 1, 0),
+        ([0b11, 0b11, 0b100], 1, 2, 0b100),
+    ],
+)
+def test_groups_that_do_not_fit_are_passed_over(
+    groups: list[int], most: int, passed: int, kept: int
+) -> None:
+    assert rows.fitting(groups, at_most(most), passed) == kept
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_kept_is_what_taking_one_group_after_another_keeps(seed: int) -> None:
+    chance = random.Random(seed)
+    groups = [1 << chance.randrange(12) | 1 << chance.randrange(12) for _ in range(10)]
+    fits = at_most(chance.randint(0, 8))
+    expected = 0
+    for group in groups:
+        expected |= group if fits(expected | group) else 0
+    assert rows.fitting(groups, fits, passed=len(groups)) == expected
+
+
+def test_the_rows_are_those_of_the_selections_that_are_kept() -> None:
+    selections = [Selection(f"s{i}") for i in range(20)]
+    star = [1 << i for i in range(19)] + [(1 << 19) - 1]
+    other = [1 << 19]
+    groups = [1 << i for i in range(20)]
+    kept, named = rows.fitting_rows(selections, [star, other], groups)
+    assert len(named) <= rows.MOST_ROWS
+    assert kept == 0b1111_1111 | 1 << 19  # eight that share a device are 255 rows
+    assert rows.rows(selections, [star, other], kept) == named
+    few = rows.fitting_rows(selections[:3], [star], groups[:3])
+    assert few == (0b111, rows.rows(selections[:3], [star], 0b111))

@@ -1,0 +1,188 @@
+"""Tenants whose claims are too much to count: theirs wait for it, and not those of others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.harness.builders import NAMESPACE, gang, node
+from tests.harness.fake_devices import DRIVER, claim, device_class, request
+from tests.harness.fakes import Clock, FakeCluster, Life
+from tests.unit.state.devices.test_constraints import PORT, ports
+from tutti.filters.devices import rows
+from tutti.model.devices.claims import PodClaim
+from tutti.state.devices import admin_rows, asked, bundle_rows
+
+GREEDY, MODEST = "greedy", "modest"
+OVERLAP = "too many selectors whose devices overlap"
+
+
+class Tenants:
+    """A cluster of one node, and what is said of the pods that name claims."""
+
+    def __init__(self, *devices: int) -> None:
+        self.cluster = FakeCluster()
+        self.cluster.add(node("n1", cpu=8))
+        self.cluster.put_devices(ports(*(devices or range(4))), device_class())
+        self.life = Life(self.cluster, Clock())
+
+    def wait(self, space: str, own: dict[str, Any], created: float, **fields: Any) -> None:
+        """Add a pod with a claim."""
+        name = own["metadata"]["name"]
+        key = {**own["metadata"], "namespace": space, "uid": f"{space}-{name}"}
+        self.cluster.put_devices({**own, "metadata": key})
+        pod = gang(name, space).of(1, cpu=1)
+        wanted = (PodClaim("gpu", name),)
+        self.cluster.add(pod.each(device_claims=wanted, created=created, **fields))
+
+    def floods(self, count: int, **fields: Any) -> None:
+        """Add so many old pods of one tenant, each with another selector."""
+        for i in range(count):
+            self.wait(GREEDY, one_of(f"c{i:03}", f"{i} >= 0"), float(i), **fields)
+
+    def said(self) -> Mapping[str, str]:
+        """What is not modelled of each pod."""
+        self.life.watch.catch_up()
+        gangs = self.life.state.snapshot(0.0).gangs
+        return {f"{of.key}": " ".join(of.members[0].unsupported_fields) for of in gangs}
+
+    def waiting(self) -> list[str]:
+        """The gangs that are not modelled."""
+        return [key for key, fields in self.said().items() if fields]
+
+
+def one_of(name: str, *selectors: str) -> dict[str, Any]:
+    return claim(name, request("gpu", "gpu", 1, *selectors))
+
+
+def has_port(*values: int) -> str:
+    return f'device.attributes["{DRIVER}"].port in {[*values]}'
+
+
+def pairs(name: str, count: int = 2) -> dict[str, Any]:
+    return claim(name, request(count=count), constraints=[{"matchAttribute": PORT}])
+
+
+def test_a_tenant_with_too_many_selectors_stops_nobody_else() -> None:
+    tenants = Tenants()
+    tenants.floods(300)
+    tenants.wait(MODEST, one_of("late", "7 >= 0 && true"), 1e6)
+    said = tenants.said()
+    assert said["modest/late"] == ""
+    waiting = [key for key, fields in said.items() if fields]
+    # 254 are rows of their own, beside that of the other tenant and that of all; the youngest wait.
+    assert waiting == [f"greedy/c{i:03}" for i in range(254, 300)]
+    assert {said[key] for key in waiting} == {f"spec.resourceClaims ({OVERLAP})"}
+
+
+def test_what_two_tenants_want_alike_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 1)
+    tenants = Tenants()
+    tenants.wait(GREEDY, one_of("early"), 0.0)
+    tenants.wait(GREEDY, one_of("other", "true"), 1.0)
+    tenants.wait(MODEST, one_of("late"), 1e6)
+    assert tenants.waiting() == ["greedy/other"]
+
+
+def test_a_tenant_with_old_claims_of_many_requests_stops_nobody_else() -> None:
+    tenants = Tenants()
+    for i in range(9):
+        requests = [request(f"r{j}", "gpu", 1, f"{32 * i + j} >= 0") for j in range(32)]
+        tenants.wait(GREEDY, claim(f"c{i}", *requests), float(i))
+    for i in range(20):
+        tenants.wait(MODEST, one_of(f"late{i}", f"{i} >= 0 && true"), 1e6)
+    assert tenants.waiting() == ["greedy/c7", "greedy/c8"]
+
+
+def test_claims_that_other_controllers_hold_back_take_no_row_from_others() -> None:
+    tenants = Tenants()
+    tenants.floods(300, gates=("x/y",))
+    for i in range(200):
+        tenants.wait(GREEDY, one_of(f"d{i:03}", f"{i} >= 0 && true"), 1e6)
+    assert tenants.waiting() == [f"greedy/c{i:03}" for i in range(55, 300)]
+
+
+def test_a_tenant_with_selectors_that_overlap_stops_nobody_else() -> None:
+    tenants = Tenants(*range(16))
+    for i in range(12):
+        tenants.wait(GREEDY, one_of(f"c{i:02}", has_port(0, i + 1)), float(i))
+    for i in range(3):
+        tenants.wait(MODEST, one_of(f"late{i}", has_port(13 + i)), 1e6)
+    said = tenants.said()
+    assert [said[f"modest/late{i}"] for i in range(3)] == ["", "", ""]
+    assert tenants.waiting() == [f"greedy/c{i:02}" for i in range(7, 12)]
+    tenants.wait("third", one_of("later", has_port(14, 15)), 2e6)
+    assert tenants.said()["third/later"] == ""
+
+
+def test_what_is_left_out_is_counted_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 1)
+    tenants = Tenants()
+    for i in range(2):
+        tenants.wait(NAMESPACE, one_of(f"c{i}", f"{i} >= 0"), float(i))
+    assert tenants.waiting() == ["ml/c1"]
+    tenants.cluster.change_pod("c0-0", terminating=True)
+    assert tenants.waiting() == []
+
+
+def test_who_is_left_out_follows_the_turns() -> None:
+    tenants = Tenants(*range(16))
+    for i in range(9):
+        tenants.wait(NAMESPACE, one_of(f"c{i}", has_port(0, i + 1)), float(i))
+    assert tenants.waiting() == ["ml/c8"]
+    tenants.cluster.change_pod("c0-0", gates=("x/y",))
+    assert tenants.waiting() == ["ml/c0"]
+    tenants.cluster.change_pod("c0-0", gates=())
+    assert tenants.waiting() == ["ml/c8"]
+
+
+def test_selections_that_are_no_rows_are_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked, "MOST_SELECTIONS", 2)
+    tenants = Tenants()
+    tenants.floods(3)
+    assert tenants.waiting() == ["greedy/c002"]
+
+
+def test_a_tenant_with_too_many_constraints_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bundle_rows, "MOST_ROWS", 3)
+    tenants = Tenants(0, 0, 0, 1, 1, 1)
+    for i in range(5):
+        tenants.wait(GREEDY, pairs(f"c{i}", 2 + i), float(i))
+    tenants.wait(MODEST, pairs("late", 1), 1e6)
+    said = tenants.said()
+    assert said["modest/late"] == said["greedy/c0"] == ""
+    fields = "spec.resourceClaims (devices.constraints[]: more than 3 limits on constraints)"
+    assert said["greedy/c4"] == fields
+
+
+def test_a_tenant_with_too_many_claims_for_admin_access_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admin_rows, "MOST_ROWS", 2)
+    tenants = Tenants()
+    for i in range(3):
+        own = claim(f"c{i}", request("gpu", "gpu", 1, f"{i} >= 0", adminAccess=True))
+        tenants.wait(GREEDY, own, float(i))
+    tenants.wait(MODEST, claim("late", request(adminAccess=True)), 1e6)
+    assert tenants.waiting() == ["greedy/c1", "greedy/c2"]
+
+
+def test_claims_beside_constraints_are_left_out_only_where_they_make_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tenants = Tenants(0, 0, 0, 1)
+    tenants.wait(MODEST, pairs("pairs"), 0.0)
+    tenants.wait(MODEST, one_of("crossing", has_port(0)), 1.0)
+    tenants.wait("third", one_of("all"), 2.0)
+    assert tenants.waiting() == []
+    monkeypatch.setattr(bundle_rows, "MOST_ROWS", 1)
+    tenants.life = Life(tenants.cluster, Clock())
+    assert tenants.said() == {
+        "modest/crossing": f"spec.resourceClaims ({OVERLAP})",
+        "modest/pairs": "",
+        "third/all": "",
+    }
+    tenants.cluster.put_devices(ports(0, 0, 0, 1, 1, 1))
+    assert tenants.waiting() == ["modest/crossing"]
