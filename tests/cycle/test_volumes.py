@@ -391,3 +391,31 @@ async def test_a_right_that_is_missing_is_said_and_nothing_is_bound() -> None:
     cluster.fault = lambda _number, _name: None
     await life.settle()
     assert_whole(cluster)
+
+
+async def test_a_tenant_whose_claims_overlap_keeps_no_older_gang_from_starting() -> None:
+    """The volumes go to one gang after the other, and never to both."""
+    cluster = cluster_of(host("n1"), gang("old").of(2, cpu=1), gang("young").of(2, cpu=1))
+    for pod in list(cluster.pods.values()):
+        is_old = pod.group == "old"
+        cluster.change_pod(pod.key.name, claims=(pod.key.name,), created=1.0 if is_old else 2.0)
+        made = claim(pod.key.name, 10 if is_old else 20)
+        modes = MODES if is_old else ()
+        request = VolumeRequest("local", 10 if is_old else 20, modes)
+        cluster.put_storage("claims", replace(made, request=request))
+    for i in range(2):
+        cluster.put_storage("volumes", local(f"pv{i}", "n1", 20))
+    await Life(cluster, Clock()).settle()
+    assert taken_volumes(cluster) == {"pv0", "pv1"}
+    nodes = bound_nodes(cluster)
+    assert {name: nodes[name] for name in sorted(nodes)} == {
+        "old-0": "n1",
+        "old-1": "n1",
+        "young-0": None,
+        "young-1": None,
+    }
+    for i in range(2, 4):
+        cluster.put_storage("volumes", local(f"pv{i}", "n1", 20))
+    await Life(cluster, Clock()).settle()
+    assert set(bound_nodes(cluster).values()) == {"n1"}
+    assert taken_volumes(cluster) == {f"pv{i}" for i in range(4)}

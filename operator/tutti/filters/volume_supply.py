@@ -3,18 +3,21 @@
 Local volumes are counted by node. A claim takes one of every count that it is part of: the count
 of its own request, and of each request that is less demanding. By Hall's theorem, the volumes of a
 node can be given to claims exactly if no count is exceeded, as long as two requests share a volume
-only if one implies the other. Other claims are not modelled yet, and their pods wait.
+only if one implies the other. Of two others that share one, the request that has waited longer is
+modelled. If requests are too many to count, namespaces take turns: the n-th request of one comes
+before the n+1-th of any other. Other claims are not modelled yet, and their pods wait.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from typing import NamedTuple
 
 from ..model.inter_pod import HOSTNAME
 from ..model.resources import NOTHING, Resources
 from ..model.volumes import (
     PLENTY,
     Capacity,
+    ClaimKey,
     Driver,
     Reach,
     StorageClass,
@@ -27,6 +30,8 @@ from .volume_rules import Where
 
 SHARED = "unbound; several nodes reach a PersistentVolume of its class"
 OVERLAPS = "unbound; some of its PersistentVolumes will do for other claims, and some will not"
+MOST_COUNTS = 256  # requests for local volumes; more would make every plan slow
+TOO_MANY = f"unbound; more than {MOST_COUNTS} different requests for PersistentVolumes wait"
 
 NOWHERE: Reach = ()
 _UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
@@ -41,6 +46,23 @@ class Need:
     unmodelled: str = ""
     # Where its volume can be provisioned, for a claim of which that has begun already.
     provisioned: tuple[Reach, ...] = ()
+
+
+class Waiting(NamedTuple):
+    """A request of a claim that waits for its pod; ``created`` is when the oldest such pod was.
+
+    A claim that ``yields`` keeps no claim from being modelled that does not.
+    """
+
+    request: VolumeRequest
+    claim: ClaimKey
+    created: float
+    yields: bool = False
+
+    @property
+    def age(self) -> tuple[object, ...]:
+        """Its place among others; the oldest comes first."""
+        return self.yields, self.created, self.claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +98,29 @@ NO_SUPPLY = VolumeSupply()
 
 
 def supply_for(
-    requests: Iterable[VolumeRequest],
+    waiting: Iterable[Waiting],
     class_of: Callable[[str], StorageClass | None],
     volumes_of: Callable[[str], Collection[Volume]],
     drivers: Collection[Driver],
     capacities: Collection[Capacity],
-    *,
-    yielding: Collection[VolumeRequest] = (),
 ) -> VolumeSupply:
-    """The supply for these requests; ``volumes_of`` gives the available volumes of a class.
-
-    Requests that are ``yielding`` keep no other request from being modelled.
-    """
+    """The supply for these requests; ``volumes_of`` gives the available volumes of a class."""
     needs: dict[VolumeRequest, Need] = {}
     counts: dict[VolumeRequest, Count] = {}
-    for request in sorted(set(requests), key=_order):
+    by_age = sorted(waiting, key=lambda claim: claim.age)
+    counted = 0
+    for request in _in_turns(by_age):
         storage_class = class_of(request.storage_class)
         if storage_class is None:
             continue  # its claims do not wait for their pods
         where = volume_rules.provisioned_at(request, storage_class, drivers, capacities)
-        volumes = [
-            volume
-            for volume in (volumes_of(request.storage_class) if where != () else ())
-            if volume_rules.matches(request, volume)
-        ]
+        offered = volumes_of(request.storage_class) if where != () else ()
+        if offered or where is None:
+            counted += 1
+            if counted > MOST_COUNTS:
+                needs[request] = Need(unmodelled=TOO_MANY)
+                continue
+        volumes = [volume for volume in offered if volume_rules.matches(request, volume)]
         if where is not None and not volumes:
             needs[request] = Need(reach=where, provisioned=where)
             continue
@@ -113,9 +134,10 @@ def supply_for(
             by_host.setdefault(host, []).append(volume)
         else:
             counts[request] = Count(request, available(phrase(request)), where, by_host)
-    for request in _overlapping(counts, yielding):
+    for request in _overlapping({claim.request: None for claim in by_age}, counts):
         needs[request] = Need(unmodelled=OVERLAPS)
-    modelled = {request: count for request, count in counts.items() if request not in needs}
+    left = sorted((request for request in counts if request not in needs), key=_order)
+    modelled = {request: counts[request] for request in left}
     for request, count in modelled.items():
         names = (c.name for r, c in modelled.items() if volume_rules.implies(request, r))
         provisioned = (NOWHERE,) if count.where is None else count.where
@@ -123,23 +145,41 @@ def supply_for(
     return VolumeSupply(needs, tuple(modelled.values()))
 
 
-def _overlapping(
-    counts: Mapping[VolumeRequest, Count], yielding: Collection[VolumeRequest]
-) -> set[VolumeRequest]:
-    """The requests that share a volume with another one, although neither implies the other.
+def _in_turns(by_age: Iterable[Waiting]) -> Iterable[VolumeRequest]:
+    """The requests in the order in which they are counted, each once."""
+    known: dict[tuple[bool, str], set[VolumeRequest]] = {}
+    placed: list[tuple[tuple[object, ...], VolumeRequest]] = []
+    for claim in by_age:
+        own = known.setdefault((claim.yields, claim.claim.namespace), set())
+        if claim.request not in own:
+            own.add(claim.request)
+            placed.append(((claim.yields, len(own), *claim.age), claim.request))
+    return dict.fromkeys(request for _, request in sorted(placed, key=lambda pair: pair[0]))
 
-    If one of the two is ``yielding``, only this one.
+
+def _overlapping(
+    by_age: Iterable[VolumeRequest], counts: Mapping[VolumeRequest, Count]
+) -> Iterator[VolumeRequest]:
+    """The requests that share a volume with an older one, although neither implies the other.
+
+    Older ones that are overlapping themselves do not count.
     """
-    overlapping: set[VolumeRequest] = set()
-    names = {
-        request: {volume.name for volumes in count.by_host.values() for volume in volumes}
-        for request, count in counts.items()
-    }
-    for first, second in combinations(counts, 2):
-        is_chain = volume_rules.implies(first, second) or volume_rules.implies(second, first)
-        if not is_chain and names[first] & names[second]:
-            overlapping |= {first, second} & {*yielding} or {first, second}
-    return overlapping
+    bits: dict[str, int] = {}  # of volumes
+    older: dict[VolumeRequest, int] = {}
+    for request in (request for request in by_age if request in counts):
+        by_host = counts[request].by_host.values()
+        own = 0
+        for volume in (volume for volumes in by_host for volume in volumes):
+            own |= bits.setdefault(volume.name, 1 << len(bits))
+        if all(_is_chain(request, other) for other, bit in older.items() if own & bit):
+            older[request] = own
+        else:
+            yield request
+
+
+def _is_chain(one: VolumeRequest, other: VolumeRequest) -> bool:
+    """Whether one of the two implies the other."""
+    return volume_rules.implies(one, other) or volume_rules.implies(other, one)
 
 
 def phrase(request: VolumeRequest) -> str:

@@ -1,19 +1,22 @@
 """What claims need of nodes; the counts beside every way to give volumes to claims."""
 
 import random
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from tutti.filters import volume_supply
-from tutti.filters.volume_supply import Need, VolumeSupply
+from tutti.filters.volume_supply import Need, VolumeSupply, Waiting
 from tutti.model.inter_pod import HOSTNAME, Requirement
 from tutti.model.resources import NOTHING, Resources
 from tutti.model.volumes import (
     NO_PROVISIONER,
     PLENTY,
     Capacity,
+    ClaimKey,
     Driver,
     Offer,
     StorageClass,
@@ -46,7 +49,10 @@ def supply(
     def volumes_of(name: str) -> list[Volume]:
         return [v for v in volumes if v.offer is not None and v.offer.storage_class == name]
 
-    return volume_supply.supply_for(requests, by_name.get, volumes_of, drivers, capacities)
+    waiting = [
+        Waiting(request, ClaimKey("ml", f"c{i}"), float(i)) for i, request in enumerate(requests)
+    ]
+    return volume_supply.supply_for(waiting, by_name.get, volumes_of, drivers, capacities)
 
 
 def test_a_claim_of_a_class_that_provisions_everywhere_needs_nothing() -> None:
@@ -90,12 +96,65 @@ def test_volumes_of_several_nodes_are_not_modelled_nor_those_that_drivers_took_o
     assert supply([request], [old]).needs[request].unmodelled == "unbound; cinder"
 
 
-def test_requests_that_overlap_are_not_modelled_and_those_that_share_nothing_are() -> None:
-    small = VolumeRequest("local", GI, ("ReadWriteMany",))
-    large = VolumeRequest("local", 9 * GI, ("ReadWriteOnce",))
-    both = local("a", "n1", 9 * GI, "ReadWriteOnce", "ReadWriteMany")
-    needs = supply([small, large], [both]).needs
-    assert {need.unmodelled for need in needs.values()} == {volume_supply.OVERLAPS}
+SMALL = VolumeRequest("local", GI, ("ReadWriteMany",))
+LARGE = VolumeRequest("local", 9 * GI, ("ReadWriteOnce",))
+BOTH = local("a", "n1", 9 * GI, "ReadWriteOnce", "ReadWriteMany")
+
+
+def unmodelled(*waiting: Waiting, volumes: Sequence[Volume] = (BOTH,)) -> list[str]:
+    """Why each request is not modelled."""
+    made = volume_supply.supply_for(waiting, {"local": LOCAL}.get, lambda _: volumes, [], [])
+    return [made.needs[claim.request].unmodelled for claim in waiting]
+
+
+def wait(
+    request: VolumeRequest, created: float, *, space: str = "ml", late: bool = False
+) -> Waiting:
+    return Waiting(request, ClaimKey(space, "c"), created, yields=late)
+
+
+def test_of_requests_that_overlap_the_younger_is_not_modelled() -> None:
+    yields = volume_supply.OVERLAPS
+    assert unmodelled(wait(SMALL, 1.0), wait(LARGE, 2.0)) == ["", yields]
+    assert unmodelled(wait(SMALL, 2.0), wait(LARGE, 1.0)) == [yields, ""]
+    assert unmodelled(wait(SMALL, 1.0, space="b"), wait(LARGE, 1.0, space="a")) == [yields, ""]
+    again = wait(LARGE, 0.0, space="b")
+    assert unmodelled(wait(SMALL, 1.0), wait(LARGE, 2.0), again) == [yields, "", ""]
+    assert unmodelled(wait(SMALL, 1.0, late=True), wait(LARGE, 2.0)) == [yields, ""]
+    assert unmodelled(wait(SMALL, 1.0, late=True), wait(LARGE, 2.0, late=True)) == ["", yields]
+
+
+def test_a_request_that_is_not_modelled_keeps_no_other_from_it() -> None:
+    first, second = replace(SMALL, modes=("A",)), replace(SMALL, modes=("B",), size=2)
+    third = replace(SMALL, modes=("C",), size=3)
+    volumes = [local("ab", "n1", GI, "A", "B"), local("bc", "n1", GI, "B", "C")]
+    waiting = [wait(request, float(i)) for i, request in enumerate([first, second, third])]
+    assert unmodelled(*waiting, volumes=volumes) == ["", volume_supply.OVERLAPS, ""]
+
+
+def test_a_tenant_with_too_many_requests_stops_nobody_else() -> None:
+    """Neither by its own claims, which wait, nor by the time that these take."""
+    volumes = [local(f"v{i}", "n1", 10_000 + i, "ReadWriteOnce") for i in range(1000)]
+    sizes = [VolumeRequest("local", size) for size in range(5000)]
+    greedy = [Waiting(of, ClaimKey("greedy", f"c{i:04}"), float(i)) for i, of in enumerate(sizes)]
+    modest = wait(VolumeRequest("local", 10_500, ("ReadWriteOnce",)), 1e6)
+    began = time.process_time()
+    said = unmodelled(*greedy, modest, volumes=volumes)
+    assert time.process_time() - began < 5
+    assert said[-1] == ""
+    assert said[:-1] == [""] * 255 + [volume_supply.TOO_MANY] * (5000 - 255)
+
+
+def test_claims_of_classes_that_provision_everywhere_are_not_limited() -> None:
+    requests = [VolumeRequest("disk", size) for size in range(300)]
+    assert set(supply(requests).needs.values()) == {Need()}
+    nowhere = supply([VolumeRequest("local", size) for size in range(300)]).needs
+    limited = [need for need in nowhere.values() if need.unmodelled == volume_supply.TOO_MANY]
+    assert len(limited) == 300 - volume_supply.MOST_COUNTS
+
+
+def test_requests_that_share_nothing_are_modelled() -> None:
+    small, large = SMALL, LARGE
     apart = [local("a", "n1", GI, "ReadWriteMany"), local("b", "n1", 9 * GI, "ReadWriteOnce")]
     needs = supply([small, large], apart).needs
     assert [need.unmodelled for need in needs.values()] == ["", ""]
@@ -137,7 +196,7 @@ def can_be_given(claims: Sequence[VolumeRequest], volumes: Sequence[Volume]) -> 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_counts_say_exactly_whether_volumes_can_be_given(seed: int) -> None:
     chance = random.Random(seed)
-    modes = [(), ("A",), ("A", "B")]
+    modes = [(), ("A",), ("B",), ("A", "B")]
     for _ in range(25):
         volumes = [
             local(f"v{i}", "n1", chance.randint(1, 4), *chance.choice(modes[1:]))
@@ -148,8 +207,7 @@ def test_the_counts_say_exactly_whether_volumes_can_be_given(seed: int) -> None:
             for _ in range(chance.randint(1, 4))
         ]
         made = supply(claims, volumes)
+        claims = [claim for claim in claims if not made.needs[claim].unmodelled]
         needs = [made.needs[claim] for claim in claims]
-        if any(need.unmodelled for need in needs):
-            continue
         needed = Resources.total(need.amounts for need in needs)
         assert needed.fits(made.at({HOST: "n1"})) is can_be_given(claims, volumes)

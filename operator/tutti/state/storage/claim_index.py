@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...filters.volume_supply import Waiting
 from ...kube import kinds
 from ...model.cluster import BoundBy, ForeignPod, Member, Node, Reservation
 from ...model.keys import NodeName, Uid
@@ -165,10 +166,8 @@ class ClaimIndex:
         self._storage = None
         waiting = [claim for claim in self._waiting_claims() if claim.key not in self._chosen]
         taken = {choice.volume for choice in self._chosen.values()}
-        requests = {claim.request for claim in waiting if claim.request is not None}
-        own = {claim.request for claim in self._waiting_claims((BoundBy.TUTTI,))}
         before = self._demands.supply
-        after = self._known.supply(requests, taken, yielding=requests - own)
+        after = self._known.supply(self._requests(waiting), taken)
         self._demands.supply = after
         changed = [
             claim.key
@@ -179,6 +178,19 @@ class ClaimIndex:
         self._notify(self._pods.uids(changed))
         if before.counts != after.counts:
             self._nodes_touched(None)
+
+    def _requests(self, claims: Iterable[Claim]) -> Iterator[Waiting]:
+        """The requests of claims that wait for pods, and since when.
+
+        Those yield whose pods cannot start for now, or are kube-scheduler's.
+        """
+        asking = ((claim, claim.request) for claim in claims if claim.request is not None)
+        for claim, request in asking:
+            users = self._pods.ours(claim.key)
+            first = min(users, key=lambda user: (user.yields, user.created))
+            is_shared = len(self._pods.uids([claim.key])) > 1
+            yields = first.yields or is_shared  # those of several pods are not modelled
+            yield Waiting(request, claim.key, first.created, yields)
 
     def _listed(self, _began: int) -> None:
         """Take in a list; once every kind is listed, refresh the pods that waited for it."""

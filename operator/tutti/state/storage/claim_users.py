@@ -27,6 +27,13 @@ class ClaimUser:
     claims: tuple[ClaimKey, ...]
     node: NodeName | None
     bound_by: BoundBy | None  # None for foreign pods
+    created: float = 0.0  # in seconds since the epoch; of foreign pods it is not read
+    is_gated: bool = False  # other controllers hold it back by scheduling gates
+
+    @property
+    def yields(self) -> bool:
+        """Whether its claims keep no claims of others from being modelled."""
+        return self.is_gated or self.bound_by is not BoundBy.TUTTI
 
     @classmethod
     def of(cls, pod: Member | ForeignPod | None) -> Self | None:
@@ -34,13 +41,16 @@ class ClaimUser:
         if pod is None or not pod.claims:
             return None
         bound_by: BoundBy | None = None
+        created, is_gated = 0.0, False
         if isinstance(pod, ForeignPod):
             space = pod.namespace
         elif pod.is_over:
             return None
         else:
             space, bound_by = pod.key.namespace, pod.bound_by
-        return cls(tuple(ClaimKey(space, name) for name in pod.claims), pod.node, bound_by)
+            created, is_gated = pod.created, pod.gated
+        claims = tuple(ClaimKey(space, name) for name in pod.claims)
+        return cls(claims, pod.node, bound_by, created, is_gated)
 
 
 class ClaimUsers:
@@ -99,6 +109,11 @@ class ClaimUsers:
         return {
             key for user in self._pods.values() if user.bound_by in bound_by for key in user.claims
         }
+
+    def ours(self, key: ClaimKey) -> list[ClaimUser]:
+        """The pods that Tutti plans and that name this claim."""
+        users = (self._pods[uid] for uid in self._naming([key]))
+        return [user for user in users if user.bound_by is not None]
 
     def named(self) -> list[ClaimKey]:
         """Every claim that a pod names."""

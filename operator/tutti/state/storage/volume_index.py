@@ -3,7 +3,8 @@
 This module knows no pods; ``claim_index`` does.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Generic, TypeVar
 
 from ...filters import volume_rules, volume_supply
@@ -16,7 +17,6 @@ from ...model.volumes import (
     Storage,
     StorageClass,
     Volume,
-    VolumeRequest,
     way_order,
 )
 from .attach_limits import Handle, handle
@@ -202,24 +202,19 @@ class VolumeIndex:
 
     def supply(
         self,
-        requests: Iterable[VolumeRequest],
+        waiting: Iterable[volume_supply.Waiting],
         taken: Collection[str],
-        yielding: Collection[VolumeRequest],
     ) -> volume_supply.VolumeSupply:
-        """What these requests need of nodes; the volumes in ``taken`` are for other claims.
+        """What these requests need of nodes; the volumes in ``taken`` are for other claims."""
 
-        ``yielding`` is as of ``supply_for``.
-        """
-
-        def volumes_of(name: str) -> list[Volume]:
+        @cache
+        def volumes_of(name: str) -> Sequence[Volume]:
             offered = self._available.get(name, {})
             return [offered[volume] for volume in sorted(offered.keys() - taken)]
 
         drivers = self._drivers.those(self._drivers)
         capacities = tuple(self._capacities.values())
-        return volume_supply.supply_for(
-            requests, self._classes.get, volumes_of, drivers, capacities, yielding=yielding
-        )
+        return volume_supply.supply_for(waiting, self._classes.get, volumes_of, drivers, capacities)
 
     def snapshot(self, keys: Iterable[ClaimKey]) -> Storage:
         """These claims, their volumes and their classes, and what claims that wait may get."""

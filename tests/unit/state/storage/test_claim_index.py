@@ -888,8 +888,31 @@ def test_claims_of_kube_schedulers_pods_do_not_keep_the_claims_of_others() -> No
     assert (ours.unsupported_fields, ours.unbound_claims) == ((), ("ours",))
     assert (theirs.unsupported_fields, theirs.unbound_claims) == ((), ())
     one.waits("b", "theirs")
-    fields = {m.unsupported_fields for gang in one.seen.gangs for m in gang.members}
-    assert fields == {(f"{FIELD} ({volume_supply.OVERLAPS})",)}
+    fields = [m.unsupported_fields for gang in one.seen.gangs for m in gang.members]
+    assert fields == [(), (f"{FIELD} ({volume_supply.OVERLAPS})",)]
+
+
+def test_of_claims_that_overlap_the_one_goes_on_whose_pod_has_waited_longer() -> None:
+    one = Observed()
+    one.put("classes", LATER)
+    one.put("volumes", local("pv1", size=20, modes=("ReadWriteOnce",)), "v1")
+    one.put("claims", open_claim("big", size=20), "uid-big")
+    one.put("claims", open_claim("once", modes=("ReadWriteOnce",)), "uid-once")
+    overlap = (f"{FIELD} ({volume_supply.OVERLAPS})",)
+
+    def said() -> list[tuple[str, ...]]:
+        return [m.unsupported_fields for gang in one.seen.gangs for m in gang.members]
+
+    one.waits("a", "big", created=2.0)
+    one.waits("b", "once", created=1.0)
+    assert said() == [overlap, ()]
+    one.waits("b", "once", created=1.0, gates=("x/y",))
+    assert said() == [(), overlap]
+    one.waits("b", "once", created=1.0)
+    assert said() == [overlap, ()]
+    several = f"{FIELD} (unbound, and named by several pods)"
+    one.waits("c", "once", created=1.0)
+    assert said() == [(), (several,), (several,)]
 
 
 def test_a_claim_of_an_ephemeral_volume_has_to_be_the_pods_own() -> None:
