@@ -236,6 +236,15 @@ async def test_broken_objects_are_left_out_and_said(caplog: pytest.LogCaptureFix
     assert all("left out" in one for one in said)
 
 
+async def test_an_object_that_is_nested_deeply_ends_no_watch() -> None:
+    deep = json.dumps(pod("deep", 6)).replace('"spec": {', '"spec": {"a": ' + "[" * 5_000, 1)
+    deep = deep.replace("[" * 5_000, "[" * 5_000 + "]" * 5_000 + ", ")
+    event = f'{{"type": "MODIFIED", "object": {deep}}}'.encode()
+    told, asked = await followed([[page(5)]], [[event, line("ADDED", pod("c", 7))]])
+    assert told == [(5, [], 1), ("put", "deep", 6), ("put", "c", 7)]
+    assert asked[-1] == "7"
+
+
 async def test_where_nothing_says_which_object_is_broken_all_are_listed_again() -> None:
     lines = [line("DELETED", {"metadata": {"labels": 3}}), line("ADDED", pod("b", 7))]
     told, asked = await followed([[page(5, pod("a", 1))], [page(9, pod("b", 7))]], [lines])

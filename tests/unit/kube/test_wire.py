@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tutti.kube import errors, wire
+from tutti.kube.codec.devices import decode_device_claim
 from tutti.kube.gang_sources.pod_group import PodGroup
+from tutti.kube.wire import devices
 
 from .objects import GROUP, NODE, POD, RESERVATION, Json, merged
 
@@ -100,6 +102,49 @@ def test_a_broken_item_is_named_and_its_neighbours_are_read(
 def test_what_no_decision_uses_may_be_nested_deeply() -> None:
     deep = merged(POD, {"metadata": {"managedFields": nested(300)}})
     assert wire.parse_page(page(deep), wire.Pod).items[0].metadata.name == "train-0"
+
+
+def deep(depth: int, inner: str = "[]") -> str:
+    """A list in a list in a list, as text."""
+    return "[" * depth + inner + "]" * depth
+
+
+def claiming(name: str, parameters: str) -> str:
+    """A ResourceClaim with these opaque parameters; the API server takes them 5,000 levels deep."""
+    config = f'[{{"opaque": {{"driver": "x", "parameters": {{"a": {parameters}}}}}}}]'
+    metadata = f'{{"name": "{name}", "namespace": "ml", "uid": "{name}", "resourceVersion": "7"}}'
+    return f'{{"metadata": {metadata}, "spec": {{"devices": {{"config": {config}}}}}}}'
+
+
+DEPTHS = [100, 250, 500, 900, 950, 1_000, 5_000, 100_000]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_claim_that_is_nested_deeply_keeps_no_other_from_being_read(depth: int) -> None:
+    items = f"{claiming('a', '[]')}, {claiming('bad', deep(depth))}, {claiming('b', deep(50))}"
+    listed = f'{{"metadata": {{"resourceVersion": "77"}}, "items": [{items}]}}'.encode()
+    got = wire.parse_page(listed, devices.ResourceClaim)
+    assert [item.metadata.name for item in got.items] == ["a", "b"]
+    assert all(decode_device_claim(item).config for item in got.items)
+    (broken,) = got.broken
+    assert broken.name == "ml/bad"
+    assert "is nested too deeply" in broken.sentence
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_an_event_about_a_claim_that_is_nested_deeply_says_which_claim_it_is(depth: int) -> None:
+    event = f'{{"type": "ADDED", "object": {claiming("bad", deep(depth))}}}'.encode()
+    with pytest.raises(errors.BadObject, match="nested too deeply"):
+        wire.parse_event(event, devices.ResourceClaim)
+    known = wire.parse_event(event, wire.Object)
+    assert (known.version, known.item.metadata.uid) == ("7", "bad")
+
+
+def test_brackets_in_text_nest_nothing() -> None:
+    text = json.dumps('[{"' * 1_000 + "\\")
+    inner = f'{{"\\"[": {deep(5_000, text)}, "b": 1}}'
+    raw = f'{{"metadata": {{"resourceVersion": "1", "a": {inner}, "continue": {text}}}}}'.encode()
+    assert wire.parse_page(raw, wire.Pod).continue_token == json.loads(text)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Parsers from bytes to wire objects: pages of lists, lines of watches, single objects.
 
 The fast path reads a page in one pass. If that fails, the slow path reads object by object: null
-means absent, and an object that cannot be read is named, so that the others are not lost.
+means absent, and an object that cannot be read is named, so that the others are not lost. What is
+nested too deeply for the parser of Python is cut off.
 """
 
 import json
@@ -16,6 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import BadObject, Unavailable, from_status
 from .base import ListMetadata, Object, Wire
 
+MOST_DEPTH = 300  # of values that are read; no field that is read is as deep
+# Tokens of JSON that open and close values, and strings, in which they mean nothing.
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 SENTENCE_LIMIT = 300  # characters; a quoted value may be long
 # The beginning of a page as Go writes ListMeta before the items; continue tokens are base64url.
 _CONTINUE = re.compile(
@@ -163,12 +167,32 @@ def _page_by_item(page: Mapping[str, Any], kind: type[T]) -> Page[T]:
 
 def _json(raw: bytes, subject: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(raw)
+        try:
+            value = json.loads(raw)
+        except RecursionError:
+            value = json.loads(_shallow(raw))
     except (ValueError, RecursionError) as problem:
         raise Unavailable(f"{subject} is not JSON: {problem}") from problem
     if not isinstance(value, dict):
         raise Unavailable(f"{subject} is not a JSON object")
     return value
+
+
+def _shallow(raw: bytes) -> bytes:
+    """The same JSON with null for each value that is nested more than ``MOST_DEPTH`` deep."""
+    parts: list[bytes] = []
+    depth = begin = 0
+    for token in _BRACKETS.finditer(raw):
+        if token[0] in b"[{":
+            depth += 1
+            if depth == MOST_DEPTH + 1:
+                parts += [raw[begin : token.start()], b"null"]
+                begin = len(raw)
+        elif token[0] in b"]}":
+            if depth == MOST_DEPTH + 1:
+                begin = token.end()
+            depth -= 1
+    return b"".join([*parts, raw[begin:]])
 
 
 def _without_nulls(value: Any) -> Any:
