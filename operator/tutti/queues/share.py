@@ -167,8 +167,9 @@ def decided_in_fact(
                 if gang in started:
                     before.append(gang)
                     charges[gang.queue] = charges.get(gang.queue, NOTHING) + gang.minimum
-            left = [gang for gang in left if gang not in level]
-            over = exceeding(before, [gang for gang in left if gang not in started])
+            decided = {*level}
+            left = [gang for gang in left if gang not in decided]
+            over = {*exceeding(before, [gang for gang in left if gang not in started])}
             left = [gang for gang in left if gang not in over]
             if over or any(gang not in started for gang in level):
                 break

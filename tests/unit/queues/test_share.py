@@ -1,5 +1,6 @@
 """Who borrows first."""
 
+import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -214,3 +215,18 @@ def test_who_does_not_start_no_longer_counts_once_decided_on_or_once_too_large()
         return {*others} if started else set()
 
     assert names(decided_in_fact(shares, [a, b, c], {a}, too_large)) == ["a"]
+
+
+def test_thousands_of_gangs_are_not_compared_with_each_other() -> None:
+    shares = Shares(TREE, TOTALS, {})
+    crowd = [borrower(f"g{i}", "s", 1) for i in range(5000)]
+    alone = borrower("z", "s", 1, priority=-1)
+
+    def everybody(_: object, others: Collection[Borrower]) -> list[Borrower]:
+        return [*others]
+
+    began = time.process_time()
+    levels = decided_in_fact(shares, [*crowd, alone], {alone}, lambda *_: [])
+    assert [len(level) for level in levels] == [5000, 1]
+    assert len(decided_in_fact(shares, [*crowd, alone], {crowd[0]}, everybody)) == 1
+    assert time.process_time() - began < 2

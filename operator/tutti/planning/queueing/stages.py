@@ -399,10 +399,12 @@ class _Stage:
         if self.held is None:
             return extras
         held = self.held
-        bound = [want for want in extras if held.binds(self.ledger.gang(want.gang.key))]
-        if cover.would_be_covered(self.ledger.tree, self._running_with(bound), [held.gang]):
+        keys = {want.gang.key for want in extras}
+        bound = {key for key in keys if held.binds(self.ledger.gang(key))}
+        joining = [want for want in extras if want.gang.key in bound]
+        if cover.would_be_covered(self.ledger.tree, self._running_with(joining), [held.gang]):
             return extras
-        return [want for want in extras if want not in bound]
+        return [want for want in extras if want.gang.key not in bound]
 
     def _running_with(self, extras: Wants) -> Sequence[QueuedGang]:
         """The gangs that run, as if these members had joined them."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tutti.gang.demand import PlacementRequest
 from tutti.gang.finding_text import sentence
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Plan, Policy, Reason
@@ -434,6 +435,30 @@ def test_its_further_members_leave_an_entitled_gang_its_cover() -> None:
     room = (node("n1", gpu=4), node("n2", gpu=3))
     plan = planned(*room, parent, leaf, queue("b"), grows, record, big, *blocked)
     assert "g" not in started(plan)
+
+
+def test_many_further_members_are_not_compared_with_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[object] = []
+    equal = PlacementRequest.__eq__
+
+    def counted(one: PlacementRequest, other: object) -> bool:
+        compared.append(one)
+        return equal(one, other)
+
+    monkeypatch.setattr(PlacementRequest, "__eq__", counted)
+    grows = gang("g").of(200, gpu=1).needing(1).bound_on("n2").but(queue="a", created=0.0)
+    starts = (RoleAtStart("", 1, resources(gpu=1, pods=1)),)
+    record = replace(reservation(grows), record=QueueRecord("a", A.uid, 1.0, starts))
+    parent, leaf = queue("p", **gpus(4)), queue("a", parent="p", **gpus(2))
+    big = gang("x").of(1, gpu=3).but(queue="a", created=0.0)
+    room = (node("n1", gpu=4), node("n2", gpu=3))
+    queues = parent, replace(leaf, uid=A.uid), queue("b")
+    assert "g" not in started(
+        planned(*room, *queues, grows, record, big, *runs("r", queue("b"), 2))
+    )
+    assert len(compared) < 1_000
 
 
 def test_a_gang_that_must_borrow_comes_after_covered_gangs_of_other_queues() -> None:
