@@ -1,16 +1,22 @@
 """A plan that is late still ends, and says that it comes further; counted, not timed."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from tutti.gang.demand import PlacementRequest
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Plan
 from tutti.planning.plan import plan
+from tutti.planning.search import repairs, round_answer
+from tutti.planning.search.partial_plan import PartialPlan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import Budget, Problem, Solution
 from tutti.verify import plan_checks
 
-from ...harness.builders import gang, node, snapshot_of
+from ...harness.builders import GangBuilder, gang, node, snapshot_of
 
 NEVER = 10**9
 
@@ -82,3 +88,57 @@ def test_a_plan_says_for_each_gang_that_waits_that_it_comes_further() -> None:
     planned(few, CountedStrategy(), waiting=3)
     planned(many, CountedStrategy(), waiting=30)
     assert many.steps - few.steps >= 27
+
+
+def repaired(
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: Snapshot,
+    late_after: int = NEVER,
+    *,
+    finds: bool = True,
+) -> tuple[Plan, int]:
+    """The plan, and how many rounds of repairs it took; perhaps these find no place."""
+    rounds = 0
+    answer = round_answer.answer_round
+
+    def counted(before: PartialPlan, wants: Sequence[PlacementRequest], *rest: Any) -> PartialPlan:
+        nonlocal rounds
+        is_repair = any(want.is_repair for want in wants)
+        rounds += is_repair
+        return answer(before, wants, *rest) if finds or not is_repair else before
+
+    with monkeypatch.context() as patched:
+        patched.setattr(round_answer, "answer_round", counted)
+        progress = CountedProgress(late_after)
+        made = plan(cluster, IlpStrategy(), BestFit(), Budget(), progress=progress)
+    assert plan_checks.violations(cluster, made) == ()
+    return made, rounds
+
+
+def lacking(count: int, least: float) -> GangBuilder:
+    """A gang that has lost a member, and so many members that wait, no two of which are alike."""
+    made = gang("a").of(1, cpu=1)
+    for i in range(count):
+        made = made.of(1, cpu=least + i / 64)
+    return made.needing(2).bound_on("n1")
+
+
+def test_members_that_fit_no_node_take_no_round_of_repairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = snapshot_of(node("n1", cpu=4), lacking(40, least=9).of(1, cpu=1))
+    made, rounds = repaired(monkeypatch, cluster)
+    assert rounds == 1
+    assert [len(placed.assignments) for placed in made.placements] == [1]
+    lost = lacking(40, least=1).needing(3)
+    made, rounds = repaired(monkeypatch, snapshot_of(node("n1", cpu=2), lost))
+    assert rounds == 1
+    assert [len(placed.assignments) for placed in made.placements] == [1]
+
+
+def test_repairs_end_once_the_plan_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = snapshot_of(node("n1", cpu=9), lacking(40, least=1), gang("b").of(1, cpu=1))
+    made, rounds = repaired(monkeypatch, cluster, finds=False)
+    assert rounds >= 40
+    made, rounds = repaired(monkeypatch, cluster, late_after=-1, finds=False)
+    assert rounds <= 2  # one before other gangs, and one after them
+    assert made.shortfall == repairs.SHORTFALL
+    assert "b" in {placed.gang.name for placed in made.placements}

@@ -6,26 +6,33 @@ from dataclasses import replace
 from ...gang import demand
 from ...gang.demand import MemberCounts
 from ...model.decisions import Objective
+from ..compile.capacity import FitByShape
 from . import round_answer
 from .limits import SearchLimits
 from .partial_plan import PartialPlan
 from .round_order import Round
 
 MOST_REPAIRS = 8  # rounds of repairs that together may take as long as the search
+SHORTFALL = "the plan was late before all members that could replace lost ones were tried"
 
 
 def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimits) -> PartialPlan:
     """The plan with as many lost members replaced as have room, by the oldest waiting members.
 
-    If the members of one shape have no room, members of other shapes are tried.
+    If the members of one shape have no room, members of other shapes are tried, until the plan is
+    late. Shapes that fit no node take no try.
     """
     limits = replace(limits, policy=replace(limits.policy, objective=Objective.GANGS))
-    without_room: set[demand.Refusal] = set()
+    without_room = _without_room(plan, gangs)
+    has_begun = False
     while requests := [
         request
         for gang in gangs
         for request in demand.repair_requests(gang, plan.assigned, without_room)
     ]:
+        if has_begun and limits.is_late:
+            return replace(plan, proved=False, shortfall=plan.shortfall or SHORTFALL)
+        has_begun, before = True, plan
         answer = round_answer.answer_round(plan, requests, limits)
         answer = round_answer.with_border(plan, answer, Round(tuple(requests)), limits)
         answer = replace(answer, above=replace(answer.above, wants=()))
@@ -36,4 +43,18 @@ def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimit
             for member in request.members
             if member.uid not in plan.assigned
         )
+        if len(plan.assigned) > len(before.assigned):
+            without_room |= _without_room(plan, gangs)
     return plan
+
+
+def _without_room(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> set[demand.Refusal]:
+    """The shapes of members that fit no node, of gangs that lack members."""
+    rooms = FitByShape(plan.base, plan.room)
+    return {
+        (counts.gang.uid, member.role, member.shape)
+        for counts in gangs
+        if counts.is_committed and counts.missing > 0
+        for member in counts.waiting
+        if not rooms[member.shape].members
+    }
