@@ -38,7 +38,10 @@ from .gang_sources import (
 )
 from .wire import devices as device_objects
 
-REQUEST_SECONDS = 30.0
+# The API server gives up before, and says so: by default after 60 s, of which a webhook has 30 at
+# most. So a webhook that hangs for one object is not mistaken for a server that is away.
+REQUEST_SECONDS = 65.0
+CONNECT_SECONDS = 30.0
 WATCH_SECONDS = 290  # requested of the server, which by itself ends watches after 30 to 60 minutes
 DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
 BUDGET = "disruption budget"  # in the message of an eviction that a budget refuses
@@ -501,7 +504,7 @@ class Client:
         if stream.selector:
             query["fieldSelector"] = stream.selector
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=REQUEST_SECONDS, sock_read=WATCH_SECONDS + REQUEST_SECONDS
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=WATCH_SECONDS + REQUEST_SECONDS
         )
         try:
             async with self._session.request(
@@ -525,6 +528,7 @@ class Client:
         kind: str = "",
     ) -> bytes:
         headers = {"Content-Type": f"application/{kind}+json" if kind else "application/json"}
+        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
         sent = 0.0 if self._clock is None else self._clock.monotonic()
         try:
             async with self._session.request(
@@ -533,7 +537,7 @@ class Client:
                 data=None if body is None else json.dumps(body),
                 params=query,
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+                timeout=timeout,
             ) as response:
                 answer = await response.read()
                 if self._clock is not None:

@@ -153,9 +153,11 @@ class Election:
             return
         try:
             now = encode.moment(self._clock())
-            await self._leases.write_lease(replace(self._seen, holder="", seconds=1, renewed=now))
-        except errors.ApiError as problem:
-            logger.info("the Lease was not given back: %s", problem)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                free = replace(self._seen, holder="", seconds=1, renewed=now)
+                await self._leases.write_lease(free)
+        except (errors.ApiError, TimeoutError) as problem:
+            logger.info("the Lease was not given back: %s", str(problem) or "no answer")
         self.term = ""
 
     async def _step(self) -> None:

@@ -1,5 +1,6 @@
 """The table of calls, from which all requests are made, and answers that are none."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -91,6 +92,24 @@ ANSWERED: dict[str, Callable[[client.Client], Awaitable[object]]] = {
 }
 
 
+@asynccontextmanager
+async def serving(
+    take: Callable[[web.Request], Awaitable[web.StreamResponse]],
+) -> AsyncIterator[client.Client]:
+    """A client of a server that takes each request like this."""
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", take)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        server = Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}")
+        async with client.Client(access.Access(server)) as api:
+            yield api
+    finally:
+        await runner.cleanup()
+
+
 @pytest.mark.parametrize("body", ["<html>Sign in</html>", "", "[]", '{"metadata": {"uid": []}}'])
 async def test_an_answer_that_cannot_be_read_says_nothing_of_the_server(body: str) -> None:
     """Something in between may have given it; what was asked for may have been done."""
@@ -98,22 +117,12 @@ async def test_an_answer_that_cannot_be_read_says_nothing_of_the_server(body: st
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text=body)
 
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        port = runner.addresses[0][1]
-        reached = access.Access(Configuration(host=f"http://127.0.0.1:{port}"))
-        async with client.Client(reached) as api:
-            for what, ask in ANSWERED.items():
-                with pytest.raises(errors.Unavailable) as said:
-                    await ask(api)
-                assert str(said.value).startswith("the answer cannot be read: "), what
-                assert not is_away(said.value), what
-    finally:
-        await runner.cleanup()
+    async with serving(answer) as api:
+        for what, ask in ANSWERED.items():
+            with pytest.raises(errors.Unavailable) as said:
+                await ask(api)
+            assert str(said.value).startswith("the answer cannot be read: "), what
+            assert not is_away(said.value), what
 
 
 VCJOB = GangObject(
@@ -140,17 +149,31 @@ async def reached(answer: dict[str, Any], status: int = 200) -> AsyncIterator[tu
         asked.body = await request.json() if request.can_read_body else None
         return web.json_response(answer, status=status)
 
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", take)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        server = Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}")
-        async with client.Client(access.Access(server)) as api:
-            yield api, asked
-    finally:
-        await runner.cleanup()
+    async with serving(take) as api:
+        yield api, asked
+
+
+SERVER_SECONDS = 60.0  # kube-apiserver's --request-timeout; a webhook has half of it
+
+
+async def test_a_call_that_a_webhook_holds_up_until_the_server_gives_up_says_nothing_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, passed = asyncio.get_running_loop(), 0.0
+    time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time() + passed)
+
+    async def give_up(_: web.Request) -> web.Response:
+        nonlocal passed
+        passed += SERVER_SECONDS
+        await asyncio.sleep(0.05)  # a client that had waited long enough would end the call now
+        sentence = "Timeout: request did not complete within requested timeout"
+        return web.json_response({"message": sentence, "reason": "Timeout"}, status=504)
+
+    async with serving(give_up) as api:
+        with pytest.raises(errors.Unavailable, match="within requested timeout") as said:
+            await api.bind(TO_N1)
+    assert not is_away(said.value)
 
 
 async def test_of_volcanos_group_the_status_alone_is_sent() -> None:

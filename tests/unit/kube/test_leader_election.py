@@ -228,6 +228,28 @@ async def test_resigning_from_a_server_that_is_away_harms_nobody(replicas: Repli
     assert one.term == ""
 
 
+async def test_resigning_from_a_server_that_does_not_answer_ends(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process has a few seconds until it is killed."""
+    loop, passed = asyncio.get_running_loop(), 0.0
+    time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time() + passed)
+    one = replicas.add("a")
+    await one.look()
+
+    async def hang(lease: Lease) -> Lease:
+        nonlocal passed
+        passed += DEADLINE_SECONDS
+        await asyncio.Event().wait()
+        return lease
+
+    monkeypatch.setattr(replicas.shelf, "write_lease", hang)
+    async with asyncio.timeout(2 * DEADLINE_SECONDS):
+        await one.resign()
+    assert one.term == ""
+
+
 async def test_who_writes_second_waits(replicas: Replicas) -> None:
     one, two = replicas.add("a"), replicas.add("b")
     seen = replicas.shelf.lease
