@@ -21,6 +21,13 @@ def plugin(rig: Rig, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def begin(rig: Rig, mode: str, *, ready: bool = True) -> None:
+    """Start the operator again, in this mode."""
+    rig.operator.stop()
+    rig.operator._environment = {"TUTTI_MODE": mode}
+    rig.operator.start(ready=ready)
+
+
 def test_crds_may_come_after_the_operator() -> None:
     """It says what is missing, as the plugin does; and serves gangs once they are there."""
     with Rig.start(operator=False, crds=False) as rig:
@@ -56,3 +63,22 @@ def test_a_name_whose_scheduler_lives_is_refused_until_it_is_gone() -> None:
         assert rig.operator.stop() == 1
         rig.plane.request("PATCH", f"{leases}/tutti", {"spec": {"holderIdentity": ""}})
         rig.operator.start()
+
+
+def test_a_lease_that_a_tenant_renews_keeps_no_tutti_from_going_on_and_a_shadow_is_none() -> None:
+    """The roles ``edit`` and ``admin`` may write Leases in their own namespaces."""
+    with Rig.start(operator=False) as rig:
+        begin(rig, "shadow")
+        rig.plane.create_namespace("tenant")
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        spec = {"holderIdentity": "x", "leaseDurationSeconds": 86_400, "renewTime": now}
+        leases = "/apis/coordination.k8s.io/v1/namespaces/tenant/leases"
+        rig.plane.request("POST", leases, {"metadata": {"name": "tutti"}, "spec": spec})
+        begin(rig, "active", ready=False)
+        rig.until(lambda: rig.operator.is_down, "it ends, as nothing but a shadow led here")
+
+        rig.plane.request("DELETE", f"{leases}/tutti")
+        begin(rig, "active")
+        rig.plane.request("POST", leases, {"metadata": {"name": "tutti"}, "spec": spec})
+        begin(rig, "active")
+        assert "x holds the Lease tenant/tutti" in rig.operator.tail()

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
+from ..model.decisions import Mode
 from ..model.keys import LeaderTerm, Lease
 from . import errors
 from .client import Api, Leases
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 10  # so long after the last renewal, a standby may take over
 RENEW_SECONDS = 2.0  # between two looks at the Lease, as leader and as standby
+KNOWN_SECONDS = 86_400.0  # so long after the last renewal, the name counts as that of Tutti
 DEADLINE_SECONDS = 8.0  # so long after the last renewal, the leader begins no further cycle
 
 
@@ -34,18 +36,26 @@ class NameTaken(Exception):  # noqa: N818 - as above
     """Another scheduler with the same name runs."""
 
 
-class OtherLeases(Protocol):
-    """Reads the Leases with the name of the scheduler in other namespaces."""
+class LeasesOfName(Protocol):
+    """Reads the Leases with the name of the scheduler: ours, and those in other namespaces."""
+
+    async def read_lease(self) -> Lease:
+        """Our own Lease; raises ``errors.ApiError``."""
 
     async def other_leases(self) -> Mapping[str, Lease]:
         """The Leases by namespace; raises ``errors.ApiError``."""
 
 
-async def assert_name_is_free(api: OtherLeases, name: str, now: Callable[[], float]) -> None:
+async def assert_name_is_free(api: LeasesOfName, name: str, now: Callable[[], float]) -> None:
     """Check that no other scheduler with this name runs; most hold a Lease of their name.
 
     If the rights to list Leases are missing, the name counts as free. So it does if the last
     renewal is far from now, before or after. ``now`` returns seconds since the epoch.
+
+    Tenants may write Leases in their namespaces, but not in ours. So the name is ours, whatever
+    other Leases say, if our Lease shows that a Tutti that is no shadow led in the last
+    ``KNOWN_SECONDS``: otherwise a tenant could keep Tutti from starting again. A shadow may run
+    beside the scheduler of its name.
 
     Raises:
         NameTaken: there is such a scheduler, and both would bind the same pods.
@@ -56,11 +66,21 @@ async def assert_name_is_free(api: OtherLeases, name: str, now: Callable[[], flo
     except errors.Refused:
         return
     for namespace, lease in leases.items():
-        if lease.holder and abs(now() - _moment(lease.renewed)) < max(lease.seconds, 1):
+        if not (lease.holder and _is_renewed(lease, now(), max(lease.seconds, 1))):
+            continue
+        holding = f"{lease.holder} holds the Lease {namespace}/{name}"
+        own = await api.read_lease()
+        if own.mode in ("", Mode.SHADOW) or not _is_renewed(own, now(), KNOWN_SECONDS):
             raise NameTaken(
-                f"another scheduler named {name} runs: {lease.holder} holds the Lease "
-                f"{namespace}/{name}; stop it, or give Tutti another name (TUTTI_SCHEDULER_NAME)"
+                f"another scheduler named {name} runs: {holding}; stop it, or give Tutti another "
+                "name (TUTTI_SCHEDULER_NAME)"
             )
+        logger.warning("%s, the name of this scheduler; it is ignored: Tutti goes on", holding)
+
+
+def _is_renewed(lease: Lease, now: float, seconds: float) -> bool:
+    """Whether the last renewal is less than so many seconds from now, before or after."""
+    return abs(now - _moment(lease.renewed)) < seconds
 
 
 def _moment(text: str) -> float:
@@ -93,16 +113,19 @@ class Election:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         changed: Callable[[], None],
+        mode: Mode,
     ) -> None:
         """``clock`` gives the dates to write; ``monotonic`` measures the time between renewals.
 
-        ``changed`` is called when a term begins or ends.
+        ``changed`` is called when a term begins or ends. The Lease says in which ``mode`` this
+        replica leads.
         """
         self._leases = leases
         self._identity = identity
         self._clock = clock
         self._monotonic = monotonic
         self._changed = changed
+        self._mode = mode
         self._seen = Lease()  # at the last look
         self._seen_since = 0.0  # monotonic seconds: when it last changed
         self._renewed_at = 0.0  # monotonic seconds: when our last renewal was sent
@@ -194,6 +217,7 @@ class Election:
             seconds=LEASE_SECONDS,
             transitions=lease.transitions + (lease.version != ""),
             version=lease.version,
+            mode=self._mode,
         )
         self._claimed = mine.term
         self.follows_resignation = lease.version != "" and not lease.holder

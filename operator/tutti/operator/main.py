@@ -121,6 +121,7 @@ async def serve(
             clock=clock,
             monotonic=time.monotonic,
             changed=wake_signal.wake,
+            mode=settings.mode,
         )
         metrics.follow(election)
         cycle = Cycle(

@@ -8,11 +8,13 @@ import pytest
 from tutti.kube import errors
 from tutti.kube.leader_election import (
     DEADLINE_SECONDS,
+    KNOWN_SECONDS,
     LEASE_SECONDS,
     Election,
     NameTaken,
     assert_name_is_free,
 )
+from tutti.model.decisions import Mode
 from tutti.model.keys import Lease
 
 
@@ -54,7 +56,7 @@ class Replicas:
         self.now = 1_000.0
         self.changes = 0
 
-    def add(self, identity: str) -> Election:
+    def add(self, identity: str, mode: Mode = Mode.ACTIVE) -> Election:
         """Start one more."""
         return Election(
             self.shelf,
@@ -62,6 +64,7 @@ class Replicas:
             clock=lambda: self.now,
             monotonic=lambda: self.now,
             changed=self._count,
+            mode=mode,
         )
 
     def _count(self) -> None:
@@ -291,18 +294,37 @@ async def test_a_campaign_ends_when_it_is_cancelled_at_whatever_turn(turns: int)
     assert done
 
 
+async def test_the_lease_says_in_which_mode_its_last_leader_ran(replicas: Replicas) -> None:
+    shadow, active = replicas.add("a", Mode.SHADOW), replicas.add("b")
+    await shadow.look()
+    await shadow.look()
+    assert replicas.shelf.lease.mode == "shadow"
+    await shadow.resign()
+    replicas.now += 0.1
+    await active.look()
+    await active.look()
+    assert replicas.shelf.lease.mode == "active"
+    await active.resign()
+    assert replicas.shelf.lease.mode == "active"
+
+
 @dataclass
 class Elsewhere:
-    """Leases of the same name in other namespaces."""
+    """Our own Lease, and Leases of the same name in other namespaces."""
 
     lease: Lease
     trouble: errors.ApiError | None = None
+    own: Lease = field(default_factory=Lease)
 
     async def other_leases(self) -> dict[str, Lease]:
         """See ``Client.other_leases``."""
         if self.trouble is not None:
             raise self.trouble
         return {"volcano-system": self.lease}
+
+    async def read_lease(self) -> Lease:
+        """See ``Leases.read_lease``."""
+        return self.own
 
 
 LIVING = Lease(holder="vc-0", renewed="1970-01-01T00:16:30.000000Z", seconds=15)  # at 990
@@ -330,6 +352,38 @@ async def test_a_name_of_which_another_scheduler_lives_is_refused() -> None:
 )
 async def test_a_name_whose_scheduler_is_gone_is_free(lease: Lease, now: float) -> None:
     await assert_name_is_free(Elsewhere(lease), "volcano", lambda: now)
+
+
+OURS = Lease(mode="active", renewed="1970-01-01T00:10:00.000000Z")  # at 600, then given back
+
+
+@pytest.mark.parametrize("mode", ["active", "paused"])
+async def test_a_tutti_that_led_under_a_name_goes_on_whatever_lease_a_tenant_renews(
+    mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tenants may write Leases in their namespaces, and not in Tutti's."""
+    own = replace(OURS, mode=mode)
+    await assert_name_is_free(Elsewhere(LIVING, own=own), "volcano", lambda: 1000.0)
+    assert "vc-0 holds the Lease volcano-system/volcano" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        Lease(),
+        replace(OURS, mode=""),
+        replace(OURS, mode="shadow"),
+        replace(OURS, renewed=""),
+        replace(OURS, renewed="1969-12-31T00:00:00.000000Z"),
+    ],
+    ids=["none", "of an older version", "of a shadow", "never renewed", "long ago"],
+)
+async def test_a_name_under_which_tutti_did_not_lead_lately_is_looked_for_elsewhere(
+    own: Lease,
+) -> None:
+    assert KNOWN_SECONDS == 86_400
+    with pytest.raises(NameTaken, match="volcano-system/volcano"):
+        await assert_name_is_free(Elsewhere(LIVING, own=own), "volcano", lambda: 1000.0)
 
 
 async def test_without_the_right_to_look_a_name_is_free_and_an_outage_is_waited_for() -> None:

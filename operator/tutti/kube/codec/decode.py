@@ -58,6 +58,7 @@ from .shapes import (
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 PHASES = {str(phase): phase for phase in Phase}
+LEASE_MODE = "tutti.dev/mode"  # the annotation with the mode of the Tutti that leads
 NO_CONDITION = ScheduledCondition()
 
 
@@ -295,6 +296,7 @@ def decode_lease(lease: wire.Lease) -> Lease:
         seconds=spec.lease_duration_seconds,
         transitions=spec.lease_transitions,
         version=lease.metadata.resource_version,
+        mode=lease.metadata.annotations.get(LEASE_MODE, ""),
     )
 
 

@@ -28,6 +28,7 @@ from ...model.volumes import VolumeChoice
 from .. import errors
 from ..calls import TUTTI_VERSION, api_version
 from ..gang_sources import api_version_of
+from .decode import LEASE_MODE
 from .devices import encode_reserved
 from .quantity import as_text
 
@@ -253,9 +254,11 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
 
 def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:
     """A Lease object; with a version it replaces only that version."""
-    metadata = {"name": key.name, "namespace": key.namespace}
+    metadata: dict[str, Any] = {"name": key.name, "namespace": key.namespace}
     if value.version:
         metadata["resourceVersion"] = value.version
+    if value.mode:
+        metadata["annotations"] = {LEASE_MODE: value.mode}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

@@ -129,15 +129,17 @@ def test_a_lease_is_written_as_it_was_meant_and_read_back_as_it_was_written() ->
     key = LeaseKey("tutti-system", "tutti")
     at = encode.moment(1_767_225_600.25)
     assert at == "2026-01-01T00:00:00.250000Z"
-    mine = Lease("tutti-0", at, at, 10, 3, version="7")
+    mine = Lease("tutti-0", at, at, 10, 3, version="7", mode="active")
     body = encode.lease(key, mine)
     assert body["metadata"] == {
         "name": "tutti",
         "namespace": "tutti-system",
         "resourceVersion": "7",
+        "annotations": {"tutti.dev/mode": "active"},
     }
     assert decode.decode_lease(wire.parse_one(body, wire.Lease)) == mine
-    assert "resourceVersion" not in encode.lease(key, Lease("tutti-0", at, at, 10))["metadata"]
+    unmarked = encode.lease(key, Lease("tutti-0", at, at, 10))["metadata"]
+    assert unmarked == {"name": "tutti", "namespace": "tutti-system"}
     assert mine.term == f"tutti-0/{at}"
     assert Lease().term == ""
 
