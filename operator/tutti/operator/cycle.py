@@ -124,6 +124,11 @@ class Cycle:
         if not self._only_watches:
             await self._commit.recovery.begin(term)
 
+    async def stand_by(self) -> None:
+        """Forget what a replica that does not lead need not know; writes nothing."""
+        await self._count_devices()
+        self._state.tidy(self._clock())
+
     async def run_once(self, term: LeaderTerm) -> float | None:
         """Run one cycle; return the seconds until the next cycle, if nothing changes before.
 

@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT = 0.2  # seconds after a cycle that failed
 LONGEST_WAIT = 5.0  # seconds; an API server that comes back is noticed within this time
 SETTLE_SECONDS = 0.02  # changes come in bursts: the pods of a gang are created together
+TIDY_SECONDS = 60.0  # between two times that a standby forgets what is gone
 LONGEST_SETTLE = 0.2  # no change waits longer for its burst to end, cycles included
 
 
@@ -79,6 +80,7 @@ class CycleRunner:
         self._ended = ended
         self._begun: LeaderTerm = ""
         self._since: float | None = None
+        self._tidy_at = 0.0  # when a standby is to forget what is gone
         self._stopping = False
         self.trouble = ""
 
@@ -103,7 +105,7 @@ class CycleRunner:
             term = self._election.term
             if not (term and self._may_begin()):
                 self.trouble = ""  # a standby has no trouble
-                await self._alarm.sleep(None)
+                await self._stand_by()
                 continue
             self._since = time.monotonic()
             try:
@@ -122,6 +124,16 @@ class CycleRunner:
                 self.trouble, wait, self._since = "", FIRST_WAIT, None
                 self._ended(CycleResult.DONE)
                 await self._alarm.sleep(due)
+
+    async def _stand_by(self) -> None:
+        """Sleep until something changes; before, forget what is gone, if that is due."""
+        if self._may_begin() and time.monotonic() >= self._tidy_at:
+            try:
+                await self._cycle.stand_by()
+            except Exception:  # a bug here must not end a replica that may have to lead
+                logger.exception("standing by:")
+            self._tidy_at = time.monotonic() + TIDY_SECONDS
+        await self._alarm.sleep(None)
 
     async def _once(self, term: LeaderTerm) -> float | None:
         if term != self._begun:

@@ -171,6 +171,19 @@ class ClusterState:
             devices=self.devices.snapshot(),
         )
 
+    def tidy(self, now: float) -> None:
+        """Forget what matters no more at ``now``; for a replica that takes no Snapshot.
+
+        All streams must have been listed.
+        """
+        self.devices.refresh()
+        self._gangs.tidy()
+        self._node_usage.tidy()
+        self._placed_pods.tidy()
+        self._lost_reservations.snapshot(now)
+        self.reservations.lost_records()
+        self.storage.abandoned()
+
     def protect(self, gang: Uid, until: float) -> None:
         """Let no plan end this gang for another before ``until``, in seconds since the epoch."""
         self.protected[gang] = until

@@ -104,6 +104,15 @@ class GangIndex:
         strays = [member for members in self._strays.values() for member in members]
         self.strays = tuple(sorted(strays, key=lambda member: member.key))
 
+    def tidy(self) -> None:
+        """Forget what changed of gangs that do not exist, now or as of the last ``look``.
+
+        A ``look`` forgets it, too. But at the first ``look`` at a gang its status says how many
+        members have succeeded, so a replica that stands by looks at no gang before it leads.
+        """
+        here = (self._group_by_key, self._by_gang, self._made, self._strays, self._basic)
+        self._stale = {key for key in self._stale if any(key in gangs for gangs in here)}
+
     def rest(self, gang: Gang) -> None:
         """Leave a gang out until something about it changes, unless pods of it are strays."""
         if gang.key in self._strays:

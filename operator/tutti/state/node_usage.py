@@ -86,6 +86,10 @@ class NodeUsage:
         """Compute these nodes again, because their volumes changed; None means all nodes."""
         self._stale.update(self._known if names is None else set(names) & self._known.keys())
 
+    def tidy(self) -> None:
+        """Forget what changed of nodes that are not known, and were not at the last ``nodes``."""
+        self._stale &= self._known.keys() | self._shown.keys()
+
     def placed(self) -> Iterable[Uid]:
         """Every pod that uses room on a node, even if the node is not known."""
         return self._place

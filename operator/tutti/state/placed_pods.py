@@ -97,6 +97,11 @@ class PlacedPods:
         self._changed.clear()
         return self._placed_pods
 
+    def tidy(self) -> None:
+        """Forget the last Snapshot and what changed since: the next one looks at all pods again."""
+        self._known, self._placed_pods = None, ()
+        self._changed.clear()
+
     @property
     def _is_in_force(self) -> bool:
         return bool(self._pods_with_rules or self._foreign_pods_with_rules)

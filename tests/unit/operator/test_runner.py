@@ -1,6 +1,7 @@
 """What the probes hear of the cycles: stuck, in trouble, or well."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from math import inf
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from tutti.kube import errors
 from tutti.kube.leader_election import Deposed
-from tutti.operator.runner import LONGEST_SETTLE, CycleRunner, WakeSignal
+from tutti.operator.runner import LONGEST_SETTLE, TIDY_SECONDS, CycleRunner, WakeSignal
 
 
 class Leader:
@@ -131,6 +132,54 @@ async def test_a_cycle_whose_plan_comes_further_is_not_stuck() -> None:
     )
     await cycle.pulse.run_forever()
     assert seen[0] == ""
+
+
+class StandingBy:
+    """A cycle of a replica that does not lead, which ends at the third time that it forgets."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.pulse: CycleRunner
+
+    async def stand_by(self) -> None:
+        """Forget, but for a bug at the second time."""
+        self.times += 1
+        if self.times == 2:
+            raise RuntimeError("a bug")
+        if self.times == 3:
+            self.pulse.stop()
+
+
+@pytest.mark.parametrize("is_synced", [True, False])
+async def test_a_standby_forgets_what_is_gone_once_a_minute_while_things_change(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_synced: bool
+) -> None:
+    now, looks = 1000.0, 0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    leader, cycle, signal = Leader(), StandingBy(), WakeSignal(lambda: now)
+    leader.term = ""
+
+    async def sleep(_seconds: float | None) -> None:
+        nonlocal now, looks
+        now += TIDY_SECONDS / 4
+        looks += 1
+        if looks == 20:
+            cycle.pulse.stop()
+
+    monkeypatch.setattr(signal, "sleep", sleep)
+    cycle.pulse = CycleRunner(
+        cycle,  # type: ignore[arg-type]
+        signal,
+        leader,  # type: ignore[arg-type]
+        take_over=_nothing,
+        may_begin=lambda: is_synced,
+        patience=0.0,
+        progress=lambda: 0.0,
+        ended=ENDS.append,
+    )
+    await cycle.pulse.run_forever()
+    assert (cycle.times, looks) == ((3, 9) if is_synced else (0, 20))
+    assert ("a bug" in caplog.text) == is_synced
 
 
 async def wakes_at_once(alarm: WakeSignal) -> bool:
