@@ -9,7 +9,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from ..model.keys import Uid
 from . import errors, wire
@@ -66,8 +66,8 @@ class ReflectorSink(Protocol[V]):
     def drop(self, uid: Uid) -> None:
         """Forget one object for good."""
 
-    def leave(self, uid: Uid) -> None:
-        """Forget one object that may come back."""
+    def leave(self, uid: Uid, version: int) -> None:
+        """Forget one object that may come back, unless a newer version is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,13 @@ def put(reflector: Reflector[W, V], wire_object: W) -> None:
     else:
         # The object may have been stored until now, like a pod that has just ended. It may be
         # stored again, like a gated pod.
-        reflector.sink.leave(uid_of(wire_object))
+        leave(reflector, wire_object)
+
+
+def leave(reflector: Reflector[Any, Any], wire_object: wire.Object) -> None:
+    """Forget an object of which this version is not stored."""
+    version = int(wire_object.metadata.resource_version)
+    reflector.sink.leave(uid_of(wire_object), version)
 
 
 def _leave_out(reflector: Reflector[W, V], line: bytes) -> str:
@@ -228,11 +234,10 @@ def _leave_out(reflector: Reflector[W, V], line: bytes) -> str:
         event = wire.parse_event(line, wire.Object)
     except errors.BadObject as broken:
         raise errors.Gone(f"{broken}.") from broken
-    uid = uid_of(event.item)
     if event.type == "DELETED":
-        reflector.sink.drop(uid)
+        reflector.sink.drop(uid_of(event.item))
     else:
-        reflector.sink.leave(uid)
+        leave(reflector, event.item)
     return event.version
 
 

@@ -5,6 +5,7 @@ No decisions here: a handler puts the object of an event into its store, and awa
 """
 
 import logging
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -153,4 +154,11 @@ def take_in(feed: list_watch.Reflector[Any, Any], event: Mapping[str, Any], uid:
         list_watch.put(feed, wire.parse_one(event["object"], feed.kind))
     except errors.BadObject as broken:
         logger.error("%s: ignored an object: %s", feed.stream.name, broken)  # noqa: TRY400
-        feed.sink.leave(Uid(uid))
+        feed.sink.leave(Uid(uid), _version(event["object"]))
+
+
+def _version(body: Mapping[str, Any]) -> int:
+    """The version of an object that cannot be read; if its version cannot be read, the newest."""
+    metadata = body.get("metadata")
+    text = metadata.get("resourceVersion") if isinstance(metadata, Mapping) else None
+    return int(text) if isinstance(text, str) and text.isdigit() else sys.maxsize

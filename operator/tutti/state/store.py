@@ -91,10 +91,14 @@ class Store(Generic[V]):
         if old is not None:
             self._changed(uid, old.value, None)
 
-    def leave(self, uid: Uid) -> None:
-        """Forget an object that may come back: it left the stream's selection."""
-        old = self._items.pop(uid, None)
-        if old is not None:
+    def leave(self, uid: Uid, version: int) -> None:
+        """Forget an object that may come back: this version of it left the stream's selection.
+
+        If a newer version is known, it stays: watches may show again what was before a list.
+        """
+        old = self._items.get(uid)
+        if old is not None and old.version <= version:
+            del self._items[uid]
             self._changed(uid, old.value, None)
 
     def expire(self) -> None:
@@ -121,9 +125,8 @@ class Store(Generic[V]):
             return  # a later list was faster
         listed = {item.uid: item for item in items}
         self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
-        for uid in [uid for uid, old in self._items.items() if uid not in listed]:
-            if self._items[uid].version <= version:
-                self.leave(uid)
+        for uid in [uid for uid in self._items if uid not in listed]:
+            self.leave(uid, version)
         for uid, item in listed.items():
             old = self._items.get(uid)
             if old is None or (old.version <= version and old.version != item.version):

@@ -84,9 +84,9 @@ class Heard:
         """Note a deletion."""
         self.told.append(("drop", uid))
 
-    def leave(self, uid: Uid) -> None:
+    def leave(self, uid: Uid, version: int) -> None:
         """Note a departure."""
-        self.told.append(("leave", uid))
+        self.told.append(("leave", uid, version))
 
 
 def pod(uid: str, version: int, phase: str = "Running", cpu: object = "1") -> Json:
@@ -141,7 +141,7 @@ async def test_a_watch_adds_changes_and_removes_and_moves_the_version_on() -> No
 async def test_what_is_of_no_interest_any_more_leaves_and_may_come_back() -> None:
     lines = [line("MODIFIED", pod("a", 6, "Succeeded")), line("MODIFIED", pod("a", 7))]
     told, _ = await followed([[page(5, pod("a", 1), pod("b", 2, "Failed"))]], [lines])
-    assert told == [(5, ["a"], 1), ("leave", "a"), ("put", "a", 7)]
+    assert told == [(5, ["a"], 1), ("leave", "a", 6), ("put", "a", 7)]
 
 
 @pytest.mark.parametrize("is_in_stream", [True, False], ids=["as an event", "as an answer"])
@@ -225,9 +225,9 @@ async def test_broken_objects_are_left_out_and_said(caplog: pytest.LogCaptureFix
         told, asked = await followed([[listed]], [lines])
     assert told == [
         (5, ["a"], 1),
-        ("leave", "worse"),
+        ("leave", "worse", 6),
         ("put", "c", 7),
-        ("leave", "b"),
+        ("leave", "b", 8),
         ("drop", "c"),
     ]
     assert asked[-1] == "9"

@@ -415,6 +415,25 @@ def test_events_end_for_pods_alone_that_never_wait_again() -> None:
     assert may_wait(uid="sent")
 
 
+@pytest.mark.parametrize("is_broken", [False, True], ids=["cannot be decoded", "cannot be read"])
+def test_a_pod_that_could_not_be_read_before_our_list_is_not_lost(*, is_broken: bool) -> None:
+    """The watch of kopf begins at its own list, which is older."""
+    api = ApiServer()
+    running = Running(api, cast("Client", None))
+    api.put(PODS, "a")
+    body = api.objects[PODS]["a"]
+    spec: Any = {"containers": 5} if is_broken else body["spec"] | {"schedulerName": "other"}
+    before = body | {"metadata": body["metadata"] | {"resourceVersion": "3"}, "spec": spec}
+    after = body | {"metadata": body["metadata"] | {"resourceVersion": "7"}}
+    store = running.state.pods.pending
+    handlers.take_in(running.feeds.pending, {"type": "MODIFIED", "object": after}, "a")
+    handlers.take_in(running.feeds.pending, {"type": "MODIFIED", "object": before}, "a")
+    assert [member.uid for member in store] == ["a"]
+    before["metadata"]["resourceVersion"] = "9"
+    handlers.take_in(running.feeds.pending, {"type": "MODIFIED", "object": before}, "a")
+    assert not list(store)
+
+
 def test_an_event_of_a_list_changes_nothing() -> None:
     """It only adds; our own list, which replaces, follows."""
     api = ApiServer()

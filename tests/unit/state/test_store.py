@@ -68,10 +68,21 @@ def test_what_was_never_seen_can_be_deleted_and_stays_so() -> None:
 def test_what_left_the_selection_may_come_back() -> None:
     one = Watched()
     one.put(A, 1)
-    one.store.leave(A)
-    one.store.leave(A)
+    one.store.leave(A, 1)
+    one.store.leave(A, 1)
     one.put(A, 2)
     assert one.changes == [("a", None, "a1"), ("a", "a1", None), ("a", None, "a2")]
+
+
+def test_an_object_whose_older_version_left_the_selection_stays() -> None:
+    """The watch of kopf shows again what happened between its list and ours."""
+    one = Watched()
+    one.list(9, (A, 8))
+    one.store.leave(A, 7)
+    one.put(A, 8)
+    assert list(one.store) == ["a8"]
+    one.store.leave(A, 10)
+    assert list(one.store) == []
 
 
 def test_a_list_clears_ghosts_and_brings_what_was_missed() -> None:
