@@ -17,6 +17,7 @@ from ..gang import finding_text
 from ..gang.findings import EvictionObstacle, EvictionRefused
 from ..gang.quantities import count
 from ..kube import errors
+from ..kube.backoff import Wait
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import TOO_MANY, ConcurrencyLimit, is_away
@@ -54,10 +55,10 @@ class PendingEviction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _JobRead:
-    """A Job as it was last read, None if that failed; it is read again after ``until``."""
+    """A Job as it was last read, None if that failed; it is read again after a wait."""
 
     job: Job | None
-    until: float
+    wait: Wait
 
 
 class _Answer(NamedTuple):
@@ -69,10 +70,10 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _EvictionRefusal:
-    """Why members of a gang stay, and until when their eviction is not tried again."""
+    """Why members of a gang stay, and the wait until their eviction is tried again."""
 
     obstacle: EvictionObstacle
-    until: float
+    wait: Wait
     is_partial: bool = False  # other members of the gang had gone
     is_standing: bool = False  # the Reservation stays: the eviction is tried once more
 
@@ -176,19 +177,20 @@ class Evictor:
         return {
             uid: refusal
             for uid, refusal in self._refusals.items()
-            if refusal.until > self._checked_at
+            if refusal.wait.left(self._checked_at)
         }
 
     def next_retry(self) -> float | None:
         """The seconds until a refused eviction or an unread Job is worth another try, or None."""
         now = self._clock()
-        retries = (
-            *(read.until for read in self._jobs.values()),
-            *(refusal.until for refusal in self._current_refusals.values()),
-            *(refusal.until for refusal in self._stuck.values() if refusal.until > now),
-            *self._state.protected.values(),
+        stuck = (refusal.wait.left(now) for refusal in self._stuck.values())
+        waits = (
+            *(read.wait.left(now) for read in self._jobs.values()),
+            *(refusal.wait.left(now) for refusal in self._current_refusals.values()),
+            *(left for left in stuck if left),  # the others were tried once more
+            *(max(0.0, until - now) for until in self._state.protected.values()),
         )
-        return min((max(0.0, at - now) for at in retries), default=None)
+        return min(waits, default=None)
 
     def begin(self, claim: Claim) -> None:
         """Count a claim that is carried out towards the limits, and remember its cost."""
@@ -263,7 +265,7 @@ class Evictor:
             await self._spare(reservation, victim, why)
             return False
         earlier = self._stuck.get(victim.uid)
-        if earlier is not None and self._clock() < earlier.until:
+        if earlier is not None and earlier.wait.left(self._clock()):
             return True
         await self._announce_end(reservation, victim)
         answers: list[_Answer] = []
@@ -279,9 +281,9 @@ class Evictor:
         sentence = min(answer.sentence for answer in answers)
         is_final = any(answer.is_final for answer in answers)
         if (is_begun or not is_final) and earlier is None:
-            until = self._clock() + AGAIN_SECONDS
+            wait = Wait.begun(self._clock(), AGAIN_SECONDS)
             refused = EvictionRefused(sentence)
-            self._stuck[victim.uid] = _EvictionRefusal(refused, until, is_partial=True)
+            self._stuck[victim.uid] = _EvictionRefusal(refused, wait, is_partial=True)
             return True
         await self._spare(reservation, victim, sentence)
         return False
@@ -338,8 +340,8 @@ class Evictor:
     async def _evict_all(self, reservation: Reservation, members: Sequence[Member]) -> None:
         jobs = await self._read_jobs(members, is_fresh=True)
         if (obstacle := job_failures.obstacle(members, jobs)) is not None:
-            until = self._clock() + AGAIN_SECONDS
-            await self._abandon(reservation, _EvictionRefusal(obstacle, until))
+            wait = Wait.begun(self._clock(), AGAIN_SECONDS)
+            await self._abandon(reservation, _EvictionRefusal(obstacle, wait))
             return
         await self._announce(reservation, members)
         answers: list[_Answer] = []
@@ -353,18 +355,18 @@ class Evictor:
     async def _refuse(self, reservation: Reservation, gone: int, message: str) -> None:
         """Note that the API server refused to evict some members; ``gone`` members have gone."""
         now = self._clock()
+        soon = Wait.begun(now, AGAIN_SECONDS)
         earlier_refusal = self._refusals.get(reservation.uid)
         if not gone:
-            refusal = _EvictionRefusal(EvictionRefused(message), now + AGAIN_SECONDS)
+            refusal = _EvictionRefusal(EvictionRefused(message), soon)
             await self._abandon(reservation, refusal)
         elif earlier_refusal is None or not earlier_refusal.is_partial:
-            until = now + AGAIN_SECONDS
             self._refusals[reservation.uid] = _EvictionRefusal(
-                EvictionRefused(message), until, is_partial=True, is_standing=True
+                EvictionRefused(message), soon, is_partial=True, is_standing=True
             )
         else:
-            until = now + IN_VAIN_SECONDS
-            refusal = _EvictionRefusal(EvictionRefused(message, gone), until, is_partial=True)
+            wait = Wait.begun(now, IN_VAIN_SECONDS)
+            refusal = _EvictionRefusal(EvictionRefused(message, gone), wait, is_partial=True)
             await self._abandon(reservation, refusal)
 
     async def _abandon(self, reservation: Reservation, refusal: _EvictionRefusal) -> None:
@@ -413,8 +415,8 @@ class Evictor:
         jobs: dict[JobKey, Job] = {}
         for key in sorted(job_failures.keys(members)):
             read = self._jobs.get(key)
-            if is_fresh or read is None or read.until <= now:
-                read = _JobRead(await self._read_job(*key), now + AGAIN_SECONDS)
+            if is_fresh or read is None or not read.wait.left(now):
+                read = _JobRead(await self._read_job(*key), Wait.begun(now, AGAIN_SECONDS))
                 self._jobs[key] = read
             if read.job is not None:
                 jobs[key] = read.job

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 
 from ..kube import errors
-from ..kube.backoff import REFUSED_SECONDS, Clock
+from ..kube.backoff import REFUSED_SECONDS, Clock, Wait
 from ..kube.client import Api
 from ..kube.codec.encode import moment
 from ..kube.codec.queues import FINALIZER, QueueObject
@@ -39,10 +39,8 @@ class QueueLifecycle:
         self._api = api
         self._limit = limit
         self._clock = clock
-        self._retry_at: dict[
-            Uid, float
-        ] = {}  # until when a Queue is left alone that refused a write
-        self._old_crd_until = 0.0  # until when no time of the first Queue is written
+        self._waits: dict[Uid, Wait] = {}  # of Queues that are left alone after a refused write
+        self._old_crd: Wait | None = None  # in which no time of the first Queue is written
 
     async def prepare(self) -> None:
         """Before a plan, give each Queue its finalizer and note what it must remember.
@@ -96,13 +94,13 @@ class QueueLifecycle:
     def next_retry(self) -> float | None:
         """The seconds until a refused write is due again; None if there is none."""
         now = self._clock()
-        return min((max(0.0, until - now) for until in self._retry_at.values()), default=None)
+        return min((wait.left(now) for wait in self._waits.values()), default=None)
 
     def _writable(self) -> Sequence[QueueObject]:
         now = self._clock()
         here = {queue.queue.uid for queue in self._state.queues}
-        self._retry_at = {uid: at for uid, at in self._retry_at.items() if uid in here and now < at}
-        return [queue for queue in self._state.queues if queue.queue.uid not in self._retry_at]
+        self._waits = {u: wait for u, wait in self._waits.items() if u in here and wait.left(now)}
+        return [queue for queue in self._state.queues if queue.queue.uid not in self._waits]
 
     def _lacking_finalizer(self) -> Sequence[QueueObject]:
         """Queues without our finalizer that are not being deleted: these cannot get one."""
@@ -137,7 +135,7 @@ class QueueLifecycle:
         what = "the time when Queues began"
         written = await self._write(queue, what, self._api.write_queue_status(queue, status))
         if written is not None and written.queue.queues_since is None and not self._has_old_crd:
-            self._old_crd_until = self._clock() + OLD_CRD_SECONDS
+            self._old_crd = Wait.begun(self._clock(), OLD_CRD_SECONDS)
             logger.error(
                 "the CRD of Queues is of an older version and drops status.queuesSince: apply the "
                 "CRDs of this version"
@@ -145,7 +143,7 @@ class QueueLifecycle:
 
     @property
     def _has_old_crd(self) -> bool:
-        return self._clock() < self._old_crd_until
+        return self._old_crd is not None and self._old_crd.left(self._clock()) > 0
 
     async def _hold(self, queue: QueueObject) -> None:
         finalizers = (*queue.finalizers, FINALIZER)
@@ -175,11 +173,11 @@ class QueueLifecycle:
             if is_away(problem):
                 raise
             if isinstance(problem, errors.Conflict):
-                self._retry_at[queue.queue.uid] = self._clock() + CONFLICT_SECONDS
+                self._waits[queue.queue.uid] = Wait.begun(self._clock(), CONFLICT_SECONDS)
                 return None  # it has changed, which the watch will show
             is_final = isinstance(problem, errors.Refused)
             seconds = REFUSED_SECONDS if is_final else FAILED_SECONDS
-            self._retry_at[queue.queue.uid] = self._clock() + seconds
+            self._waits[queue.queue.uid] = Wait.begun(self._clock(), seconds)
             logger.error("queue %s: %s was not written: %s", queue.queue.name, what, problem)  # noqa: TRY400
         else:
             self._state.learn_queue(written)

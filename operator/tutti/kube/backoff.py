@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Self
 
 from ..model.cluster import ApiRefusal
 from ..model.keys import GangKey, Uid
@@ -23,6 +24,24 @@ REFUSED_SECONDS = 30.0  # the shortest wait after a refusal, in which rights may
 CONFLICT_SECONDS = 5.0  # the shortest wait after other errors, which usually pass sooner
 LONGEST_SECONDS = 300.0  # each further refusal doubles the wait, up to this
 FORGOTTEN_SECONDS = 3600.0  # a refusal is kept so long after its wait; the gang may lack room
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A wait until something is tried again."""
+
+    seconds: float
+    until: float  # seconds since the epoch
+
+    @classmethod
+    def begun(cls, now: float, seconds: float) -> Self:
+        """The wait of so many seconds that begins now."""
+        return cls(seconds, now + seconds)
+
+    def left(self, now: float) -> float:
+        """The seconds that are left; none if the clock went back, so that this is unknown."""
+        left = self.until - now
+        return left if 0 < left <= self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)

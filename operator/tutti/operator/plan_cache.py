@@ -28,7 +28,7 @@ class PlanCache:
     def __init__(self) -> None:
         self._basis: Snapshot | None = None
         self._plan = Plan()
-        self._until = 0.0
+        self._since = self._until = 0.0
 
     def keep(self, snapshot: Snapshot, plan: Plan) -> None:
         """Keep the plan that was made of a Snapshot, if it starts and ends nothing."""
@@ -36,6 +36,7 @@ class PlanCache:
         if plan.placements or plan.evictions or plan.claims:
             return
         self._basis, self._plan = _basis(snapshot), plan
+        self._since = snapshot.taken_at
         cut_short = snapshot.taken_at + UNPROVED_SECONDS if plan.shortfall else float("inf")
         self._until = min(
             cut_short, float("inf") if plan.next_change_at is None else plan.next_change_at
@@ -43,6 +44,8 @@ class PlanCache:
 
     def plan(self, snapshot: Snapshot) -> Plan | None:
         """The kept plan, if planning would give it again; else None."""
-        if self._basis is None or snapshot.taken_at >= self._until:
+        # Otherwise the clock went back: it would be long until then.
+        is_valid = self._since - UNPROVED_SECONDS <= snapshot.taken_at < self._until
+        if self._basis is None or not is_valid:
             return None
         return self._plan if _basis(snapshot) == self._basis else None

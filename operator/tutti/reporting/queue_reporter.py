@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kube import errors
+from ..kube.backoff import Wait
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.codec.queues import QueueObject, encode_past_use
@@ -49,7 +50,7 @@ class _StatusUpdate(NamedTuple):
 class _Pause(NamedTuple):
     """A time without writes to a Queue whose last write failed."""
 
-    until: float  # seconds since the epoch
+    wait: Wait
     version: str = ""  # not empty: the pause also ends once the Queue has another resourceVersion
 
 
@@ -85,12 +86,13 @@ class QueueReporter:
             return LOOK_SECONDS - since
         self._looked_at = now
         here = {queue.uid for queue in snapshot.queues}
-        self._written = {uid: at for uid, at in self._written.items() if uid in here}
+        # If the clock went back, the last writes count as made now.
+        self._written = {uid: min(at, now) for uid, at in self._written.items() if uid in here}
         versions = {read.queue.uid: read.version for read in self._state.queues}
         self._pauses = {
             uid: pause
             for uid, pause in self._pauses.items()
-            if uid in here and now < pause.until and pause.version in ("", versions.get(uid))
+            if uid in here and pause.wait.left(now) and pause.version in ("", versions.get(uid))
         }
         updates = sorted(self._updates(snapshot, plan), key=self._turn)
         wait = max(FIGURE_SECONDS, len(here) / WRITES_PER_SECOND)
@@ -100,13 +102,13 @@ class QueueReporter:
             uid = update.queue.queue.uid
             ready = self._written.get(uid, -math.inf) + (0.0 if update.is_news else wait)
             if pause := self._pauses.get(uid):
-                ready = max(ready, pause.until)
+                ready = max(ready, pause.wait.until)
             if ready > now or len(due) == WRITES_PER_LOOK:
                 later = min(later, max(ready, now + LOOK_SECONDS))
             else:
                 due.append(update)
         await self._limit.all(partial(self._write, update, now) for update in due)
-        later = min([later, *(pause.until for pause in self._pauses.values())])
+        later = min([later, *(pause.wait.until for pause in self._pauses.values())])
         return None if later == math.inf else later - now
 
     def _updates(self, snapshot: Snapshot, plan: Plan) -> Iterator[_StatusUpdate]:
@@ -162,15 +164,15 @@ class QueueReporter:
                 raise
             match problem:
                 case errors.Conflict():  # the Queue has changed, which the watch will show
-                    pause = _Pause(now + CONFLICT_SECONDS, update.queue.version)
+                    seconds, version = CONFLICT_SECONDS, update.queue.version
                 case errors.Gone():
-                    pause = _Pause(now + REFUSED_SECONDS, update.queue.version)
+                    seconds, version = REFUSED_SECONDS, update.queue.version
                 case errors.Refused():
-                    pause = _Pause(now + REFUSED_SECONDS)
+                    seconds, version = REFUSED_SECONDS, ""
                 case _:
-                    pause = _Pause(now + AGAIN_SECONDS)
-            self._pauses[queue.uid] = pause
-            if not pause.version:
+                    seconds, version = AGAIN_SECONDS, ""
+            self._pauses[queue.uid] = _Pause(Wait.begun(now, seconds), version)
+            if not version:
                 logger.error("the status of queue %s was not written: %s", queue.name, problem)  # noqa: TRY400
         else:
             self._written[queue.uid] = now

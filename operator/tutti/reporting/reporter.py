@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..gang import domain_rules
 from ..gang.findings import Quoted
 from ..kube import errors
+from ..kube.backoff import Wait
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
@@ -75,8 +76,9 @@ class Reporter:
         self._labelled_nodes: Mapping[NodeName, Node] = {}  # none while there is no Topology
         self._topologies: Sequence[Topology] = ()
         self._most_written = LEAST_FORGOTTEN
-        self._retry_at: dict[Uid, float] = {}  # by object: no report is written to it before then
+        self._waits: dict[Uid, Wait] = {}  # by object: no report is written to it meanwhile
         self._unchanged = ReportCache()
+        self._reported_at = -math.inf
         self._noticed: dict[Uid, set[tuple[Uid, str]]] = {}  # by gang: Events sent about its pods
         self._shortfall = ("", -math.inf)  # the last log line about a missing proof, and its time
 
@@ -100,7 +102,10 @@ class Reporter:
         """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall, now)
-        self._retry_at = {uid: until for uid, until in self._retry_at.items() if now < until}
+        self._waits = {uid: wait for uid, wait in self._waits.items() if wait.left(now)}
+        if now < self._reported_at - MOST_AHEAD_SECONDS:
+            self._unchanged = ReportCache()  # the clock went back: its times are far ahead
+        self._reported_at = now
         self._forget(snapshot)
         all_about = self._all_about(snapshot, plan, released, refusals)
         changed, quiet_until = self._unchanged.changed(all_about, now)
@@ -123,7 +128,7 @@ class Reporter:
         if self._of_pods:
             notes += not_shown(stray_notes(snapshot.strays))
             next_at = min(next_at, await self._tell_pods(notes, now))
-        next_at = min(next_at, quiet_until, *self._retry_at.values())
+        next_at = min(next_at, quiet_until, *(wait.until for wait in self._waits.values()))
         return None if next_at == math.inf else max(0.0, next_at - now)
 
     def _all_about(
@@ -247,9 +252,10 @@ class Reporter:
         gang, rejection = about.gang, about.rejection
         # After a restart the last write is unknown. It is taken to be now, so nothing is written.
         never = now if group.status else -math.inf
-        written = self._written.setdefault(gang.uid, never)
-        if (retry_at := self._retry_at.get(gang.uid)) is not None:
-            return retry_at
+        # If the clock went back, the last write counts as made now.
+        written = self._written[gang.uid] = min(self._written.get(gang.uid, never), now)
+        if (wait := self._waits.get(gang.uid)) is not None:
+            return wait.until
         status = wording.status_of(
             gang,
             about.reservation,
@@ -310,18 +316,19 @@ class Reporter:
         except errors.Gone:
             pass  # the watch will show it
         except errors.Conflict:
-            self._retry_at[uid] = now + CONFLICT_SECONDS  # a watch will show the change
+            self._waits[uid] = Wait.begun(now, CONFLICT_SECONDS)  # a watch will show the change
         except errors.ApiError as problem:
             if is_away(problem):
                 raise
             is_final = isinstance(problem, errors.Refused)
-            self._retry_at[uid] = now + (SENTENCE_SECONDS if is_final else AGAIN_SECONDS)
+            seconds = SENTENCE_SECONDS if is_final else AGAIN_SECONDS
+            self._waits[uid] = Wait.begun(now, seconds)
             logger.error("the report on %s failed: %s", uid, problem)  # noqa: TRY400
 
     def _log_shortfall(self, shortfall: str, now: float) -> None:
         """Log why a proof is missing; the same reason at most once a minute."""
         logged, at = self._shortfall
-        if shortfall and (shortfall != logged or now - at >= SENTENCE_SECONDS):
+        if shortfall and (shortfall != logged or abs(now - at) >= SENTENCE_SECONDS):
             logger.warning("the plan is not proved to be the best: %s", shortfall)
             self._shortfall = (shortfall, now)
 
@@ -343,7 +350,7 @@ class Reporter:
 
     async def _tell_pods(self, notes: Iterable[PodCondition], now: float) -> float:
         """Write pod conditions, the oldest pods first; return when more are due."""
-        writable = [note for note in notes if note.member.uid not in self._retry_at]
+        writable = [note for note in notes if note.member.uid not in self._waits]
         first = sorted(writable, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
         await self._gate.all(
             partial(

@@ -7,12 +7,12 @@ that a new application is planned at once. Any replica that leads may create a m
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import spark
 from ..kube import errors
+from ..kube.backoff import Wait
 from ..kube.client import Api
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
 from ..model.applications import ApplicationPod, ConfigMapKey
@@ -29,19 +29,6 @@ FIRST_SECONDS = 0.5  # the first wait; spark-submit creates the ConfigMap right 
 LONGEST_SECONDS = 30.0  # the longest wait; an error usually lasts until a user corrects it
 MOST_AT_ONCE = 100  # so that no PodGroup is created long after its driver was looked at
 PATIENCE_SECONDS = 1.0  # how long a cycle waits, so that many drivers delay no binding
-
-
-@dataclass(frozen=True, slots=True)
-class _RetryWait:
-    """The wait after a try that failed: how long, and until when."""
-
-    seconds: float
-    until: float  # seconds since the epoch
-
-    def left(self, now: float) -> float:
-        """The seconds that are left; none if the clock went back, so that this is unknown."""
-        left = self.until - now
-        return left if 0 < left <= self.seconds else 0.0
 
 
 class PodGroupCreator:
@@ -69,7 +56,7 @@ class PodGroupCreator:
         self._reading = asyncio.Lock()
         self._patience = patience
         self._under_way: asyncio.Future[None] | None = None
-        self._waits: dict[Uid, _RetryWait] = {}
+        self._waits: dict[Uid, Wait] = {}
 
     async def declare(self) -> None:
         """Create the PodGroups that waiting Spark pods lack, or record why one cannot be created.
@@ -176,5 +163,5 @@ class PodGroupCreator:
     def _put_off(self, member: Member, sentence: str) -> None:
         wait = self._waits.get(member.uid)
         seconds = FIRST_SECONDS if wait is None else min(2 * wait.seconds, LONGEST_SECONDS)
-        self._waits[member.uid] = _RetryWait(seconds, self._clock() + seconds)
+        self._waits[member.uid] = Wait.begun(self._clock(), seconds)
         self._state.explain(member.uid, sentence)

@@ -31,6 +31,13 @@ def later(of: Snapshot, seconds: float = 5.0) -> Snapshot:
     return replace(of, taken_at=of.taken_at + seconds)
 
 
+def test_a_plan_that_was_cut_short_is_made_again_soon_after_the_clock_went_back() -> None:
+    seen = replace(SEEN, taken_at=10_000.0)
+    memory = kept(seen, Plan(shortfall="the budget"))
+    assert memory.plan(later(seen, -1.0)) is not None
+    assert memory.plan(later(seen, -3600.0)) is None
+
+
 def test_nothing_is_kept_at_first() -> None:
     assert PlanCache().plan(SEEN) is None
 
