@@ -298,6 +298,21 @@ async def test_a_budget_that_refuses_a_later_member_is_asked_once_more() -> None
     assert terminating(cluster) == ["low-0", "low-1"]
 
 
+async def test_a_victim_is_waited_for_until_it_is_asked_once_more_and_not_longer() -> None:
+    """Otherwise the next cycle would be due at once, again and again."""
+    cluster, clock = prioritized(), Clock()
+    cluster.protected = {"low-1"}
+    life = await live(cluster, clock)
+    retry = life.cycle._commit.evictor.next_retry
+    assert retry() == 30
+    clock.now += 30
+    cluster.protected = set()
+    due_in = await life.turn()
+    assert terminating(cluster) == ["low-0", "low-1"]
+    assert retry() is None
+    assert due_in is None or due_in > 0
+
+
 async def test_a_claim_is_given_up_if_the_budget_refuses_again() -> None:
     cluster, clock = prioritized(), Clock()
     cluster.protected = {"low-1"}
