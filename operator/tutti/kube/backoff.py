@@ -130,20 +130,17 @@ class ApiBackoffs:
         ``FORGOTTEN_SECONDS``, and all others after ``LONGEST_SECONDS``. A gang may be gone although
         what is refused remains, such as the deletion of its Reservation.
         """
-        self._by_uid = {
-            uid: refusal if refusal.gang in gangs else replace(refusal, is_gone=True)
-            for uid, refusal in self._by_uid.items()
-        }
-        self._by_uid = {
-            uid: refusal
-            for uid, refusal in self._by_uid.items()
-            if now - refusal.until < (LONGEST_SECONDS if refusal.is_gone else FORGOTTEN_SECONDS)
-        }
-        return {
-            refusal.gang: refusal
-            for refusal in reversed(self._by_uid.values())
-            if refusal.stands(now) and not refusal.is_gone
-        }
+        remembered: dict[Uid, ApiBackoff] = {}
+        lasting: dict[GangKey, ApiBackoff] = {}
+        for uid, known in self._by_uid.items():
+            refusal = known if known.gang in gangs else replace(known, is_gone=True)
+            limit = LONGEST_SECONDS if refusal.is_gone else FORGOTTEN_SECONDS
+            if now - refusal.until < limit:
+                remembered[uid] = refusal
+                if refusal.stands(now) and not refusal.is_gone:
+                    lasting.setdefault(refusal.gang, refusal)
+        self._by_uid = remembered
+        return lasting
 
     def next_retry(self, now: float) -> float | None:
         """The seconds until the first wait ends, or None."""
