@@ -8,21 +8,23 @@ a gang decides only whether the job is told. Jobs that name another scheduler ar
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..gang import demand, slots
+from ..gang import demand
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit, is_away
 from ..kube.gang_sources import GangObject, JobPods, job_kind
-from ..model.cluster import Gang, Role, Snapshot
+from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, Uid
 from ..model.resources import Resources
 from ..state.cluster_state import ClusterState
+from . import waiting_jobs
+from .waiting_jobs import PodBudget, WaitingJob, with_pods
 
 logger = logging.getLogger(__name__)
 
@@ -33,15 +35,6 @@ UNREAD_SECONDS = 60.0  # seconds until a job that is gone or could not be read i
 MOST_JOBS = 100  # in one plan; later plans include the others
 MOST_REMEMBERED = 1_000  # jobs whose templates are kept
 MOST_PODS_UNFIT = 1_000  # a larger job without room never gets its pods
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingJob:
-    """A gang without pods, with the roles of its job; a job without roles has only its totals."""
-
-    group: GangObject
-    gang: Gang
-    roles: tuple[Role, ...]
 
 
 class Enqueuer:
@@ -71,6 +64,7 @@ class Enqueuer:
         self._pods: dict[tuple[Uid, int], JobPods] = {}  # by gang and generation
         self._foreign: set[Uid] = set()  # gangs of jobs that name another scheduler
         self._tried: dict[Uid, float] = {}  # when a job was last tried
+        self._left_out: dict[Uid, float] = {}  # since when a large job has had no place in a plan
         self._put_off: dict[Uid, float] = {}  # the time until which a job is left alone
         self._enqueued: dict[Uid, tuple[WaitingJob, float]] = {}  # and until when it counts
         self._look_at = 0.0  # when the next plan may include jobs
@@ -101,10 +95,13 @@ class Enqueuer:
             return
         self._look_at = now + LOOK_SECONDS
         due = [one for one in waiting if not self._is_put_off(one[0].uid, now)]
-        jobs = [job for job in await self._read(due, now) if not job.group.unsupported_fields]
+        expected = [job for job in self._expected(snapshot, now) if job.group.uid not in uids]
+        most = waiting_jobs.most_pods(snapshot)
+        told = sum(waiting_jobs.pods_in_plan(job.gang, job.roles, most) for job in expected)
+        jobs = await self._read(due, now, most, told)
+        jobs = [job for job in jobs if not job.group.unsupported_fields]
         starved = [job for job in jobs if self._is_starved(job.group, job.gang, now)]
         others = [job for job in jobs if job not in starved]
-        expected = [job for job in self._expected(snapshot, now) if job.group.uid not in uids]
         with_room = await self._with_room(snapshot, others, expected, plan_of)
         await self._gate.all(partial(self._write_room, job.group) for job in (*starved, *with_room))
         self._enqueued.update((job.group.uid, (job, now + ENQUEUED_SECONDS)) for job in with_room)
@@ -136,8 +133,9 @@ class Enqueuer:
         planned = [job for job in jobs if job.roles]
         with_roles = [job for job in expected if job.roles]
         has_sized_job = len(with_roles) < len(expected)
-        placed = await self._placed(snapshot, (*planned, *with_roles), plan_of) if planned else ()
-        free = _free(snapshot) - Resources.total(job.group.min_resources for job in expected)
+        placed = await self._placed(snapshot, planned, with_roles, plan_of)
+        promised = Resources.total(job.group.min_resources for job in expected)
+        free = waiting_jobs.free_room(snapshot) - promised
         with_room = []
         for job in (*planned, *(job for job in jobs if not job.roles)):
             has_room = job.group.min_resources.fits(free)
@@ -153,6 +151,7 @@ class Enqueuer:
         self._pods = {key: pods for key, pods in self._pods.items() if key[0] in here}
         self._foreign.intersection_update(here)
         self._tried = {uid: at for uid, at in self._tried.items() if uid in here}
+        self._left_out = {uid: at for uid, at in self._left_out.items() if uid in here}
         self._put_off = {uid: until for uid, until in self._put_off.items() if uid in here}
 
     def _is_put_off(self, uid: Uid, now: float) -> bool:
@@ -172,25 +171,63 @@ class Enqueuer:
         moments = [gang.created + self._starvation_seconds for _, gang in waiting]
         moments += self._put_off.values()
         moments += (until for _, until in self._enqueued.values())
-        if len(due) > MOST_JOBS:
+        if len(due) > MOST_JOBS or any(group.uid in self._left_out for group, _ in due):
             is_all_tried = all(group.uid in self._tried for group, _ in due)
             moments.append(now + (AGAIN_SECONDS if is_all_tried else LOOK_SECONDS))
         return min((at for at in moments if at > now), default=None)
 
     def _turn(self, group: GangObject, gang: Gang, now: float) -> tuple[Any, ...]:
-        """Starved jobs first, then the jobs tried longest ago, of these the highest priority."""
-        tried = self._tried.get(group.uid, -math.inf)
+        """The place of a job in the order of jobs to try.
+
+        Starved jobs come first, then those that are left out of plans, then the jobs tried longest
+        ago, and of these the highest priority. A job that changes is read again, so it does not
+        come before others for having been left out.
+        """
+        left_out_at = self._left_out.get(group.uid, math.inf)
+        tried = self._tried.get(group.uid, left_out_at if left_out_at <= now else -math.inf)
         if tried > now:  # the clock went back
             tried = -math.inf
         is_starved = self._is_starved(group, gang, now)
-        return not is_starved, tried, -gang.priority, gang.created, gang.key
+        is_known = (group.uid, group.generation) in self._pods
+        place = left_out_at if is_known else math.inf
+        return not is_starved, place, tried, -gang.priority, gang.created, gang.key
 
-    async def _read(self, due: Iterable[tuple[GangObject, Gang]], now: float) -> list[WaitingJob]:
-        """Up to ``MOST_JOBS`` jobs to try now, with roles; without foreign and unreadable jobs."""
-        turn = sorted(due, key=lambda one: self._turn(one[0], one[1], now))[:MOST_JOBS]
+    def _in_turn(
+        self, jobs: Iterable[tuple[GangObject, Gang]], now: float, most: int, told: int
+    ) -> list[tuple[GangObject, Gang]]:
+        """The first jobs, without the large jobs that have no place beside those before them.
+
+        Jobs that were not read yet, and jobs that no plan includes, need no place.
+        """
+        budget = PodBudget(told)
+        turn: list[tuple[GangObject, Gang]] = []
+        for group, gang in jobs:
+            is_planned = not (group.unsupported_fields or self._is_starved(group, gang, now))
+            pods = self._pods.get((group.uid, group.generation)) if is_planned else None
+            roles = () if pods is None else pods.roles
+            if budget.takes(waiting_jobs.pods_in_plan(gang, roles, most)):
+                turn.append((group, gang))
+            else:
+                self._left_out.setdefault(group.uid, now)
+            if len(turn) == MOST_JOBS:
+                break
+        return turn
+
+    async def _read(
+        self, due: Iterable[tuple[GangObject, Gang]], now: float, most: int, told: int
+    ) -> list[WaitingJob]:
+        """Up to ``MOST_JOBS`` jobs to try now, with roles; without foreign and unreadable jobs.
+
+        A plan may place jobs of up to ``most`` pods, and has ``told`` pods of jobs in any case.
+        """
+        ordered = sorted(due, key=lambda one: self._turn(one[0], one[1], now))
+        turn = self._in_turn(ordered, now, most, told)
         unread = [group for group, _ in turn if (group.uid, group.generation) not in self._pods]
         await self._gate.all(partial(self._read_one, group) for group in unread)
+        turn = self._in_turn(turn, now, most, told)
         self._tried.update((group.uid, now) for group, _ in turn)
+        for group, _ in turn:
+            self._left_out.pop(group.uid, None)
         jobs = [
             WaitingJob(group, gang, pods.roles)
             for group, gang in turn
@@ -221,12 +258,16 @@ class Enqueuer:
         self,
         snapshot: Snapshot,
         jobs: Iterable[WaitingJob],
+        expected: Iterable[WaitingJob],
         plan_of: Callable[[Snapshot], Awaitable[Plan]],
     ) -> frozenset[GangKey]:
-        pods = sum(node.offers("pods") for node in snapshot.nodes)
-        gangs = {job.gang.key: made for job in jobs if (made := with_pods(job, pods)) is not None}
+        """The gangs that a plan places of these jobs and of the ``expected`` jobs beside them."""
+        most = waiting_jobs.most_pods(snapshot)
+        gangs = {job.gang.key: made for job in jobs if (made := with_pods(job, most)) is not None}
         if not gangs:
             return frozenset()
+        beside = ((job.gang.key, with_pods(job, most)) for job in expected)
+        gangs.update((key, made) for key, made in beside if made is not None)
         others = (gang for gang in snapshot.gangs if gang.key not in gangs)
         everyone = tuple(sorted((*others, *gangs.values()), key=lambda gang: gang.key))
         plan = await plan_of(replace(snapshot, gangs=everyone))
@@ -251,23 +292,3 @@ class Enqueuer:
             return
         logger.info("gang %s: its pods are made now", group.key)
         self._state.learn_group(written)
-
-
-def with_pods(job: WaitingJob, most: int) -> Gang | None:
-    """The gang of a job with the pods that it needs; None if it needs more than ``most`` pods."""
-    gang = replace(job.gang, roles=job.roles)
-    numbers: Mapping[str, int] = slots.absent(gang, {})
-    if not demand.min_members(gang) <= sum(numbers.values()) <= most:
-        return None
-    pods = [pod for role, n in numbers.items() for pod in slots.placeholders(gang, role, n)]
-    untyped = tuple(replace(role, template=None) for role in job.roles)
-    return replace(gang, roles=untyped, members=tuple(pods))
-
-
-def _free(snapshot: Snapshot) -> Resources:
-    """The sum of free room over all ready, schedulable nodes; negative amounts count as zero."""
-    return Resources.total(
-        Resources(tuple((name, n) for name, n in (node.allocatable - node.used).amounts if n > 0))
-        for node in snapshot.nodes
-        if node.ready and not node.unschedulable
-    )

@@ -14,6 +14,7 @@ from tutti.model.cluster import Gang, Role
 from tutti.model.keys import GangKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Template
+from tutti.operator import waiting_jobs
 from tutti.operator.enqueuer import (
     AGAIN_SECONDS,
     ENQUEUED_SECONDS,
@@ -64,6 +65,7 @@ class World:
     refusal: Exception | None = None
     now: float = 10.0
     planned: int = 0
+    in_plans: list[list[str]] = field(default_factory=list)  # the jobs in each plan
 
     def awaiting_room(self) -> list[tuple[GangObject, Gang]]:
         """As the cluster state."""
@@ -97,6 +99,8 @@ class World:
     async def plan(self, with_pods: Snapshot) -> Plan:
         """As the cycle, by best fit."""
         self.planned += 1
+        jobs = [gang.key.name for gang in with_pods.gangs if gang.key.kind == KIND.api]
+        self.in_plans.append(jobs)
         return planning.plan(with_pods, BestFit(), BestFit(), Budget(10, 10.0))
 
     def enqueuer(self) -> Enqueuer:
@@ -424,3 +428,129 @@ async def test_of_ten_thousand_jobs_the_oldest_of_the_highest_priority_are_read(
     await enqueued(world)
     assert len(world.read) == MOST_JOBS
     assert names[-1] in world.read
+
+
+LARGE = 8  # pods of a large job where only twenty pods of large jobs are in one plan
+FULL = roles(LARGE, 3)  # does not fit
+
+
+@pytest.fixture
+def _few_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two large jobs fill a plan."""
+    monkeypatch.setattr(waiting_jobs, "SMALL_PODS", 2)
+    monkeypatch.setattr(waiting_jobs, "MOST_PODS", 2 * LARGE + 4)
+
+
+def large_jobs(number: int, **changes: Any) -> list[GangObject]:
+    return [job(f"large-{i:03}", LARGE, **changes) for i in range(number)]
+
+
+async def plans(world: World, looks: int) -> list[list[str]]:
+    """The jobs in the plans of so many looks."""
+    enqueuer = world.enqueuer()
+    for _ in range(looks):
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        world.now += AGAIN_SECONDS
+    return world.in_plans
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_large_jobs_are_planned_in_turn_and_small_ones_always() -> None:
+    names = [each.key.name for each in large_jobs(6)]
+    sizes = {**dict.fromkeys(names, FULL), "small": roles(2, 9)}
+    world = World(sizes, [*large_jobs(6), job("small", created=9.0)])
+    seen = await plans(world, 4)
+    assert [len(jobs) for jobs in seen] == [3, 3, 3, 3]
+    assert all("small" in jobs for jobs in seen)
+    assert sorted(name for jobs in seen[:3] for name in jobs if name != "small") == names
+    assert seen[3] == seen[0], "then it begins again"
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_a_large_job_that_was_left_out_comes_before_those_that_come_later() -> None:
+    world = World({"old": FULL}, [])
+    enqueuer = world.enqueuer()
+    for look in range(8):
+        new = [f"new-{look}-{i}" for i in range(3)]
+        world.roles = {**world.roles, **dict.fromkeys(new, FULL)}
+        world.jobs += [job(name, LARGE) for name in new] + ([job("old", LARGE)] if not look else [])
+        world.priorities = dict.fromkeys(world.roles, 5) | {"old": 0}
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        assert enqueuer.next_retry() == LOOK_SECONDS, "some were not tried yet"
+        world.now += LOOK_SECONDS
+    assert "old" not in world.in_plans[0]
+    assert "old" in world.in_plans[1]
+    late = [f"new-{look}-{i}" for look in range(3) for i in range(3)]
+    assert set(late) <= {name for jobs in world.in_plans for name in jobs}, "in turn"
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_large_jobs_that_change_all_the_time_do_not_come_first_for_having_been_left_out() -> (
+    None
+):
+    many = large_jobs(2 * MOST_JOBS)
+    world = World({each.key.name: FULL for each in many} | {"small": roles(2, 1)}, many)
+    enqueuer = world.enqueuer()
+    for look in range(1, 5):
+        world.jobs = [replace(each, generation=look) for each in many]
+        world.jobs += [job("small", created=9.0)] * (look > 2)
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        world.now += LOOK_SECONDS
+    assert world.names == ["small"]
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_large_jobs_that_are_left_out_take_no_turn_of_a_small_one() -> None:
+    """However many there are: but for the first look, at which their sizes are not known."""
+    jobs = [*large_jobs(3 * MOST_JOBS), job("small", created=9.0)]
+    sizes = {**{each.key.name: FULL for each in jobs}, "small": roles(2, 1)}
+    assert await turns(World(sizes, jobs), 4) == ["small"]
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_a_job_that_no_cluster_holds_takes_no_turn_of_a_large_one() -> None:
+    huge = [job(f"huge-{i}", 2**30) for i in range(5)]
+    sizes = {**{each.key.name: roles(2**30, 1) for each in huge}, "large-000": roles(LARGE, 1)}
+    assert await enqueued(World(sizes, [*huge, *large_jobs(1, created=9.0)])) == ["large-000"]
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_large_jobs_that_are_not_planned_take_no_place_in_a_plan() -> None:
+    """Tutti does not support them, or tells them without a plan."""
+    jobs = [job(f"odd-{i}", LARGE, unsupported_fields=("spec.x",)) for i in range(2)]
+    jobs += [job(f"starved-{i}", LARGE, created=-STARVATION_SECONDS) for i in range(2)]
+    jobs += [job(f"late-{i}", LARGE, created=9.0) for i in range(2)]
+    world = World({each.key.name: roles(LARGE, 1) for each in jobs}, jobs)
+    assert await enqueued(world) == ["late-0", "starved-0", "starved-1"]
+    assert world.in_plans == [["late-0", "late-1"]]
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_a_job_of_more_pods_than_a_plan_may_have_is_never_told() -> None:
+    most = waiting_jobs.MOST_PODS
+    cluster = snapshot_of(node("n1", cpu=99, pods=99))
+    for needed, told in ((most, ["a"]), (most + 1, [])):
+        world = World({"a": roles(needed, 1)}, [job("a", needed)])
+        assert await enqueued(world, cluster) == told
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_jobs_that_were_told_count_first_and_one_large_job_is_planned_beside_them() -> None:
+    cluster = snapshot_of(node("n1", cpu=99, pods=99))
+    names = [each.key.name for each in large_jobs(5)]
+    world = World(dict.fromkeys(names, roles(LARGE, 1)), large_jobs(5))
+    enqueuer = world.enqueuer()
+    for _ in range(3):
+        await enqueuer.enqueue(cluster, world.plan)
+        world.now += LOOK_SECONDS
+    assert world.in_plans == [names[:2], names[:3], names[:4]]
+
+
+async def test_no_plan_is_made_for_jobs_alone_that_were_told() -> None:
+    world = World({"a": roles(2, 1), "huge": roles(2**30, 1)}, [job("a")])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    world.jobs = [job("huge", 2**30)]
+    world.now += LOOK_SECONDS
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.names, world.planned) == (["a"], 1)
