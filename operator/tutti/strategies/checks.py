@@ -22,7 +22,6 @@ from .problem import (
     admitted_value,
 )
 from .shape_demand import ShapeDemand
-from .work import Work
 
 
 def possible(problem: Problem) -> list[int]:
@@ -44,7 +43,7 @@ def possible(problem: Problem) -> list[int]:
 
 def _may_have_a_region(problem: Problem, demand: Demand, fits: regions.Fits) -> bool:
     """Whether there is a region for the demand, or too many choices to rule all of them out."""
-    work = Work(regions.MOST_CELLS)
+    work = regions.region_work(problem, demand)
     return any(True for _ in regions.regions(problem, demand, fits, work)) or work.is_over
 
 

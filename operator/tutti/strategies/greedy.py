@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from .capacity import UNBOUNDED, FreeCapacity
 from .domains import segments
-from .domains.regions import MOST_CELLS, Region, regions
+from .domains.regions import Region, region_work, regions
 from .problem import Part, Problem, Segments, Share
 from .shape_demand import Array, Flags
-from .work import Work
 
 MOST_REGIONS = 8  # regions that are tried for one gang
 
@@ -124,7 +123,8 @@ class GreedyPlacement:
         if not demand.names_levels:
             yield Region()
             return
-        own_regions = regions(self._problem, demand, self._room.fits, Work(MOST_CELLS))
+        work = region_work(self._problem, demand)
+        own_regions = regions(self._problem, demand, self._room.fits, work)
         for region in islice(own_regions, MOST_REGIONS):
             parts = range(len(demand.parts))
             self._within = [region.nodes(self._problem, demand, part) for part in parts]

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from pulp import LpProblem
 
+from tutti.strategies import greedy
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.checks import possible
 from tutti.strategies.domains import alternatives
 from tutti.strategies.domains import regions as domains
 from tutti.strategies.domains.alternatives import Alternatives
-from tutti.strategies.domains.regions import Region, empty_fits, regions
+from tutti.strategies.domains.regions import Region, empty_fits, region_work, regions
 from tutti.strategies.ilp import strategy as ilp
 from tutti.strategies.ilp.engine import Answer, SolverLimits
 from tutti.strategies.ilp.strategy import IlpStrategy
@@ -74,7 +75,7 @@ def knotted(racks: int) -> Problem:
 
 def test_regions_come_the_tightest_first() -> None:
     problem = with_racks(problem_of([[9], [4], [6], [2], [9]], [[1]], gang(4)), 0, 1, 2, 3, -1)
-    work = Work(domains.MOST_CELLS)
+    work = region_work(problem, problem.demands[0])
     found = list(regions(problem, problem.demands[0], empty_fits(problem), work))
     assert found == [Region((1,)), Region((2,)), Region((0,))]
 
@@ -197,7 +198,7 @@ def test_a_rule_without_a_domain_is_seen_before_the_others_are_combined() -> Non
     own = [SameDomain(0, (part,)) for part in range(9)]
     for last in (SameDomain(0, (9, 10)), SameDomain(0, tuple(range(11)))):
         asked = in_16_racks(*own, last)
-        work = Work(domains.MOST_CELLS)
+        work = region_work(asked, asked.demands[0])
         assert list(regions(asked, asked.demands[0], empty_fits(asked), work)) == []
         assert not work.is_over
         solution = IlpStrategy().solve(asked, Budget())
@@ -222,7 +223,7 @@ def test_counting_rules_out_no_region_in_which_a_gang_starts(segments: bool) -> 
         asked = problem(seed, gangs=1, segments=segments)
         (demand,) = asked.demands
         levels = (range(int(asked.domains[rule.level].max()) + 1) for rule in demand.same_domain)
-        work = Work(domains.MOST_CELLS)
+        work = region_work(asked, demand)
         left = set(regions(asked, demand, empty_fits(asked), work))
         assert not work.is_over
         for numbers in product(*levels):
@@ -237,10 +238,55 @@ def test_too_many_choices_of_domains_are_not_taken_for_a_proof(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = in_16_racks(SameDomain(0, (0,)), SameDomain(0, (1, 2)))
-    for module in (ilp, alternatives, domains):
-        monkeypatch.setattr(module, "MOST_CELLS", 2_000)
+    for module in (ilp, alternatives, greedy, domains):
+        monkeypatch.setattr(module, "region_work", lambda *_: Work(2_000))
     assert list(possible(asked)) == [0]
     assert Alternatives.of(asked, [0], 300) is None
     solution = IlpStrategy().solve(asked, Budget())
     assert (solution.outcome, solution.shares) == (Outcome.BUDGET_EXHAUSTED, ((),))
     assert ilp.TOO_MANY_DOMAINS in solution.detail
+
+
+def two_rules_that_no_rack_keeps(free_roles: int) -> Problem:
+    """Racks have room for x and y, or for x and z; a rule is for x and y, another for x and z."""
+    parts = [Part(0, role, 1) for role in range(free_roles)]
+    x, y, z = range(free_roles, free_roles + 3)
+    parts += [Part(1, x, 1), Part(2, y, 1), Part(3, z, 1)]
+    minimum = (*[1] * len(parts),)
+    demand = Demand(len(parts), tuple(parts), minimum, DemandLevel(0), 1)
+    free = [[99, 1, 1, 0] if rack % 2 else [99, 1, 0, 1] for rack in range(16)]
+    asked = problem_of(free, [[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]], demand)
+    own = [SameDomain(0, (part,)) for part in range(free_roles)]
+    return with_racks(asked, *range(16), rules=(*own, SameDomain(0, (x, y)), SameDomain(0, (x, z))))
+
+
+def test_rules_that_no_domain_keeps_are_seen_before_other_rules_are_combined() -> None:
+    asked = two_rules_that_no_rack_keeps(9)
+    work = region_work(asked, asked.demands[0])
+    assert list(regions(asked, asked.demands[0], empty_fits(asked), work)) == []
+    assert not work.is_over
+    solution = IlpStrategy().solve(asked, Budget())
+    assert (solution.outcome, solution.shares) == (Outcome.PROVED, ((),))
+
+
+def test_choices_that_are_ruled_out_one_by_one_are_counted_as_work() -> None:
+    """All roles in one zone: each choice of their racks turns out again to leave none."""
+    asked = two_rules_that_no_rack_keeps(6)
+    (demand,) = asked.demands
+    zone = SameDomain(1, tuple(range(len(demand.parts))))
+    demand = replace(demand, same_domain=(zone, *demand.same_domain))
+    zones = np.zeros(16, dtype=np.intp)
+    asked = replace(asked, demands=(demand,), domains=(*asked.domains, zones))
+    work = region_work(asked, demand)
+    assert list(regions(asked, demand, empty_fits(asked), work)) == []
+    assert work.is_over
+    assert list(possible(asked)) == [0]
+
+
+def test_a_single_rule_is_tried_in_every_domain_however_many() -> None:
+    """Only the last of 5,000 hosts has room for a member of each role."""
+    demand = Demand(5, (Part(0, 0, 8), Part(1, 1, 1)), (4, 1), DemandLevel(0), 1)
+    free = [[8, 0]] * 4_999 + [[8, 1]]
+    asked = problem_of(free, [[1, 0], [0, 1]], demand)
+    hosts = with_racks(asked, *range(5_000), rules=(SameDomain(0, (0, 1)),))
+    assert worth(hosts, BestFit().solve(hosts, Budget())) == ((0, 1),)

@@ -10,7 +10,7 @@ import pytest
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.domains import segments
 from tutti.strategies.domains.alternatives import Alternatives
-from tutti.strategies.domains.regions import MOST_CELLS, are_together, empty_fits, regions
+from tutti.strategies.domains.regions import are_together, empty_fits, region_work, regions
 from tutti.strategies.domains.segment_copies import SegmentCopies
 from tutti.strategies.ilp import strategy as ilp
 from tutti.strategies.ilp.strategy import IlpStrategy
@@ -25,7 +25,6 @@ from tutti.strategies.problem import (
     Segments,
     Share,
 )
-from tutti.strategies.work import Work
 
 from ...conformance.oracle.case import by_number, case_of
 from ...conformance.oracle.comparing import compared, wrong_bounds
@@ -135,7 +134,7 @@ def test_a_refusal_by_counting_knows_the_required_domain() -> None:
     (demand,) = asked.demands
     block = replace(demand, same_domain=(SameDomain(1, (0,)),))
     within = replace(asked, demands=(block,), domains=domains)
-    every = regions(within, block, empty_fits(within), Work(MOST_CELLS))
+    every = regions(within, block, empty_fits(within), region_work(within, block))
     assert [region.domains for region in every] == [(0,)]
 
 

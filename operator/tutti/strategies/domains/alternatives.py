@@ -13,7 +13,7 @@ from ..capacity import caps_by_demand
 from ..problem import Cap, Demand, Problem, Share, Shares
 from ..shape_demand import Array, Flags
 from ..work import Work
-from .regions import MOST_CELLS, Fits, Region, empty_fits, regions, rooms
+from .regions import Fits, Region, empty_fits, region_work, regions, rooms
 from .segment_copies import copies_of
 
 
@@ -38,7 +38,7 @@ class Alternatives:
         fits, kinds = empty_fits(problem), 0
         for indices in _types(problem, candidates):
             demand = problem.demands[indices[0]]
-            work = Work(MOST_CELLS)
+            work = region_work(problem, demand)
             own_regions = list(islice(regions(problem, demand, fits, work), most - kinds + 1))
             kinds += len(own_regions) if demand.same_domain else 0
             kinds += len(own_regions) * len(indices) * copies_of(problem, demand, fits)

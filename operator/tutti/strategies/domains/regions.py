@@ -8,13 +8,13 @@ import numpy as np
 from ..capacity import fits_per_node
 from ..problem import Demand, Problem, SameDomain, Segments, Share
 from ..shape_demand import Array, Flags
-from ..work import Work
+from ..work import CALL, Work
 from . import segments
 
 Fits = Callable[[int], Array]  # shape -> [node]: how many members fit
 Chosen = Mapping[SameDomain, int]  # the domains for some of a demand's rules
 NO_DOMAIN = -2  # a level without any domain: no node is in it
-MOST_CELLS = 2_000_000  # numbers that may be computed for one demand, in vain
+MOST_CELLS = 4_000_000  # numbers that may be computed for a region, in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,49 @@ def regions(problem: Problem, demand: Demand, fits: Fits, work: Work) -> Iterato
     """The regions that counting does not rule out for the demand, the tightest first.
 
     A demand without such rules has one region, which is everywhere. If no region is left, the
-    demand provably cannot start; but once the ``work`` is over, there may be more regions.
+    demand provably cannot start; but once the ``work`` is over, there may be more regions. Each
+    region gives back the work that led to it.
     """
-    search, any_domain = _RegionSearch(problem, demand, fits, work), list[SameDomain]()
-    chosen: dict[SameDomain, int] = {}
+    chosen = {rule: rule.domain for rule in demand.same_domain if rule.domain is not None}
     # The widest level first: a narrow domain is then within the wide one.
-    for rule in sorted(demand.same_domain, key=lambda r: int(problem.domains[r.level].max())):
-        if rule.domain is None:
-            any_domain.append(rule)
-        else:
-            chosen[rule] = rule.domain
-    if search.could_start(chosen) and search.have_domains(any_domain[1:], chosen):
-        for domains in search.choices(any_domain, chosen):
-            yield Region(tuple(domains[rule] for rule in demand.same_domain))
+    ordered = sorted(demand.same_domain, key=lambda rule: int(problem.domains[rule.level].max()))
+    components = _components([rule for rule in ordered if rule not in chosen])
+    search = _RegionSearch(problem, demand, fits, work)
+    if not search.could_start(chosen):
+        return
+    # Rules that share no members restrict each other little: each component by itself comes first.
+    if len(components) > 1:
+        for rules in components:
+            if not any(True for _ in search.choices(rules, chosen)) and not work.is_over:
+                return
+    for domains in search.choices([rule for rules in components for rule in rules], chosen):
+        yield Region(tuple(domains[rule] for rule in demand.same_domain))
+        work.spent = 0.0
+
+
+def region_work(problem: Problem, demand: Demand) -> Work:
+    """How much may be computed, in vain, for a region of a demand: more than all domains once."""
+    own = (
+        len(rule.parts) * len(problem.free)
+        + (int(problem.domains[rule.level].max(initial=-1)) + 2) * (CALL + len(demand.parts))
+        for rule in demand.same_domain
+    )
+    return Work(MOST_CELLS + sum(own))
+
+
+def _components(rules: Sequence[SameDomain]) -> Sequence[Sequence[SameDomain]]:
+    """The rules in the same order, apart if no member links them."""
+    components: list[list[SameDomain]] = []
+    for rule in rules:
+        linked = [c for c in components if any(_overlap(rule, other) for other in c)]
+        joined = [other for component in linked for other in component]
+        components = [component for component in components if component not in linked]
+        components.append([*sorted(joined, key=rules.index), rule])
+    return components
+
+
+def _overlap(rule: SameDomain, other: SameDomain) -> bool:
+    return not set(rule.parts).isdisjoint(other.parts)
 
 
 class _RegionSearch:
@@ -78,26 +108,23 @@ class _RegionSearch:
             yield chosen
             return
         rule, *rest = rules
-        overlapping = [other for other in rest if not set(other.parts).isdisjoint(rule.parts)]
+        overlapping = [other for other in rest if _overlap(rule, other)]
         for number in self._domains(rule, chosen):
             if self._work.is_over:
                 return
             narrowed = {**chosen, rule: number}
-            if self.could_start(narrowed) and self.have_domains(overlapping, narrowed):
+            if self.could_start(narrowed) and self._have_domains(overlapping, narrowed):
                 yield from self.choices(rest, narrowed)
 
     def could_start(self, chosen: Chosen) -> bool:
-        """Whether counting does not rule out that the demand starts in the chosen domains.
-
-        Only choices that are ruled out count as work, so that the caller gets all the others.
-        """
+        """Whether counting does not rule out that the demand starts in the chosen domains."""
         rooms = _rooms_by_part(self._problem, self._demand, self._fits, chosen, self._rooms)
         if could_start(self._demand, rooms):
             return True
         self._work.spend(len(self._demand.parts))
         return False
 
-    def have_domains(self, rules: Iterable[SameDomain], chosen: Chosen) -> bool:
+    def _have_domains(self, rules: Iterable[SameDomain], chosen: Chosen) -> bool:
         """Whether each of the rules has a domain beside the chosen domains, by counting."""
         return all(
             any(
@@ -110,6 +137,7 @@ class _RegionSearch:
     def _domains(self, rule: SameDomain, chosen: Chosen) -> Sequence[int]:
         """The domains that may hold enough members, the tightest first."""
         problem, demand, domain = self._problem, self._demand, self._problem.domains[rule.level]
+        self._work.spend(len(rule.parts) * len(domain))
         inside = domain >= 0
         holds, room = np.zeros((2, int(domain.max(initial=-1)) + 1), dtype=np.int64)
         for index in rule.parts:

@@ -14,7 +14,7 @@ from ..best_fit import best_fit, with_a_resource
 from ..best_fit_inter_pod import WorkBudget
 from ..checks import has_all, possible, worth
 from ..domains.alternatives import Alternatives
-from ..domains.regions import MOST_CELLS, without_domains
+from ..domains.regions import region_work, without_domains
 from ..problem import Budget, DemandLevel, Outcome, Problem, Shares, Solution
 from ..work import Work
 from .engine import Cbc, Engine, SolverLimits
@@ -87,7 +87,7 @@ class SingleGangSearch:
         """Try every region that counting does not rule out; best fit has not placed the gang."""
         until, is_proved, detail = monotonic() + effort.seconds, True, ""
         value = self._problem.demands[self._candidate].value
-        regions = Work(MOST_CELLS)
+        regions = region_work(self._problem, self._problem.demands[self._candidate])
         for region in Alternatives.one_by_one(self._problem, self._candidate, regions):
             left = until - monotonic()
             if left <= 0:
