@@ -57,6 +57,7 @@ from .search.starvation_trials import StarvationSearch
 
 DEFAULT_POLICY = Policy()
 EXPLAINED_BY_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
+PORTS_TOGETHER = "pods want so many host ports that some of them count as one"
 ROUNDED = "a node has more than 1 Pi of a resource, and a request for it was rounded up"
 
 
@@ -289,7 +290,9 @@ def search_rounds(
     limits: SearchLimits,
 ) -> PartialPlan:
     """The plan after all rounds, and whether it is proved."""
-    shortfall = starved.shortfall or (ROUNDED if compiled.grid.is_rounded else "")
+    grid = compiled.grid
+    roughly = (grid.is_rounded and ROUNDED) or (grid.columns.has_rest and PORTS_TOGETHER) or ""
+    shortfall = starved.shortfall or roughly
     begun = replace(
         repaired,
         proved=repaired.proved and not shortfall,

@@ -242,7 +242,7 @@ class _Packing:
         Domains that have room for each shape alone may not have room for all shapes together. If no
         choice can be carried out, preferences are left out and only required levels count.
         """
-        self._left -= 1 + self._looks(gang) // LOOKS_PER_GANG
+        self._left -= 1 + self._looks(gang) // LOOKS_PER_GANG + len(gang.rules) ** 2 // 8
         required = [rule for rule in gang.rules if rule.is_required]
         ways = (choices(rules, fits, gang.counts) for rules in (gang.rules, required))
         return any(self._carry_out(gang, masks) for masks in chain.from_iterable(ways))

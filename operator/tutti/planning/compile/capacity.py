@@ -263,12 +263,12 @@ def taken_ports(rooms: FitByShape, shape: Shape) -> tuple[Finding, ...]:
         names = port.resource, replace(port, ip=ports.ANY_IP).resource
         columns = tuple(base.columns.by_name[name] for name in names)
         if columns in known:
-            continue  # the rest of the host ports, which count together
+            continue  # host ports that count together
         known.add(columns)
         lacks = rooms.free[np.ix_(allowed, np.array(columns))] < base.requests[row, [*columns]]
         if n := int(np.count_nonzero(lacks.any(axis=1))):
-            others = len(base.columns.rest) if port.resource in base.columns.rest else 0
-            either = f"{port} or another of {others} ports" if others else str(port)
+            alike = base.columns.ports_with(port.resource)
+            either = f"{port} or another of {alike} ports" if alike > 1 else str(port)
             findings.append(PortTaken(either, n))
     if len(findings) > MOST_KINDS:
         findings[MOST_KINDS:] = [MorePortsTaken(len(findings) - MOST_KINDS)]

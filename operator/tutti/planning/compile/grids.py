@@ -4,8 +4,10 @@ A Grid holds what all rounds of one plan share, so that shapes and node rules ar
 Amounts are 64-bit integers; nodes are in the order of their names.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,8 @@ from ...strategies.problem import NO_RULES, Rules
 
 PODS = "pods"
 MOST_MISSING = 2  # columns for resources that a shape requests and no node offers
-MOST_PORTS = 256  # columns for host ports, or more of them in small clusters: so that they have
-MOST_PORT_CELLS = 3_000_000  # numbers; the column for the rest of the ports comes last
+MOST_PORTS = 256  # columns for host ports; in small clusters more
+MOST_PORT_CELLS = 3_000_000  # numbers that the columns for host ports may have
 
 # No amount of a Grid is larger, and every amount of a node is smaller, so the sum for a gang of
 # 5,000 cannot overflow 64 bits. If a node has more of a resource, the Grid counts it in a larger
@@ -40,17 +42,20 @@ Amounts = NDArray[Any]  # [row, resource]: int64, or Python integers if larger
 class Columns:
     """The resources that a Grid counts, by column.
 
-    Pods may want very many host ports. Beyond a number they are one resource, the last: a shape
-    with one of them requests all of it, so it shares no node with a pod that uses another.
+    Pods may want very many host ports. Beyond a number of them, ports at all IPs that the same
+    shapes want are one column, with the sum of their amounts: each of these shapes needs all of it,
+    so this is exact. If there are still too many, the ports that are left are the last column. A
+    shape with one of them requests all of it, and shares no node with a pod that uses another.
     """
 
     names: tuple[str, ...]
-    rest: Mapping[str, int]  # host ports that the last column has, and what a node has of each
-    by_name: Mapping[str, int]  # the column of each resource, also of those in ``rest``
+    by_name: Mapping[str, int]  # the column of each resource
+    offered_ports: Mapping[int, int]  # by column of host ports: what each node has of them
+    has_rest: bool = False  # whether the last column is for the ports that are left
 
     @classmethod
     def of(cls, shapes: Collection[Shape], nodes: Sequence[Node]) -> "Columns":
-        """The resources that decide where these shapes have room, sorted.
+        """The resources that decide where these shapes have room, sorted; ports together last.
 
         A shape may request many resources that no node offers. Two columns for them are enough:
         one keeps the shape off every node, and the other still does so when an explanation assumes
@@ -58,56 +63,85 @@ class Columns:
         each.
         """
         offered = {PODS, *(name for node in nodes for name, n in node.allocatable.amounts if n > 0)}
-        columns, host_ports = {PODS}, dict[str, None]()
+        resources = {PODS}
         for shape in shapes:
             missing = 0
             for name, n in shape.requests.amounts:
-                if ports.is_port(name):
-                    host_ports[name] = None
-                    continue
-                is_missing = n > 0 and name not in offered
-                missing += is_missing
-                if not is_missing or missing <= MOST_MISSING:
-                    columns.add(name)
+                if not ports.is_port(name):
+                    is_missing = n > 0 and name not in offered
+                    missing += is_missing
+                    if not is_missing or missing <= MOST_MISSING:
+                        resources.add(name)
         most = max(MOST_PORTS, MOST_PORT_CELLS // (len(nodes) + len(shapes) + 1))
-        some, rest = [*host_ports][:most], [*host_ports][most:]
-        names = sorted({*columns, *some})
+        groups, rest = _port_groups(shapes, most)
+        names = sorted({*resources, *(group[0] for group in groups if len(group) == 1)})
+        together = [*(group for group in groups if len(group) > 1), *([rest] if rest else [])]
         by_name = {name: column for column, name in enumerate(names)}
-        if rest:
-            by_name.update(dict.fromkeys(rest, len(names)))
-            names.append(f"{rest[0]} and {len(rest) - 1} more")
-        return cls(tuple(names), {name: ports.offered(name) for name in rest}, by_name)
+        for group in together:
+            by_name.update(dict.fromkeys(group, len(names)))
+            names.append(f"{group[0]} and {len(group) - 1} more")
+        offered_ports = Counter[int]()
+        for name in chain(rest, *groups):
+            offered_ports[by_name[name]] += ports.offered(name)
+        return cls(tuple(names), by_name, offered_ports, has_rest=bool(rest))
+
+    def ports_with(self, port: str) -> int:
+        """How many host ports count together with this one."""
+        return sum(column == self.by_name[port] for column in self.by_name.values())
 
     def offered(self, nodes: Sequence[Node]) -> Amounts:
         """[node, column]: the amounts of empty nodes."""
         table = self.amounts([node.allocatable for node in nodes])
-        for column, name in enumerate(self.names):
-            if ports.is_port(name):
-                table[:, column] = ports.offered(name)
-        if self.rest:
-            table[:, -1] = sum(self.rest.values())
+        for column, n in self.offered_ports.items():
+            table[:, column] = n
         return table
 
     def amounts(self, vectors: Sequence[Resources]) -> Amounts:
         """[vector, column]: the exact amounts."""
-        by_name = [dict(vector.amounts) for vector in vectors]
-        columns = [[values.get(name, 0) for values in by_name] for name in self.names]
-        if self.rest:
-            rest = self.rest.keys()
-            columns[-1] = [sum(values[n] for n in rest & values.keys()) for values in by_name]
-        extremes = [n for column in columns if column for n in (max(column), -min(column))]
-        small = all(n < AMOUNT_LIMIT for n in extremes)
-        table = np.empty((len(vectors), len(self.names)), dtype=np.int64 if small else object)
-        for i, column in enumerate(columns):
-            table[:, i] = column
+        by_name = self.by_name
+        cells = [
+            (row, by_name[name], n)
+            for row, vector in enumerate(vectors)
+            for name, n in vector.amounts
+            if name in by_name
+        ]
+        is_small = all(-AMOUNT_LIMIT < n < AMOUNT_LIMIT for *_, n in cells)
+        table = np.zeros((len(vectors), len(self.names)), dtype=np.int64 if is_small else object)
+        if cells:
+            rows, columns, values = zip(*cells, strict=True)
+            np.add.at(table, (rows, columns), np.array(values, dtype=table.dtype))
         return table
 
     def requests(self, shapes: Iterable[Shape]) -> Amounts:
         """[shape, column]: what one more member needs."""
         table = self.amounts([footprint(shape) for shape in shapes])
-        if self.rest:
-            table[table[:, -1] > 0, -1] = sum(self.rest.values())
+        if self.has_rest:
+            table[table[:, -1] > 0, -1] = self.offered_ports[len(self.names) - 1]
         return table
+
+
+def _port_groups(
+    shapes: Collection[Shape], most: int
+) -> tuple[Sequence[Sequence[str]], Sequence[str]]:
+    """The host ports that these shapes want, by column, and those that are left.
+
+    Shapes with few ports come first, so what a pod with thousands of ports wants is left.
+    """
+    wanted: dict[str, list[tuple[int, int]]] = {}  # by port: the shapes that want it, and how much
+    by_shape = [
+        {name: n for name, n in shape.requests.amounts if ports.is_port(name)} for shape in shapes
+    ]
+    for index in sorted(range(len(by_shape)), key=lambda index: len(by_shape[index])):
+        for name, n in by_shape[index].items():
+            wanted.setdefault(name, []).append((index, n))
+    if len(wanted) <= most:
+        return [(name,) for name in wanted], ()
+    groups: dict[object, list[str]] = {}
+    for name, by in wanted.items():
+        is_whole = all(n == ports.WHOLE for _, n in by)
+        groups.setdefault(tuple(index for index, _ in by) if is_whole else name, []).append(name)
+    some = [*groups.values()]
+    return some[:most], [name for group in some[most:] for name in group]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -90,9 +90,9 @@ def barred(
     ledger = ledger.with_assigned(ledger.counts, plan.assigned)
     starts = [start for want in wants if (start := ledger.started(want)).is_protected]
     rejections = {}
-    known: dict[tuple[Kind, GangKey | None], MayNotBorrow | None] = {}  # none: it does not run
+    known: dict[Kind, MayNotBorrow | None] = {}
     for start in starts:
-        kind = ledger.kind(start), start.key if start.key in ledger.gangs else None
+        kind = ledger.kind(start)
         if kind not in known:
             others = [gang for gang in ledger.running if gang.key != start.key]
             known[kind] = claims.why_not_covered(ledger.tree, others, start)

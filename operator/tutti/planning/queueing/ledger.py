@@ -23,7 +23,8 @@ from ...queues.use import ChargedGangs
 from ..queued_gangs import QueuedGangs
 
 Assigned = Mapping[Uid, Assignment]
-Kind = tuple[str, int, Resources, bool, int]  # of a gang that waits: queue, priority, lines, ...
+# Of a gang that waits: queue, priority, lines, whether it is protected, and as ``kind`` says.
+Kind = tuple[str, int, Resources, bool, int, GangKey | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +118,12 @@ class QueueLedger:
         """What the walk sees of a gang that waits: gangs of one kind have the same fate.
 
         Gangs that the plan starts count as started at the same moment, so a name matters only by
-        its place among those of its priority.
+        its place among those of its priority. A gang that is charged already is its own kind.
         """
         place = bisect(self._starting.get(start.priority, ()), start.key)
         lines = cover.on_lines(self.tree, start.minimum)
-        return start.queue, start.priority, lines, start.is_protected, place
+        charged = start.key if start.key in self.gangs else None
+        return start.queue, start.priority, lines, start.is_protected, place, charged
 
     @cached_property
     def _starting(self) -> Mapping[int, Sequence[GangKey]]:

@@ -162,8 +162,8 @@ def _claim(
     """The plan with the claims of these gangs that can be met, one after the other."""
     entitlements, searches = _Entitlements(claimed.ledger, claimed.rules), 0
     for want in wants:
-        if claimed.limits.is_late:
-            break
+        if claimed.limits.is_late and searches:
+            break  # a plan that is late still makes a first claim
         if not _may_claim(claimed, want):
             continue
         if entitlements.ledger is not claimed.ledger:

@@ -10,7 +10,7 @@ import pytest
 from tutti.gang.room_findings import PortTaken
 from tutti.model.ports import HostPort
 from tutti.planning.compile import grids
-from tutti.planning.plan import plan
+from tutti.planning.plan import PORTS_TOGETHER, plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -32,10 +32,15 @@ def planned(*parts: Part) -> Plan:
     return made
 
 
-def test_no_two_pods_of_a_node_get_one_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With four columns for ports; some pods run, and some ports are for one IP only."""
-    monkeypatch.setattr(grids, "MOST_PORTS", 4)
+def few_columns(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(grids, "MOST_PORTS", most)
     monkeypatch.setattr(grids, "MOST_PORT_CELLS", 0)
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_no_two_pods_of_a_node_get_one_port(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few columns for ports; some pods run, and some ports are for one IP only."""
+    few_columns(monkeypatch, most)
     chance, started = Random(7), 0
 
     def some() -> list[HostPort]:
@@ -48,19 +53,50 @@ def test_no_two_pods_of_a_node_get_one_port(monkeypatch: pytest.MonkeyPatch) -> 
         nodes[0] = nodes[0].listening(*some())
         gangs = [gang(f"g{n}").of(chance.randint(1, 2), cpu=1).listening(*some()) for n in range(6)]
         started += len(planned(*nodes, *gangs).placements)
-    assert started > 100
+    assert started > 50 * most
+
+
+def test_ports_that_the_same_pods_want_are_one_column_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On each node one port of a pair is taken, or none; a plan starts as many gangs as before."""
+    pairs = [(HostPort(2 * n + 1), HostPort(2 * n + 2)) for n in range(5)]
+    gangs = [gang(f"g{n}").of(2, cpu=1).listening(*pair) for n, pair in enumerate(pairs)]
+    nodes = [node(f"n{n}", cpu=4).listening(pairs[n][n % 2]) for n in range(5)]
+    exact = planned(*nodes, *gangs)
+    few_columns(monkeypatch, 5)
+    merged = planned(*nodes, *gangs)
+    assert (len(merged.placements), merged.proved) == (len(exact.placements), True) == (5, True)
+    alone = gang("a").of(1, cpu=1).listening(*pairs[0])
+    taken = planned(nodes[0], alone)
+    assert PortTaken("1/TCP", 1) in taken.rejections[0].findings
+    few_columns(monkeypatch, 1)
+    roughly = planned(nodes[0], alone)
+    assert PortTaken("1/TCP or another of 2 ports", 1) in roughly.rejections[0].findings
 
 
 def test_a_pod_with_ports_beyond_the_columns_is_alone_with_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grids, "MOST_PORTS", 1)
-    monkeypatch.setattr(grids, "MOST_PORT_CELLS", 0)
+    few_columns(monkeypatch, 1)
     gangs = [gang(f"g{n}").of(1, cpu=1).listening(HostPort(n + 1)) for n in range(4)]
     made = planned(WHOLE_CLUSTER[0], *gangs)
     assert [placement.gang.name for placement in made.placements] == ["g0", "g1"]
+    assert (made.proved, made.shortfall) == (False, PORTS_TOGETHER)
     (rejection, _) = made.rejections
     assert PortTaken("3/TCP or another of 3 ports", 1) in rejection.findings
+
+
+def test_pods_with_many_ports_take_no_column_of_pods_with_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few_columns(monkeypatch, 2)
+    many = [HostPort(number) for number in range(1, 9)]
+    greedy = [gang(f"a{n}").of(1, cpu=99).listening(*many[n:]) for n in range(4)]
+    plain = gang("b").of(1, cpu=1).listening(HostPort(9))
+    taken = node("n1", cpu=4).listening(*many)
+    made = planned(taken, *greedy, plain)
+    assert [placement.gang.name for placement in made.placements] == ["b"]
 
 
 @pytest.mark.parametrize("with_queue", [False, True])

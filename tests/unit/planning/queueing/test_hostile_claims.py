@@ -116,3 +116,22 @@ def test_many_gangs_that_are_alike_cost_as_many_walks_as_few(
         assert ended(made) == set()
         costs.append(walks)
     assert costs[0] == costs[1] > 0
+
+
+class Late:
+    """The progress of a plan that should have been finished."""
+
+    is_late = True
+
+    def step(self) -> None:
+        """Do nothing."""
+
+
+def test_a_plan_that_is_late_still_makes_its_first_claim() -> None:
+    tried = [waits(f"x{n}", "tenant", 2) for n in range(2)]
+    snapshot = scene(quota("own", gpu=4, cpu=4), quota("batch"), tried)
+    ilp, fallback = STRATEGIES["ilp"](), BestFit()
+    in_time = plan(snapshot, ilp, fallback, Budget(), FULL)
+    late = plan(snapshot, ilp, fallback, Budget(), FULL, progress=Late())
+    assert [claim.gang.name for claim in in_time.claims] == ["x0", "x1"]
+    assert [claim.gang.name for claim in late.claims] == ["x0"]
