@@ -50,6 +50,7 @@ class Columns:
 
     names: tuple[str, ...]
     by_name: Mapping[str, int]  # the column of each resource
+    together: Mapping[str, int]  # the same, for host ports that share a column
     offered_ports: Mapping[int, int]  # by column of host ports: what each node has of them
     has_rest: bool = False  # whether the last column is for the ports that are left
 
@@ -76,14 +77,16 @@ class Columns:
         groups, rest = _port_groups(shapes, most)
         names = sorted({*resources, *(group[0] for group in groups if len(group) == 1)})
         together = [*(group for group in groups if len(group) > 1), *([rest] if rest else [])]
-        by_name = {name: column for column, name in enumerate(names)}
+        own = {name: column for column, name in enumerate(names)}
+        shared = dict[str, int]()
         for group in together:
-            by_name.update(dict.fromkeys(group, len(names)))
+            shared.update(dict.fromkeys(group, len(names)))
             names.append(f"{group[0]} and {len(group) - 1} more")
+        by_name = {**own, **shared}
         offered_ports = Counter[int]()
         for name in chain(rest, *groups):
             offered_ports[by_name[name]] += ports.offered(name)
-        return cls(tuple(names), by_name, offered_ports, has_rest=bool(rest))
+        return cls(tuple(names), by_name, shared, offered_ports, has_rest=bool(rest))
 
     def ports_with(self, port: str) -> int:
         """How many host ports count together with this one."""
@@ -98,18 +101,17 @@ class Columns:
 
     def amounts(self, vectors: Sequence[Resources]) -> Amounts:
         """[vector, column]: the exact amounts."""
-        by_name = self.by_name
-        cells = [
-            (row, by_name[name], n)
-            for row, vector in enumerate(vectors)
-            for name, n in vector.amounts
-            if name in by_name
-        ]
-        is_small = all(-AMOUNT_LIMIT < n < AMOUNT_LIMIT for *_, n in cells)
-        table = np.zeros((len(vectors), len(self.names)), dtype=np.int64 if is_small else object)
-        if cells:
-            rows, columns, values = zip(*cells, strict=True)
-            np.add.at(table, (rows, columns), np.array(values, dtype=table.dtype))
+        by_name = [dict(vector.amounts) for vector in vectors]
+        columns = [[values.get(name, 0) for values in by_name] for name in self.names]
+        extremes = [n for column in columns if column for n in (max(column), -min(column))]
+        is_small = all(n < AMOUNT_LIMIT for n in extremes)
+        table = np.empty((len(vectors), len(self.names)), dtype=np.int64 if is_small else object)
+        for i, column in enumerate(columns):
+            table[:, i] = column
+        if self.together:
+            for row, values in enumerate(by_name):
+                for name in self.together.keys() & values.keys():
+                    table[row, self.together[name]] += values[name]
         return table
 
     def requests(self, shapes: Iterable[Shape]) -> Amounts:
