@@ -56,8 +56,9 @@ def regions(problem: Problem, demand: Demand, fits: Fits, work: Work) -> Iterato
     # Rules that share no members restrict each other little: each component by itself comes first.
     if len(components) > 1:
         for rules in components:
-            if not any(True for _ in search.choices(rules, chosen)) and not work.is_over:
+            if not any(True for _ in search.choices(rules, chosen)):
                 return
+            work.spent = 0.0
     for domains in search.choices([rule for rules in components for rule in rules], chosen):
         yield Region(tuple(domains[rule] for rule in demand.same_domain))
         work.spent = 0.0
