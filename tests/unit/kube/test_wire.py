@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tutti.kube import errors, wire
-from tutti.kube.codec.devices import decode_device_claim
+from tutti.kube.codec.devices import decode_device_claim, decode_device_class, decode_slice
 from tutti.kube.gang_sources.pod_group import PodGroup
 from tutti.kube.wire import devices
 
@@ -78,10 +78,10 @@ BROKEN: dict[str, tuple[object, str, str]] = {
     "metadata is text": ({"metadata": "x"}, "a Pod without a name", "metadata: "),
     "the object is a number": (7, "a Pod without a name", "it: "),
     "it is a list": ([POD], "a Pod without a name", "it: "),
-    "it is nested too deeply": (
+    "a field that is read is nested deeply": (
         merged(POD, {"metadata": {"uid": nested(700)}}),
         "ml/train-0",
-        "is nested too deeply",
+        "metadata.uid: Input should be a valid string",
     ),
 }
 
@@ -113,31 +113,68 @@ def claiming(name: str, parameters: str) -> str:
     """A ResourceClaim with these opaque parameters; the API server takes them 5,000 levels deep."""
     config = f'[{{"opaque": {{"driver": "x", "parameters": {{"a": {parameters}}}}}}}]'
     metadata = f'{{"name": "{name}", "namespace": "ml", "uid": "{name}", "resourceVersion": "7"}}'
-    return f'{{"metadata": {metadata}, "spec": {{"devices": {{"config": {config}}}}}}}'
+    result = '{"request": "gpu", "driver": "x", "pool": "n1", "device": "gpu-0"}'
+    status = f'{{"allocation": {{"devices": {{"results": [{result}]}}}}}}'
+    spec = f'{{"devices": {{"requests": null, "config": {config}}}}}'
+    return f'{{"metadata": {metadata}, "spec": {spec}, "status": {status}}}'
 
 
 DEPTHS = [100, 250, 500, 900, 950, 1_000, 5_000, 100_000]
 
 
+def kept(claim: devices.ResourceClaim) -> bool:
+    """Whether a claim counts, and Tutti takes it for none whose parameters it could write."""
+    read = decode_device_claim(claim)
+    (result,) = read.allocated or ()
+    is_known = read.unsupported == ("devices.config[] (nested too deeply)",)
+    return is_known and result.device.name == "gpu-0" and not read.config
+
+
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_a_claim_that_is_nested_deeply_keeps_no_other_from_being_read(depth: int) -> None:
+def test_a_claim_that_is_nested_deeply_is_read_like_all_others(depth: int) -> None:
     items = f"{claiming('a', '[]')}, {claiming('bad', deep(depth))}, {claiming('b', deep(50))}"
     listed = f'{{"metadata": {{"resourceVersion": "77"}}, "items": [{items}]}}'.encode()
     got = wire.parse_page(listed, devices.ResourceClaim)
-    assert [item.metadata.name for item in got.items] == ["a", "b"]
-    assert all(decode_device_claim(item).config for item in got.items)
-    (broken,) = got.broken
-    assert broken.name == "ml/bad"
-    assert "is nested too deeply" in broken.sentence
+    first, bad, last = got.items
+    assert [of.metadata.name for of in got.items] == ["a", "bad", "b"]
+    assert kept(bad)
+    assert all(decode_device_claim(item).config for item in (first, last))
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_an_event_about_a_claim_that_is_nested_deeply_says_which_claim_it_is(depth: int) -> None:
-    event = f'{{"type": "ADDED", "object": {claiming("bad", deep(depth))}}}'.encode()
-    with pytest.raises(errors.BadObject, match="nested too deeply"):
-        wire.parse_event(event, devices.ResourceClaim)
-    known = wire.parse_event(event, wire.Object)
-    assert (known.version, known.item.metadata.uid) == ("7", "bad")
+def test_an_event_about_a_claim_that_is_nested_deeply_is_read(depth: int) -> None:
+    bad = claiming("bad", deep(depth))
+    event = f'{{"type": "ADDED", "object": {bad}}}'.encode()
+    assert kept(wire.parse_event(event, devices.ResourceClaim).item)
+    assert kept(wire.parse_one(bad, devices.ResourceClaim))
+    assert kept(wire.parse_one(bad.encode(), devices.ResourceClaim))
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_class_that_is_nested_deeply_is_known_and_not_supported(depth: int) -> None:
+    config = f'[{{"opaque": {{"driver": "x", "parameters": {{"a": {deep(depth)}}}}}}}]'
+    raw = f'{{"metadata": {{"name": "gpu", "uid": "u"}}, "spec": {{"config": {config}}}}}'
+    read = decode_device_class(wire.parse_one(raw, devices.DeviceClass))
+    assert (read.unsupported, read.config) == (("config[] (nested too deeply)",), "")
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_pod_and_devices_with_deep_fields_are_not_lost(depth: int) -> None:
+    def read(raw: Json, where: str, kind: type[wire.Object]) -> wire.Object:
+        text = json.dumps(merged(raw, {where: {"null": None, "unknown": "DEEP"}}))
+        listed = f'{{"items": [{text}]}}'.replace('"DEEP"', deep(depth))
+        (item,) = wire.parse_page(listed.encode(), kind).items
+        return item
+
+    assert read(POD, "spec", wire.Pod) == wire.Pod.model_validate(POD)
+    own = {"name": "gpu-0", "deep": "DEEP", "capacity": None}
+    spec = {"driver": "x", "pool": {"name": "n1"}, "devices": [own]}
+    piece = read(
+        {"metadata": {"name": "a", "uid": "u"}, "spec": spec}, "spec", devices.ResourceSlice
+    )
+    assert isinstance(piece, devices.ResourceSlice)
+    (device,) = decode_slice(piece).devices
+    assert device.id.name == "gpu-0"
 
 
 def test_brackets_in_text_nest_nothing() -> None:

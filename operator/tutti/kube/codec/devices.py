@@ -47,6 +47,8 @@ _ALL = f"allocationMode: {ALL}"
 EXACTLY, ADMIN = "exactly", "adminAccess"
 EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"  # annotation of such claims
 
+MOST_DEPTH = 100  # of configuration: it is written again, by code that cannot nest without end
+
 Raw = dict[str, Any]
 
 
@@ -117,13 +119,15 @@ def _qualified(name: str, driver: str) -> tuple[str, str]:
 def decode_device_class(device_class: devices.DeviceClass) -> DeviceClass:
     """Read a DeviceClass."""
     named(device_class)
-    expressions, unknown = _expressions(device_class.spec.selectors)
     metadata, spec = device_class.metadata, device_class.spec
+    expressions, unread = _expressions(spec.selectors)
+    unknown = {*unread}
+    config = _text(spec.config, unknown)
     return DeviceClass(
         metadata.name,
         expressions,
-        unknown,
-        _text(spec.config),
+        tuple(sorted(unknown)),
+        config,
         spec.extended_resource_name,
         seconds_of(metadata.creation_timestamp),
     )
@@ -157,6 +161,7 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
     ]
     if len({request.admin_access for request in requests}) > 1:
         unknown.add(f"requests[].{EXACTLY}.{ADMIN} beside requests without it")
+    config = _text(spec.config, unknown)
     nodes, reaches_unknown = _nodes(status.allocation)
     results = () if status.allocation is None else status.allocation.devices.results
     owner = next(
@@ -180,7 +185,7 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
         constraints=tuple(constraints),
         finalizers=metadata.finalizers,
         version=metadata.resource_version,
-        config=_text(spec.config),
+        config=config,
     )
 
 
@@ -276,8 +281,25 @@ def _nodes(allocation: devices.Allocation | None) -> tuple[tuple[NodeName, ...] 
     return tuple(sorted(names)), False
 
 
-def _text(config: Sequence[Mapping[str, Any]]) -> str:
+def _text(config: Sequence[Mapping[str, Any]], unknown: set[str]) -> str:
+    """The configuration as JSON; if it is nested too deeply, nothing, and ``unknown`` gets that."""
+    if _is_deep(config):
+        unknown.add("config[] (nested too deeply)")
+        return ""
     return json.dumps(config, separators=(",", ":"), sort_keys=True) if config else ""
+
+
+def _is_deep(config: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the configuration has more than ``MOST_DEPTH`` levels."""
+    values: list[Any] = [*config]
+    for _ in range(MOST_DEPTH):
+        values = [
+            inner
+            for value in values
+            if isinstance(value, Mapping | list)
+            for inner in (value.values() if isinstance(value, Mapping) else value)
+        ]
+    return bool(values)
 
 
 def pod_claims(pod: wire.Pod) -> tuple[PodClaim, ...]:

@@ -1,33 +1,11 @@
 """The fields of resource.k8s.io objects that decisions use: slices, classes, claims, taints."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from .base import Object, Wire
 from .pods import NodeSelector
-
-MOST_DEPTH = 100  # of configuration: it is written again, by code that cannot nest without end
-
-
-def _shallow(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration, if it is not nested too deeply."""
-    values: list[Any] = [config]
-    for _ in range(MOST_DEPTH):
-        values = [
-            inner
-            for value in values
-            if isinstance(value, Mapping | list)
-            for inner in (value.values() if isinstance(value, Mapping) else value)
-        ]
-        if not values:
-            return config
-    raise ValueError("is nested too deeply")
-
-
-# Of drivers, as the claim or the class has it; nothing in it is read.
-Config = Annotated[dict[str, Any], AfterValidator(_shallow)]
 
 
 class Attribute(Wire):
@@ -119,7 +97,7 @@ class DeviceClassSpec(Wire):
     """The selectors of a class, the configuration for drivers, and the resource that it backs."""
 
     selectors: tuple[DeviceSelector, ...] = ()
-    config: tuple[Config, ...] = ()
+    config: tuple[dict[str, Any], ...] = ()
     extended_resource_name: str = ""
 
 
@@ -183,7 +161,7 @@ class DeviceClaimSpec(Wire):
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
-    config: tuple[Config, ...] = ()
+    config: tuple[dict[str, Any], ...] = ()
 
 
 class ResourceClaimSpec(Wire):

@@ -1,8 +1,8 @@
 """Parsers from bytes to wire objects: pages of lists, lines of watches, single objects.
 
 The fast path reads a page in one pass. If that fails, the slow path reads object by object: null
-means absent, and an object that cannot be read is named, so that the others are not lost. What is
-nested too deeply for the parser of Python is cut off.
+means absent, what is nested too deeply for Python is cut off, as no field that is read is as deep,
+and an object that cannot be read is named, so that the others are not lost.
 """
 
 import json
@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import BadObject, Unavailable, from_status
 from .base import ListMetadata, Object, Wire
 
-MOST_DEPTH = 300  # of values that are read; no field that is read is as deep
+MOST_DEPTH = 200  # of values that are read; no field that is read is as deep
 # Tokens of JSON that open and close values, and strings, in which they mean nothing.
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 SENTENCE_LIMIT = 300  # characters; a quoted value may be long
@@ -125,15 +125,13 @@ def parse_one(raw: object, kind: type[T]) -> T:
         pass  # try again without nulls
     if isinstance(raw, bytes | str):
         try:
-            raw = json.loads(raw)
-        except (ValueError, RecursionError) as problem:
+            raw = _loaded(raw)
+        except ValueError as problem:
             raise BadObject(f"a {kind.__name__}", f"is not JSON: {problem}") from problem
     try:
         return kind.model_validate(_without_nulls(raw))
     except ValidationError as problem:
         raise BadObject(_name(raw, kind), _sentence(problem)) from problem
-    except RecursionError as problem:
-        raise BadObject(_name(raw, kind), "is nested too deeply") from problem
 
 
 @lru_cache
@@ -160,22 +158,31 @@ def _page_by_item(page: Mapping[str, Any], kind: type[T]) -> Page[T]:
     head = page.get("metadata")
     try:
         metadata = ListMetadata.model_validate(_without_nulls({} if head is None else head))
-    except (ValidationError, RecursionError) as problem:
+    except ValidationError as problem:
         raise Unavailable(f"a list of {kind.__name__}s has no readable metadata") from problem
     return Page(tuple(items), metadata.resource_version, metadata.continue_token, tuple(broken))
 
 
 def _json(raw: bytes, subject: str) -> Mapping[str, Any]:
     try:
-        try:
-            value = json.loads(raw)
-        except RecursionError:
-            value = json.loads(_shallow(raw))
-    except (ValueError, RecursionError) as problem:
+        value = _loaded(raw)
+    except ValueError as problem:
         raise Unavailable(f"{subject} is not JSON: {problem}") from problem
     if not isinstance(value, dict):
         raise Unavailable(f"{subject} is not a JSON object")
     return value
+
+
+def _loaded(raw: bytes | str) -> Any:
+    """The value that this JSON has, without what is nested too deeply.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        return json.loads(raw)
+    except RecursionError:
+        return json.loads(_shallow(raw.encode() if isinstance(raw, str) else raw))
 
 
 def _shallow(raw: bytes) -> bytes:
@@ -195,13 +202,16 @@ def _shallow(raw: bytes) -> bytes:
     return b"".join([*parts, raw[begin:]])
 
 
-def _without_nulls(value: Any) -> Any:
-    """The value without nulls; Go writes null for an empty list or map."""
+def _without_nulls(value: Any, levels: int = MOST_DEPTH) -> Any:
+    """The value without nulls, and without deeper levels; Go writes null for an empty list."""
+    if not isinstance(value, Mapping | list):
+        return value
+    if not levels:
+        return None
     if isinstance(value, Mapping):
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list):
-        return [_without_nulls(inner) for inner in value if inner is not None]
-    return value
+        own = ((key, inner) for key, inner in value.items() if inner is not None)
+        return {key: _without_nulls(inner, levels - 1) for key, inner in own}
+    return [_without_nulls(inner, levels - 1) for inner in value if inner is not None]
 
 
 def _name(raw: object, kind: type[Object]) -> str:

@@ -90,6 +90,25 @@ def test_devices_that_come_and_go_are_counted() -> None:
     assert free() == [0, 0]
 
 
+def test_a_device_stays_taken_whose_claim_has_parameters_that_are_nested_deeply() -> None:
+    deep: list[Any] = []
+    for _ in range(150):
+        deep = [deep]
+    other = allocated({"resource": "pods", "name": "other", "uid": "other"})
+    other["metadata"] = {**other["metadata"], "name": "other", "uid": "other"}
+    other["spec"]["devices"]["config"] = [{"opaque": {"driver": DRIVER, "parameters": {"a": deep}}}]
+    cluster = cluster_of(claim("c"), other)
+    life, member = shown(cluster)
+    assert member.shape.requests["device:gpu"] == 1
+    n1 = life.state.snapshot(0.0).nodes[0]
+    assert (n1.allocatable["device:gpu"], n1.used["device:gpu"]) == (2, 1)
+    own = claim("c")
+    own["spec"]["devices"]["config"] = other["spec"]["devices"]["config"]
+    _, member = shown(cluster_of(own))
+    fields = ("spec.resourceClaims (devices.config[] (nested too deeply))",)
+    assert member.unsupported_fields == fields
+
+
 def test_no_device_is_read_before_a_pod_names_a_claim() -> None:
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=8), gang("a").of(1, cpu=1))
