@@ -29,6 +29,8 @@ class Asked(NamedTuple):
     tied: Tied = NOTHING_TIED
     administered: tuple[Wanted, ...] = ()  # what claims for admin access ask for; sorted
     left_out: frozenset[Selection] = frozenset()
+    # What the requests of claims select that are left out, and those of no claim that is counted.
+    without_rows: frozenset[Selection] = frozenset()
     left_out_administered: frozenset[Wanted] = frozenset()
     turns: tuple[tuple[Selection, ...], ...] = ()  # the selections, each in its first turn
     ties: tuple[Tie, ...] = ()  # the bundles and what is beside them, each in its first turn
@@ -54,6 +56,7 @@ def asked(users: ClaimUsers, classes: Mapping[str, DeviceClass], *, have_counter
     kept = [*turns.within(waiting, lambda wants: wants.selections, MOST_SELECTIONS)]
     kept = [*turns.within(kept, lambda wants: wants.whole, rows.MOST_ROWS)]
     known = {of for ask in kept for of in ask.wants.selections}
+    whole = {of for ask in kept for of in ask.wants.whole}
     tied, ties = _tied(kept, known, have_counters=have_counters)
     found = (ask.wants.administered for ask in waiting)
     administered = [*dict.fromkeys(filter(None, found))]
@@ -62,6 +65,7 @@ def asked(users: ClaimUsers, classes: Mapping[str, DeviceClass], *, have_counter
         tied,
         _sorted(administered[: admin_rows.MOST_ROWS]),
         frozenset(of for ask in waiting for of in ask.wants.selections if of not in known),
+        frozenset(of for ask in waiting for of in ask.wants.whole if of not in whole),
         frozenset(administered[admin_rows.MOST_ROWS :]),
         _each_once(ask.wants.selections for ask in kept),
         ties,

@@ -203,7 +203,9 @@ class ClaimRequirements:
         if sum(count for _, count in self._counted_requests(claim)) > MOST_RESULTS:
             yield "allocationMode: All beside other requests, for more than 32 devices"
         chosen = {*bundles.selections(claim, self._classes)}
-        if not self._free.left_out.isdisjoint(chosen):
+        whole = {selected for _, selected in requests.selections(claim, self._classes)}
+        are_rows = self._free.asked.without_rows.isdisjoint(whole)
+        if not (are_rows and self._free.left_out.isdisjoint(chosen)):
             yield OVERLAPPING
         yield from self._uncounted(claim)
         if claim.most_devices > MOST_RESULTS:

@@ -136,6 +136,32 @@ def test_who_is_left_out_follows_the_turns() -> None:
     assert tenants.waiting() == ["ml/c8"]
 
 
+def either(name: str, *options: tuple[int, str]) -> dict[str, Any]:
+    """A claim for one of these: so many devices that meet a selector."""
+    parts = [
+        {"name": f"o{i}", **request("gpu", "gpu", count, selector)["exactly"]}
+        for i, (count, selector) in enumerate(options)
+    ]
+    return claim(name, {"name": "gpu", "firstAvailable": parts})
+
+
+@pytest.mark.parametrize("constraints", [[], [{"matchAttribute": PORT}]])
+def test_a_claim_that_is_left_out_waits_though_its_selector_is_an_option_of_another(
+    monkeypatch: pytest.MonkeyPatch, constraints: list[dict[str, str]]
+) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 1)
+    tenants = Tenants()
+    tenants.wait(GREEDY, one_of("c0", "0 >= 0"), 0.0)
+    tenants.wait(GREEDY, either("either", (2, "1 >= 0"), (1, "2 >= 0")), 1.0)
+    single = claim("single", request("gpu", "gpu", 1, "1 >= 0"), constraints=constraints)
+    tenants.wait(GREEDY, single, 2.0)
+    assert tenants.said() == {
+        "greedy/c0": "",
+        "greedy/either": "",
+        "greedy/single": f"spec.resourceClaims ({OVERLAP})",
+    }
+
+
 def test_selections_that_are_no_rows_are_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asked, "MOST_SELECTIONS", 2)
     tenants = Tenants()
