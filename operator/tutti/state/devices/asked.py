@@ -41,6 +41,12 @@ class Asked(NamedTuple):
         return self.selections, self.tied, self.administered
 
     @property
+    def judged(self) -> tuple[object, ...]:
+        """What is counted and what is left out, in whichever order."""
+        left_out = self.left_out, self.without_rows, self.left_out_administered
+        return *self.counted, *left_out
+
+    @property
     def texts(self) -> set[str]:
         """The CEL expressions of all selections."""
         administered = (of for asked in self.administered for of, _ in asked)

@@ -213,7 +213,7 @@ class DeviceIndex:
     def _recounted(self) -> Collection[Uid]:
         """The pods whose claims may require something else of the devices that are free now."""
         wanted = self._asked()
-        self._are_pods_outdated |= wanted.selections != self._free.selections
+        self._are_pods_outdated |= wanted.judged != self._free.asked.judged
         nodes = self._free.refresh(wanted)
         self._requirements.forget()
         self._are_pods_outdated |= self._free.has_new_rows

@@ -212,3 +212,18 @@ def test_claims_beside_constraints_are_left_out_only_where_they_make_limits(
     }
     tenants.cluster.put_devices(ports(0, 0, 0, 1, 1, 1))
     assert tenants.waiting() == ["modest/crossing"]
+
+
+def test_claims_for_admin_access_are_counted_once_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admin_rows, "MOST_ROWS", 1)
+    tenants = Tenants()
+    for i in range(2):
+        own = claim(f"c{i}", request("gpu", "gpu", 1, f"{i} >= 0", adminAccess=True))
+        tenants.wait(NAMESPACE, own, float(i))
+    assert tenants.waiting() == ["ml/c1"]
+    tenants.cluster.change_pod("c0-0", gates=("x/y",))
+    assert tenants.waiting() == ["ml/c0"]
+    tenants.cluster.change_pod("c0-0", gates=())
+    assert tenants.waiting() == ["ml/c1"]
