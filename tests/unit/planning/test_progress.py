@@ -16,7 +16,7 @@ from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import Budget, Problem, Solution
 from tutti.verify import plan_checks
 
-from ...harness.builders import GangBuilder, gang, node, snapshot_of
+from ...harness.builders import GangBuilder, gang, node, peers, snapshot_of
 
 NEVER = 10**9
 
@@ -128,10 +128,39 @@ def test_members_that_fit_no_node_take_no_round_of_repairs(monkeypatch: pytest.M
     made, rounds = repaired(monkeypatch, cluster)
     assert rounds == 1
     assert [len(placed.assignments) for placed in made.placements] == [1]
-    lost = lacking(40, least=1).needing(3)
-    made, rounds = repaired(monkeypatch, snapshot_of(node("n1", cpu=2), lost))
-    assert rounds == 1
-    assert [len(placed.assignments) for placed in made.placements] == [1]
+
+
+def test_a_repair_that_fits_if_another_moves_is_not_left_out() -> None:
+    first = gang("a").of(1, cpu=1).of(1, cpu=4).of(1, cpu=9).needing(3).priority(1)
+    # The first gang leaves no room for its older member; only n1 has what the younger needs.
+    other = gang("b").of(1, cpu=1).of(1, cpu=10).of(1, cpu=4, gpu=1).needing(2)
+    cluster = snapshot_of(
+        node("n1", cpu=4, gpu=1),
+        node("n2", cpu=4, rdma=4),
+        node("n3", cpu=10),
+        node("n4", cpu=2),
+        first.bound_on("n4"),
+        other.bound_on("n4"),
+        gang("c").of(1, cpu=100, rdma=1),  # so that n2 is worth more than n1
+    )
+    made = plan(cluster, IlpStrategy(), BestFit(), Budget())
+    assert plan_checks.violations(cluster, made) == ()
+    nodes = {a.pod.name: a.node for placed in made.placements for a in placed.assignments}
+    assert nodes == {"a-1": "n2", "a-2": "n3", "b-2": "n1"}
+
+
+def test_members_that_are_to_be_near_each_other_replace_lost_ones_together() -> None:
+    leading = gang("b").of(2, cpu=1).needing(2).labelled(app="leader").bound_on("n4")
+    leading = leading.only("b-0", labels=())
+    near = gang("a").of(2, cpu=1).needing(2).near("zone", peers(app="leader")).bound_on("n4")
+    near = near.only("a-0", shape=leading.members[0].shape)
+    nodes = [node(name, cpu=1).labelled(zone=name[1:]) for name in ("n1", "n2")]
+    shared = node("n3", cpu=2).labelled(zone="3")
+    cluster = snapshot_of(*nodes, shared, node("n4", cpu=2).labelled(zone="4"), leading, near)
+    made = plan(cluster, IlpStrategy(), BestFit(), Budget())
+    assert plan_checks.violations(cluster, made) == ()
+    placed = {a.pod.name: a.node for placed in made.placements for a in placed.assignments}
+    assert placed == {"a-1": "n3", "b-1": "n3"}
 
 
 def test_repairs_end_once_the_plan_is_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from ...gang import demand
 from ...gang.demand import MemberCounts
 from ...model.decisions import Objective
-from ..compile.capacity import FitByShape
 from . import round_answer
 from .limits import SearchLimits
 from .partial_plan import PartialPlan
@@ -20,7 +19,7 @@ def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimit
     """The plan with as many lost members replaced as have room, by the oldest waiting members.
 
     If the members of one shape have no room, members of other shapes are tried, until the plan is
-    late. Shapes that fit no node take no try.
+    late. Shapes that fit no node, even before the plan, take no try.
     """
     limits = replace(limits, policy=replace(limits.policy, objective=Objective.GANGS))
     without_room = _without_room(plan, gangs)
@@ -32,7 +31,7 @@ def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimit
     ]:
         if has_begun and limits.is_late:
             return replace(plan, proved=False, shortfall=plan.shortfall or SHORTFALL)
-        has_begun, before = True, plan
+        has_begun = True
         answer = round_answer.answer_round(plan, requests, limits)
         answer = round_answer.with_border(plan, answer, Round(tuple(requests)), limits)
         answer = replace(answer, above=replace(answer.above, wants=()))
@@ -43,14 +42,18 @@ def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimit
             for member in request.members
             if member.uid not in plan.assigned
         )
-        if len(plan.assigned) > len(before.assigned):
-            without_room |= _without_room(plan, gangs)
     return plan
 
 
 def _without_room(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> set[demand.Refusal]:
-    """The shapes of members that fit no node, of gangs that lack members."""
-    rooms = FitByShape(plan.base, plan.room)
+    """The shapes of members that fit no node, wherever the plan places all others.
+
+    With affinity or spread, a node may become good for a member once others are placed.
+    """
+    rules = plan.above.base.rules
+    if rules.affinity or rules.spread:
+        return set()
+    rooms = plan.above.fit_beside(plan.held_room)
     return {
         (counts.gang.uid, member.role, member.shape)
         for counts in gangs
