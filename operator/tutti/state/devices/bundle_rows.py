@@ -63,7 +63,7 @@ class BundleRows:
     def __init__(self) -> None:
         self._tied = NOTHING_TIED
         self._selections: Sequence[Selection] = ()
-        self._ties: Sequence[Tie] = ()
+        self.ties: Sequence[Tie] = ()  # the bundles and what is beside them, each in its first turn
         self._attributes: Sequence[AttributeName] = ()
         self._wants: tuple[ways.Want, ...] = ()
         self._loose = 0
@@ -83,22 +83,20 @@ class BundleRows:
         tied: Tied,
         selections: Sequence[Selection],
         largest: Mapping[int, int],
-        ties: Sequence[Tie] = (),
     ) -> None:
         """Count these bundles from now on; every place must be read again.
 
-        ``largest`` has how many devices requests count for that take all, by their selection. If
-        the sums are too many, ties are left out until this is called again, the last ones first.
+        ``largest`` has how many devices requests count for that take all, by their selection.
         """
         index = {selected: i for i, selected in enumerate(selections)}
-        self._tied, self._selections, self._ties = tied, selections, ties
+        self._tied, self._selections = tied, selections
         attributes = {of.attribute for bundle in tied.bundles for of in bundle.constraints}
         self._attributes = sorted(attributes)
         self._wants = tuple(
             ways.wanted(bundle, index, self._attributes, largest) for bundle in tied.bundles
         )
         self._loose = sum(1 << index[selected] for selected in tied.loose)
-        self._left_out, self._uncounted, self.left_out = frozenset(), (), ()
+        self._take_all_in()
         self._devices, self._rooms, self._failed = {}, {}, {}
         self._unread, self._unlimited = set(), ()
 
@@ -121,7 +119,14 @@ class BundleRows:
         self._unread.add(place)
 
     def name(self) -> None:
-        """Name the sums that limit a place."""
+        """Name the sums that limit a place; if they are too many, ties are left out.
+
+        Ties that come first stay. Which ones stay is decided again once the devices of a place
+        have changed, or which of them are free.
+        """
+        if self._left_out and self._unread:
+            self._take_all_in()
+            self._unread = {*self._devices}
         self._find_limits()
         if len(self._sums()) > MOST_ROWS:
             self._leave_out()
@@ -131,6 +136,10 @@ class BundleRows:
             for i, why in self._failed.items()
             for of in [self._bundle(i)]
         }
+
+    def _take_all_in(self) -> None:
+        """Leave nothing out."""
+        self._left_out, self._uncounted, self.left_out = frozenset(), (), ()
 
     def _sums(self) -> Collection[Weights]:
         """The sums that limit a place."""
@@ -147,7 +156,7 @@ class BundleRows:
         loose_bits = {self._selections[i]: 1 << first + i for i in summed}
         groups = [
             sum(bundle_bits[of] for of in tied) + sum(loose_bits.get(of, 0) for of in loose)
-            for tied, loose in self._ties
+            for tied, loose in self.ties
         ]
         every = rows.union(groups)
 
@@ -199,9 +208,9 @@ class BundleRows:
         return self._tied.bundles[i] if i >= 0 else bundles.unit(self._selections[~i])
 
     @property
-    def state(self) -> tuple[Mapping[Weights, str], Mapping[Bundle, str], Collection[int]]:
-        """What the counts of all places depend on: the names, and the bundles without limits."""
-        return self._names, self._without, self._unlimited
+    def state(self) -> tuple[object, ...]:
+        """What the counts of all places depend on, and what pods are told."""
+        return self._names, self._without, self._unlimited, self._left_out
 
     @property
     def are_left_out(self) -> bool:

@@ -150,6 +150,7 @@ class FreeDevices:
         was = before_asked.selections, before_asked.administered
         if (asked.selections, asked.administered) != was:
             self._stale.update(self._pools_of)
+        self.bundles.ties = asked.ties
         self.admin.choose(asked.administered, asked.left_out_administered)
         changed = self._stale | self._uncounted
         if is_new:
@@ -164,7 +165,7 @@ class FreeDevices:
             self._largest = self._largest_totals()
             if is_new or largest != self._largest:
                 counts = {i: self.count(i, 1) for i in self._largest}
-                self.bundles.choose(asked.tied, asked.selections, counts, asked.ties)
+                self.bundles.choose(asked.tied, asked.selections, counts)
             self._name_rows()
             for place in changed if largest == self._largest else set(self._masks):
                 self._read_bundles(place)

@@ -227,3 +227,34 @@ def test_claims_for_admin_access_are_counted_once_there_is_room(
     assert tenants.waiting() == ["ml/c0"]
     tenants.cluster.change_pod("c0-0", gates=())
     assert tenants.waiting() == ["ml/c1"]
+
+
+def beside_pairs(monkeypatch: pytest.MonkeyPatch, *values: int) -> Tenants:
+    """A claim for a pair, and a younger one that shares only some of its devices."""
+    monkeypatch.setattr(bundle_rows, "MOST_ROWS", 1)
+    tenants = Tenants(*values)
+    tenants.wait(NAMESPACE, pairs("pairs"), 0.0)
+    tenants.wait(NAMESPACE, one_of("crossing", has_port(0)), 1.0)
+    return tenants
+
+
+def test_a_claim_beside_constraints_is_counted_once_the_devices_allow_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tenants = beside_pairs(monkeypatch, 0, 0, 0, 1)
+    assert tenants.waiting() == ["ml/crossing"]
+    tenants.cluster.put_devices(ports(0, 0, 0, 0))
+    assert tenants.waiting() == []
+    tenants.cluster.put_devices(ports(0, 0, 0, 1))
+    assert tenants.waiting() == ["ml/crossing"]
+
+
+def test_the_turns_count_that_are_when_the_limits_become_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tenants = beside_pairs(monkeypatch, 0, 0, 0, 0)
+    assert tenants.waiting() == []
+    tenants.cluster.change_pod("pairs-0", gates=("x/y",))
+    assert tenants.waiting() == []
+    tenants.cluster.put_devices(ports(0, 0, 0, 1))
+    assert tenants.waiting() == ["ml/pairs"]
