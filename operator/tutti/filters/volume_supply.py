@@ -5,7 +5,8 @@ of its own request, and of each request that is less demanding. By Hall's theore
 node can be given to claims exactly if no count is exceeded, as long as two requests share a volume
 only if one implies the other. Of two others that share one, the request that has waited longer is
 modelled. If requests are too many to count, namespaces take turns: the n-th request of one comes
-before the n+1-th of any other. Other claims are not modelled yet, and their pods wait.
+before the n+1-th of any other. Pods with a node come first, and pods that cannot start come last.
+Other claims are not modelled yet, and their pods wait.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from .volume_rules import Where
 SHARED = "unbound; several nodes reach a PersistentVolume of its class"
 OVERLAPS = "unbound; some of its PersistentVolumes will do for other claims, and some will not"
 MOST_COUNTS = 256  # requests for local volumes; more would make every plan slow
+MOST_COMPARED = 512  # requests that are compared with volumes, with those that need no count
 TOO_MANY = f"unbound; more than {MOST_COUNTS} different requests for PersistentVolumes wait"
 
 NOWHERE: Reach = ()
@@ -51,13 +53,21 @@ class Need:
 class Waiting(NamedTuple):
     """A request of a claim that waits for its pod; ``created`` is when the oldest such pod was.
 
-    A claim that ``yields`` keeps no claim from being modelled that does not.
+    A claim that ``yields`` keeps no claim from being modelled that overlaps and does not. If not
+    all can be counted, those of pods with a node come first, and then those that ``may_start``.
     """
 
     request: VolumeRequest
     claim: ClaimKey
     created: float
     yields: bool = False
+    has_node: bool = False
+    may_start: bool = True
+
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        """Whom it comes before if not all requests can be counted, whatever their age."""
+        return not self.has_node, not self.may_start
 
     @property
     def age(self) -> tuple[object, ...]:
@@ -108,18 +118,18 @@ def supply_for(
     needs: dict[VolumeRequest, Need] = {}
     counts: dict[VolumeRequest, Count] = {}
     by_age = sorted(waiting, key=lambda claim: claim.age)
-    counted = 0
+    compared = 0
     for request in _in_turns(by_age):
         storage_class = class_of(request.storage_class)
         if storage_class is None:
             continue  # its claims do not wait for their pods
         where = volume_rules.provisioned_at(request, storage_class, drivers, capacities)
         offered = volumes_of(request.storage_class) if where != () else ()
-        if offered or where is None:
-            counted += 1
-            if counted > MOST_COUNTS:
-                needs[request] = Need(unmodelled=TOO_MANY)
-                continue
+        is_full = len(counts) == MOST_COUNTS or compared == MOST_COMPARED
+        if is_full and (offered or where is None):
+            needs[request] = Need(unmodelled=TOO_MANY)
+            continue
+        compared += bool(offered)
         volumes = [volume for volume in offered if volume_rules.matches(request, volume)]
         if where is not None and not volumes:
             needs[request] = Need(reach=where, provisioned=where)
@@ -145,15 +155,16 @@ def supply_for(
     return VolumeSupply(needs, tuple(modelled.values()))
 
 
-def _in_turns(by_age: Iterable[Waiting]) -> Iterable[VolumeRequest]:
+def _in_turns(waiting: Iterable[Waiting]) -> Iterable[VolumeRequest]:
     """The requests in the order in which they are counted, each once."""
-    known: dict[tuple[bool, str], set[VolumeRequest]] = {}
+    known: dict[tuple[object, ...], set[VolumeRequest]] = {}
     placed: list[tuple[tuple[object, ...], VolumeRequest]] = []
-    for claim in by_age:
-        own = known.setdefault((claim.yields, claim.claim.namespace), set())
+    for claim in sorted(waiting, key=lambda claim: (claim.created, claim.claim)):
+        own = known.setdefault((claim.rank, claim.claim.namespace), set())
         if claim.request not in own:
             own.add(claim.request)
-            placed.append(((claim.yields, len(own), *claim.age), claim.request))
+            place = claim.rank, len(own), claim.created, claim.claim
+            placed.append((place, claim.request))
     return dict.fromkeys(request for _, request in sorted(placed, key=lambda pair: pair[0]))
 
 

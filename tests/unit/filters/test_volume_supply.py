@@ -145,6 +145,51 @@ def test_a_tenant_with_too_many_requests_stops_nobody_else() -> None:
     assert said[:-1] == [""] * 255 + [volume_supply.TOO_MANY] * (5000 - 255)
 
 
+def sized(size: int) -> VolumeRequest:
+    return VolumeRequest("local", size * GI, ("ReadWriteOnce",))
+
+
+def test_claims_of_kube_schedulers_pods_take_turns_like_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(volume_supply, "MOST_COUNTS", 2)
+    own = [wait(sized(size), float(size)) for size in range(1, 4)]
+    late = volume_supply.TOO_MANY
+    other = wait(sized(9), 1e6, space="etl", late=True)
+    assert unmodelled(*own, other) == ["", late, late, ""]
+    pinned = wait(sized(8), 2e6, late=True)._replace(has_node=True)
+    assert unmodelled(*own, other, pinned) == ["", late, late, late, ""]
+    gated = wait(sized(7), 0.0, space="third")._replace(may_start=False)
+    assert unmodelled(*own, other, gated) == ["", late, late, "", late]
+    assert unmodelled(own[0], gated) == ["", ""]
+
+
+def test_requests_without_a_count_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volume_supply, "MOST_COUNTS", 1)
+    volumes = [
+        Volume("several", offer=Offer("local", GI, ("Several",))),
+        replace(local("old", "n1", GI, "Old"), in_tree="cinder"),
+        local("own", "n1", 4 * GI, "ReadWriteOnce"),
+        local("disk", "n1", GI, storage_class="disk"),
+    ]
+    several, old = VolumeRequest("local", GI, ("Several",)), VolumeRequest("local", GI, ("Old",))
+    large = VolumeRequest("disk", 9 * GI)
+    requests = [several, old, large, sized(1), sized(2)]
+    room = [Capacity("disk", (Requirement("zone", "In", ("z1",)),), 100 * GI)]
+    needs = supply(requests, volumes, capacities=room).needs
+    said = {request: need.unmodelled for request, need in needs.items()}
+    assert said == {
+        several: volume_supply.SHARED,
+        old: "unbound; cinder",
+        large: "",
+        sized(1): "",
+        sized(2): volume_supply.TOO_MANY,
+    }
+    monkeypatch.setattr(volume_supply, "MOST_COMPARED", 3)
+    needs = supply(requests, volumes, capacities=room).needs
+    assert needs[sized(1)].unmodelled == volume_supply.TOO_MANY
+
+
 def test_claims_of_classes_that_provision_everywhere_are_not_limited() -> None:
     requests = [VolumeRequest("disk", size) for size in range(300)]
     assert set(supply(requests).needs.values()) == {Need()}

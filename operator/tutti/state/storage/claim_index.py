@@ -189,8 +189,14 @@ class ClaimIndex:
             users = self._pods.ours(claim.key)
             first = min(users, key=lambda user: (user.yields, user.created))
             is_shared = len(self._pods.uids([claim.key])) > 1
-            yields = first.yields or is_shared  # those of several pods are not modelled
-            yield Waiting(request, claim.key, first.created, yields)
+            yield Waiting(
+                request,
+                claim.key,
+                first.created,
+                yields=first.yields or is_shared,  # those of several pods are not modelled
+                has_node=first.node is not None,
+                may_start=not (first.is_gated or is_shared),
+            )
 
     def _listed(self, _began: int) -> None:
         """Take in a list; once every kind is listed, refresh the pods that waited for it."""

@@ -892,6 +892,34 @@ def test_claims_of_kube_schedulers_pods_do_not_keep_the_claims_of_others() -> No
     assert fields == [(), (f"{FIELD} ({volume_supply.OVERLAPS})",)]
 
 
+def test_claims_of_kube_schedulers_pods_are_counted_in_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(volume_supply, "MOST_COUNTS", 1)
+    one = Observed()
+    one.put("classes", LATER)
+    one.put("volumes", local("pv1", size=20), "v1")
+    one.put("claims", open_claim("ours", size=20), "uid-ours")
+    one.put("claims", open_claim("theirs"), "uid-theirs")
+    late = (f"{FIELD} ({volume_supply.TOO_MANY})",)
+
+    def said() -> tuple[str, ...]:
+        (ours,) = (m for gang in one.seen.gangs for m in gang.members if m.key.name == "a")
+        return ours.unsupported_fields
+
+    one.waits("a", "ours", created=2.0)
+    one.waits("b", "theirs", created=1.0, **HANDED)
+    assert said() == late
+    one.waits("b", "theirs", created=3.0, **HANDED)
+    assert said() == ()
+    one.waits("b", "theirs", created=1.0, gates=("x/y",))
+    assert said() == ()
+    one.waits("b", "theirs", created=1.0)
+    assert said() == late
+    one.waits("c", "theirs", created=1.0)  # no pod of several gets its volume
+    assert said() == ()
+
+
 def test_of_claims_that_overlap_the_one_goes_on_whose_pod_has_waited_longer() -> None:
     one = Observed()
     one.put("classes", LATER)
