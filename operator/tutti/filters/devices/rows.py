@@ -8,12 +8,14 @@ others imply it. So nested selections need one resource each, and any overlap st
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ...model.devices.claims import Selection, counting
 from ...model.resources import Resources
 
 MOST_ROWS = 256  # resources that count devices, in all; more would make every plan slow
 MOST_PASSED = 32  # groups that are passed over because they do not fit; then no later one is tried
+MOST_KNOWN = 1_024  # parts whose rows are cached
 
 Mask = int  # a set of selections: one bit for each, in the order of the selections
 
@@ -34,11 +36,12 @@ def rows(
         TooManyRowsError: there are more than ``MOST_ROWS``.
     """
     sets = {1 << i for i in range(len(selections)) if wanted >> i & 1}
-    own = {frozenset(mask & wanted for mask in pattern if mask & wanted) for pattern in patterns}
-    for pattern in own:
-        sets |= _closed(pattern)
+    for part in _parts(patterns, wanted):
         if len(sets) > MOST_ROWS:
-            raise TooManyRowsError
+            break
+        sets.update(_closed(part))
+    if len(sets) > MOST_ROWS:
+        raise TooManyRowsError
     return {mask: counting("|".join(_labels(mask, selections))) for mask in sorted(sets)}
 
 
@@ -49,18 +52,39 @@ def fitting_rows(
 
     If they are too many, groups are left out as ``fitting`` says.
     """
+    kept = union(groups)
+    parts = _parts(patterns, kept)
 
     def named(wanted: Mask) -> Mapping[Mask, str] | None:
         try:
-            return rows(selections, patterns, wanted)
+            return rows(selections, parts, wanted)
         except TooManyRowsError:
             return None
 
-    kept = union(groups)
     if (found := named(kept)) is None:
         kept = fitting(groups, lambda wanted: named(wanted) is not None)
-        found = rows(selections, patterns, kept)
+        found = rows(selections, parts, kept)
     return kept, found
+
+
+def _parts(patterns: Iterable[Collection[Mask]], wanted: Mask) -> Collection[frozenset[Mask]]:
+    """The parts of patterns that have no selection in common; each once, though many nodes have it.
+
+    A selection that shares its devices with no other is in no part: it is a row by itself.
+    """
+    found: set[frozenset[Mask]] = set()
+    for own in {frozenset(mask & wanted for mask in pattern) for pattern in patterns}:
+        parts: list[tuple[Mask, list[Mask]]] = []
+        for mask in own:
+            if mask & mask - 1:
+                joined = [part for part in parts if part[0] & mask]
+                parts = [part for part in parts if not part[0] & mask]
+                every = [mask, *(one for _, masks in joined for one in masks)]
+                parts.append((union(every), every))
+        alone = [mask for mask in own if mask and not mask & mask - 1]
+        for whole, masks in parts:
+            found.add(frozenset((*masks, *(mask for mask in alone if mask & whole))))
+    return found
 
 
 def fitting(
@@ -100,14 +124,15 @@ def _labels(mask: Mask, selections: Sequence[Selection]) -> Iterator[str]:
     return (selected.label for i, selected in enumerate(selections) if mask >> i & 1)
 
 
-def _closed(pattern: Collection[Mask]) -> set[Mask]:
+@lru_cache(maxsize=MOST_KNOWN)
+def _closed(pattern: frozenset[Mask]) -> Collection[Mask]:
     """The sets of selections that matter on a node whose devices have these selections.
 
     Such a set has all selections that no device meets but those which meet one of the set. So its
     devices tell it from others, and devices are united here instead of selections.
     """
     met: dict[int, Mask] = {}  # the selections that exactly these devices meet
-    for i in range(max(pattern, default=0).bit_length()):
+    for i in range(max(pattern).bit_length()):
         devices = sum(1 << number for number, mask in enumerate(pattern) if mask >> i & 1)
         met[devices] = met.get(devices, 0) | 1 << i
     met.pop(0, None)

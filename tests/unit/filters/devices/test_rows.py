@@ -129,3 +129,24 @@ def test_the_rows_are_those_of_the_selections_that_are_kept() -> None:
     assert rows.rows(selections, [star, other], kept) == named
     few = rows.fitting_rows(selections[:3], [star], groups[:3])
     assert few == (0b111, rows.rows(selections[:3], [star], 0b111))
+
+
+def test_nodes_of_which_no_two_are_alike_take_no_time() -> None:
+    """Rows are found for the parts in which selections overlap, and these are alike."""
+    chance = random.Random(1)
+    star = range(60, 250)
+    nodes = [
+        frozenset(
+            {
+                *(1 << chance.randrange(60) for _ in range(100)),
+                *(sum(1 << i for i in chance.sample(star, 8)) for _ in range(4)),
+            }
+        )
+        for _ in range(3000)
+    ]
+    began = time.process_time()
+    selections = [Selection(f"s{i}") for i in range(250)]
+    kept, named = rows.fitting_rows(selections, nodes, [1 << i for i in range(250)])
+    assert time.process_time() - began < 10
+    assert kept.bit_count() > 60
+    assert len(named) <= rows.MOST_ROWS
