@@ -88,9 +88,14 @@ def _parts(patterns: Iterable[Collection[Mask]], wanted: Mask) -> Collection[fro
 
 
 def fitting(
-    groups: Sequence[Mask], fits: Callable[[Mask], bool], passed: int = MOST_PASSED
+    groups: Sequence[Mask],
+    fits: Callable[[Mask], bool],
+    passed: int = MOST_PASSED,
+    guess: int = 1,
 ) -> Mask:
     """The groups that fit together, in order; up to ``passed`` that do not fit are passed over.
+
+    It takes fewest calls if exactly the first ``guess`` groups fit.
 
     ``fits`` says whether items can be counted together; if it holds for some items, it holds for
     fewer.
@@ -98,15 +103,16 @@ def fitting(
     kept, begin = 0, 0
     for _ in range(passed + 1):
         known, beyond = begin, len(groups) + 1  # so many fit, so many do not
-        step = 1  # doubled as long as all fit: groups that do not fit often follow each other
+        step = 0  # doubled as long as all fit: groups that do not fit often follow each other
+        middle = min(begin + guess, len(groups))
         while beyond - known > 1:
-            middle = min(known + step, (known + beyond) // 2)
             if fits(kept | union(groups[begin:middle])):
-                known, step = middle, 2 * step
+                known, step = middle, max(2 * step, 1)
             else:
                 beyond = middle
+            middle = min(known + max(step, 1), (known + beyond) // 2)
         kept |= union(groups[begin:known])
-        begin = known + 1
+        begin, guess = known + 1, 1
         if begin >= len(groups):
             break
     return kept

@@ -167,8 +167,13 @@ class BundleRows:
             self._find_limits()
             return len(self._sums()) <= MOST_ROWS
 
-        # Limits take longer than rows, so nothing is passed over.
-        fits(rows.fitting(groups, fits, passed=0))
+        # Limits take longer than rows, so nothing is passed over, and the sums of all ties tell
+        # about how many fit: those of which few enough sums are.
+        masks = [sum(1 << (i if i >= 0 else first + ~i) for i, _ in of) for of in self._sums()]
+        needed = sorted(
+            max((n for n, group in enumerate(groups) if group & mask), default=0) for mask in masks
+        )
+        fits(rows.fitting(groups, fits, passed=0, guess=max(needed[MOST_ROWS], 1)))
         self._uncounted = {self._tied.bundles[i] for i in self._left_out if i >= 0}
         self.left_out = {self._selections[~i] for i in self._left_out if i < 0}
 

@@ -107,6 +107,21 @@ def test_groups_that_do_not_fit_are_passed_over(
     assert rows.fitting(groups, at_most(most), passed) == kept
 
 
+@pytest.mark.parametrize(("guess", "most"), [(1, 13), (20, 9), (37, 2), (38, 13), (99, 13)])
+def test_a_guess_of_how_many_groups_fit_changes_only_how_long_it_takes(
+    guess: int, most: int
+) -> None:
+    calls = []
+
+    def fits(mask: int) -> bool:
+        calls.append(mask)
+        return mask.bit_count() <= 37
+
+    groups = [1 << i for i in range(40)]
+    assert rows.fitting(groups, fits, 0, guess) == (1 << 37) - 1
+    assert len(calls) <= most
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_what_is_kept_is_what_taking_one_group_after_another_keeps(seed: int) -> None:
     chance = random.Random(seed)

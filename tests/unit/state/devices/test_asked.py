@@ -258,3 +258,29 @@ def test_the_turns_count_that_are_when_the_limits_become_too_many(
     assert tenants.waiting() == []
     tenants.cluster.put_devices(ports(0, 0, 0, 1))
     assert tenants.waiting() == ["ml/pairs"]
+
+
+def test_few_numbers_of_constraints_are_tried_until_their_limits_are_few_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bundle_rows, "MOST_ROWS", 24)
+    tenants = Tenants(0, 0, 0, 0, 1, 1, 1, 1)
+    for i in range(24):
+        own = claim(f"c{i:02}", request("gpu", "gpu", 2 + i % 3, f"{i} >= 0"))
+        own["spec"]["devices"]["constraints"] = [{"matchAttribute": PORT}]
+        tenants.wait(NAMESPACE, own, float(i))
+    tried = []
+    find = bundle_rows.BundleRows._find_limits
+
+    def counted(self: bundle_rows.BundleRows) -> None:
+        tried.append(self)
+        find(self)
+
+    monkeypatch.setattr(bundle_rows.BundleRows, "_find_limits", counted)
+    before = tenants.waiting()
+    assert before
+    assert len(tried) <= 4
+    tried.clear()
+    tenants.cluster.put_devices(ports(0, 0, 0, 0, 1, 1, 1, 1, 2))
+    assert tenants.waiting() == before
+    assert len(tried) <= 4
