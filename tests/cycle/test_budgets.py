@@ -3,17 +3,28 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from tutti.kube import errors
 from tutti.model.keys import GangKey, PodKey
+from tutti.model.owners import Owner
 
 from ..harness import builders
 from ..harness.builders import NAMESPACE
 from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from .test_refused import pass_time
-from .test_releasing import SET, calls, dying_at, lost_one, moments, reserved_message, terminating
+from .test_releasing import (
+    JOB,
+    SET,
+    calls,
+    dying_at,
+    lost_one,
+    moments,
+    reserved_message,
+    terminating,
+)
 
 HOUR = 3600.0
 
@@ -79,6 +90,53 @@ async def test_a_gang_that_a_budget_keeps_is_completed_once_there_is_room() -> N
     assert bound(cluster) == 3, "at once, and not when the budget is asked again"
     assert calls(cluster, "evict") == 2
     assert not life.problems
+
+
+class RunningClock(Clock):
+    """A clock that goes on each time that it is read."""
+
+    def __call__(self) -> float:
+        """The present, a little later than the last."""
+        self.now += 0.01
+        return self.now
+
+
+def job_that_would_fail(cluster: FakeCluster) -> None:
+    """Let the Job of the gang fail once more after the plan is made."""
+    cluster.put_job("a", 3)
+
+    def fail(call: str) -> None:
+        if call == "reserve":
+            cluster.put_job("a", 0)
+
+    cluster.before = fail
+
+
+@pytest.mark.parametrize(
+    ("owner", "keep"),
+    [(SET, partial(budget, least=3)), (JOB, job_that_would_fail)],
+    ids=["budget", "job"],
+)
+async def test_a_refused_eviction_is_told_and_due_again_from_the_cycle_on_in_which_it_was_refused(
+    owner: Owner, keep: Callable[[FakeCluster], None]
+) -> None:
+    cluster = lost_one(owner)
+    keep(cluster)
+    due = await Life(cluster, RunningClock()).turn()
+    assert "; but not yet: " in reserved_message(cluster)
+    assert due is not None
+    assert 29.0 < due <= 30.0
+
+
+async def test_the_rest_of_a_gang_is_due_again_from_the_cycle_on_in_which_it_was_refused() -> None:
+    cluster = lost_one()
+    budget(cluster, least=1)
+    life = Life(cluster, RunningClock())
+    for seconds in (30.0, HOUR):
+        due = await life.turn()
+        assert due is not None
+        assert seconds - 1.0 < due <= seconds
+        life.clock.now += due
 
 
 async def test_that_nobody_has_gone_is_said_with_the_words_of_the_budget() -> None:

@@ -73,7 +73,7 @@ class _EvictionRefusal:
     """Why members of a gang stay, and the wait until their eviction is tried again."""
 
     obstacle: EvictionObstacle
-    wait: Wait
+    wait: Wait  # of a gang that is given up: from when the plan was checked
     is_partial: bool = False  # other members of the gang had gone
     is_standing: bool = False  # the Reservation stays: the eviction is tried once more
 
@@ -340,7 +340,7 @@ class Evictor:
     async def _evict_all(self, reservation: Reservation, members: Sequence[Member]) -> None:
         jobs = await self._read_jobs(members, is_fresh=True)
         if (obstacle := job_failures.obstacle(members, jobs)) is not None:
-            wait = Wait.begun(self._clock(), AGAIN_SECONDS)
+            wait = Wait.begun(self._checked_at, AGAIN_SECONDS)
             await self._abandon(reservation, _EvictionRefusal(obstacle, wait))
             return
         await self._announce(reservation, members)
@@ -354,8 +354,7 @@ class Evictor:
 
     async def _refuse(self, reservation: Reservation, gone: int, message: str) -> None:
         """Note that the API server refused to evict some members; ``gone`` members have gone."""
-        now = self._clock()
-        soon = Wait.begun(now, AGAIN_SECONDS)
+        soon = Wait.begun(self._checked_at, AGAIN_SECONDS)
         earlier_refusal = self._refusals.get(reservation.uid)
         if not gone:
             refusal = _EvictionRefusal(EvictionRefused(message), soon)
@@ -365,7 +364,7 @@ class Evictor:
                 EvictionRefused(message), soon, is_partial=True, is_standing=True
             )
         else:
-            wait = Wait.begun(now, IN_VAIN_SECONDS)
+            wait = Wait.begun(self._checked_at, IN_VAIN_SECONDS)
             refusal = _EvictionRefusal(EvictionRefused(message, gone), wait, is_partial=True)
             await self._abandon(reservation, refusal)
 
