@@ -23,6 +23,7 @@ Clock = Callable[[], float]  # seconds since the epoch
 REFUSED_SECONDS = 30.0  # the shortest wait after a refusal, in which rights may be granted
 CONFLICT_SECONDS = 5.0  # the shortest wait after other errors, which usually pass sooner
 LONGEST_SECONDS = 300.0  # each further refusal doubles the wait, up to this
+SLACK_SECONDS = 2.0  # the estimate of the API server's clock may be set back so far at any answer
 FORGOTTEN_SECONDS = 3600.0  # a refusal is kept so long after its wait; the gang may lack room
 
 
@@ -38,10 +39,13 @@ class Wait:
         """The wait of so many seconds that begins now."""
         return cls(seconds, now + seconds)
 
+    def end(self, now: float) -> float:
+        """When it ends: now, if the clock went far back, so that this is unknown."""
+        return self.until if self.until <= now + self.seconds + SLACK_SECONDS else now
+
     def left(self, now: float) -> float:
-        """The seconds that are left; none if the clock went back, so that this is unknown."""
-        left = self.until - now
-        return left if 0 < left <= self.seconds else 0.0
+        """The seconds that are left, never more than the wait had when it began."""
+        return min(max(0.0, self.end(now) - now), self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,12 @@ class ApiBackoff:
 
     gang: GangKey
     sentence: str
-    wait: float  # seconds
-    until: float  # seconds since the epoch
+    wait: Wait
     is_gone: bool = False  # whether the gang was gone at a report since
 
     def stands(self, now: float) -> bool:
-        """Whether the wait still lasts; False if the clock went back, so that this is unknown."""
-        return now < self.until <= now + self.wait
+        """Whether the wait still lasts."""
+        return self.wait.left(now) > 0
 
 
 class ApiBackoffs:
@@ -81,8 +84,11 @@ class ApiBackoffs:
             return
         if earlier is None or earlier.sentence != sentence:
             logger.error("gang %s: %s", gang, sentence)
-        wait = 0.0 if earlier is None else max(seconds, min(2 * earlier.wait, LONGEST_SECONDS))
-        self._by_uid[uid] = ApiBackoff(gang, sentence, wait, now + wait)
+        if earlier is None:
+            seconds = 0.0
+        else:
+            seconds = max(seconds, min(2 * earlier.wait.seconds, LONGEST_SECONDS))
+        self._by_uid[uid] = ApiBackoff(gang, sentence, Wait.begun(now, seconds))
         self._wake()
 
     @contextmanager
@@ -116,11 +122,9 @@ class ApiBackoffs:
     def snapshot(self, now: float) -> Mapping[Uid, ApiRefusal]:
         """The refusals that were repeated at least once and are not forgotten yet."""
         return {
-            uid: ApiRefusal(
-                refusal.sentence, refusal.until if refusal.until <= now + refusal.wait else now
-            )
+            uid: ApiRefusal(refusal.sentence, refusal.wait.end(now))
             for uid, refusal in self._by_uid.items()
-            if refusal.wait
+            if refusal.wait.seconds
         }
 
     def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, ApiBackoff]:
@@ -135,7 +139,7 @@ class ApiBackoffs:
         for uid, known in self._by_uid.items():
             refusal = known if known.gang in gangs else replace(known, is_gone=True)
             limit = LONGEST_SECONDS if refusal.is_gone else FORGOTTEN_SECONDS
-            if now - refusal.until < limit:
+            if now - refusal.wait.until < limit:
                 remembered[uid] = refusal
                 if refusal.stands(now) and not refusal.is_gone:
                     lasting.setdefault(refusal.gang, refusal)
@@ -144,5 +148,5 @@ class ApiBackoffs:
 
     def next_retry(self, now: float) -> float | None:
         """The seconds until the first wait ends, or None."""
-        waits = (refusal.until - now for refusal in self._by_uid.values() if refusal.stands(now))
-        return min(waits, default=None)
+        waits = (refusal.wait.left(now) for refusal in self._by_uid.values())
+        return min((left for left in waits if left), default=None)
