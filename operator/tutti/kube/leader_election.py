@@ -46,16 +46,18 @@ class LeasesOfName(Protocol):
         """The Leases by namespace; raises ``errors.ApiError``."""
 
 
-async def assert_name_is_free(api: LeasesOfName, name: str, now: Callable[[], float]) -> None:
+async def assert_name_is_free(
+    api: LeasesOfName, name: str, now: Callable[[], float], mode: Mode
+) -> None:
     """Check that no other scheduler with this name runs; most hold a Lease of their name.
 
     If the rights to list Leases are missing, the name counts as free. So it does if the last
     renewal is far from now, before or after. ``now`` returns seconds since the epoch.
 
     Tenants may write Leases in their namespaces, but not in ours. So the name is ours, whatever
-    other Leases say, if our Lease shows that a Tutti that is no shadow led in the last
-    ``KNOWN_SECONDS``: otherwise a tenant could keep Tutti from starting again. A shadow may run
-    beside the scheduler of its name.
+    other Leases say, if our Lease shows that a Tutti led in the last ``KNOWN_SECONDS``, actively or
+    in the ``mode`` of this replica: otherwise a tenant could keep Tutti from starting again. Beside
+    a Tutti that is not active, another scheduler of its name may have been started.
 
     Raises:
         NameTaken: there is such a scheduler, and both would bind the same pods.
@@ -70,7 +72,7 @@ async def assert_name_is_free(api: LeasesOfName, name: str, now: Callable[[], fl
             continue
         holding = f"{lease.holder} holds the Lease {namespace}/{name}"
         own = await api.read_lease()
-        if own.mode in ("", Mode.SHADOW) or not _is_renewed(own, now(), KNOWN_SECONDS):
+        if own.mode not in (Mode.ACTIVE, mode) or not _is_renewed(own, now(), KNOWN_SECONDS):
             raise NameTaken(
                 f"another scheduler named {name} runs: {holding}; stop it, or give Tutti another "
                 "name (TUTTI_SCHEDULER_NAME)"

@@ -200,7 +200,7 @@ async def serve(
                 # A shadow binds nothing, so it may run beside the scheduler that it is to replace.
                 assert_name_is_free=None
                 if settings.mode is Mode.SHADOW
-                else partial(assert_name_is_free, api, name, clock),
+                else partial(assert_name_is_free, api, name, clock, settings.mode),
             )
             await run.until_stopped()
 

@@ -327,6 +327,11 @@ class Elsewhere:
         return self.own
 
 
+async def look(leases: Elsewhere, now: float = 1000.0, mode: Mode = Mode.ACTIVE) -> None:
+    """Check the name volcano for a replica of this mode."""
+    await assert_name_is_free(leases, "volcano", lambda: now, mode)
+
+
 LIVING = Lease(holder="vc-0", renewed="1970-01-01T00:16:30.000000Z", seconds=15)  # at 990
 
 
@@ -335,7 +340,7 @@ async def test_a_name_of_which_another_scheduler_lives_is_refused() -> None:
     with pytest.raises(
         NameTaken, match=r"named volcano runs: vc-0 holds .* volcano-system/volcano"
     ):
-        await assert_name_is_free(Elsewhere(LIVING), "volcano", lambda: 1000.0)
+        await look(Elsewhere(LIVING))
 
 
 @pytest.mark.parametrize(
@@ -351,19 +356,21 @@ async def test_a_name_of_which_another_scheduler_lives_is_refused() -> None:
     ids=["silent", "given back", "never renewed", "cannot be read", "no duration", "to come"],
 )
 async def test_a_name_whose_scheduler_is_gone_is_free(lease: Lease, now: float) -> None:
-    await assert_name_is_free(Elsewhere(lease), "volcano", lambda: now)
+    await look(Elsewhere(lease), now)
 
 
 OURS = Lease(mode="active", renewed="1970-01-01T00:10:00.000000Z")  # at 600, then given back
 
 
-@pytest.mark.parametrize("mode", ["active", "paused"])
+@pytest.mark.parametrize(
+    ("led", "mode"),
+    [("active", Mode.ACTIVE), ("active", Mode.PAUSED), ("paused", Mode.PAUSED)],
+)
 async def test_a_tutti_that_led_under_a_name_goes_on_whatever_lease_a_tenant_renews(
-    mode: str, caplog: pytest.LogCaptureFixture
+    led: str, mode: Mode, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Tenants may write Leases in their namespaces, and not in Tutti's."""
-    own = replace(OURS, mode=mode)
-    await assert_name_is_free(Elsewhere(LIVING, own=own), "volcano", lambda: 1000.0)
+    await look(Elsewhere(LIVING, own=replace(OURS, mode=led)), mode=mode)
     assert "vc-0 holds the Lease volcano-system/volcano" in caplog.text
 
 
@@ -373,23 +380,22 @@ async def test_a_tutti_that_led_under_a_name_goes_on_whatever_lease_a_tenant_ren
         Lease(),
         replace(OURS, mode=""),
         replace(OURS, mode="shadow"),
+        replace(OURS, mode="paused"),
         replace(OURS, renewed=""),
         replace(OURS, renewed="1969-12-31T00:00:00.000000Z"),
     ],
-    ids=["none", "of an older version", "of a shadow", "never renewed", "long ago"],
+    ids=["none", "of an older version", "of a shadow", "paused", "never renewed", "long ago"],
 )
 async def test_a_name_under_which_tutti_did_not_lead_lately_is_looked_for_elsewhere(
     own: Lease,
 ) -> None:
     assert KNOWN_SECONDS == 86_400
     with pytest.raises(NameTaken, match="volcano-system/volcano"):
-        await assert_name_is_free(Elsewhere(LIVING, own=own), "volcano", lambda: 1000.0)
+        await look(Elsewhere(LIVING, own=own))
 
 
 async def test_without_the_right_to_look_a_name_is_free_and_an_outage_is_waited_for() -> None:
     refused = errors.Refused("forbidden", status=403)
-    await assert_name_is_free(Elsewhere(LIVING, refused), "volcano", lambda: 1000.0)
+    await look(Elsewhere(LIVING, refused))
     with pytest.raises(errors.Unavailable):
-        await assert_name_is_free(
-            Elsewhere(LIVING, errors.Unavailable("away")), "volcano", lambda: 1000.0
-        )
+        await look(Elsewhere(LIVING, errors.Unavailable("away")))
