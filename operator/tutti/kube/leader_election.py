@@ -24,7 +24,9 @@ logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 10  # so long after the last renewal, a standby may take over
 RENEW_SECONDS = 2.0  # between two looks at the Lease, as leader and as standby
-KNOWN_SECONDS = 86_400.0  # so long after the last renewal, the name counts as that of Tutti
+# So long after the last renewal, the name counts as that of Tutti: all replicas may be away for a
+# rollout, or since a node failed. Then another scheduler of this name may begin unnoticed.
+KNOWN_SECONDS = 600.0
 DEADLINE_SECONDS = 8.0  # so long after the last renewal, the leader begins no further cycle
 
 
@@ -77,7 +79,7 @@ async def assert_name_is_free(
                 f"another scheduler named {name} runs: {holding}; stop it, or give Tutti another "
                 "name (TUTTI_SCHEDULER_NAME)"
             )
-        logger.warning("%s, the name of this scheduler; it is ignored: Tutti goes on", holding)
+        logger.error("%s, the name of this scheduler; it is ignored: Tutti goes on", holding)
 
 
 def _is_renewed(lease: Lease, now: float, seconds: float) -> bool:
