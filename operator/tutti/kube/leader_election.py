@@ -69,17 +69,20 @@ async def assert_name_is_free(
         leases = await api.other_leases()
     except errors.Refused:
         return
-    for namespace, lease in leases.items():
-        if not (lease.holder and _is_renewed(lease, now(), max(lease.seconds, 1))):
-            continue
-        holding = f"{lease.holder} holds the Lease {namespace}/{name}"
-        own = await api.read_lease()
-        if own.mode not in (Mode.ACTIVE, mode) or not _is_renewed(own, now(), KNOWN_SECONDS):
-            raise NameTaken(
-                f"another scheduler named {name} runs: {holding}; stop it, or give Tutti another "
-                "name (TUTTI_SCHEDULER_NAME)"
-            )
-        logger.error("%s, the name of this scheduler; it is ignored: Tutti goes on", holding)
+    living = [
+        f"{lease.holder} holds the Lease {namespace}/{name}"
+        for namespace, lease in leases.items()
+        if lease.holder and _is_renewed(lease, now(), max(lease.seconds, 1))
+    ]
+    if not living:
+        return
+    own, holding = await api.read_lease(), ", ".join(living)
+    if own.mode not in (Mode.ACTIVE, mode) or not _is_renewed(own, now(), KNOWN_SECONDS):
+        raise NameTaken(
+            f"another scheduler named {name} runs: {holding}; stop it, or give Tutti another "
+            "name (TUTTI_SCHEDULER_NAME)"
+        )
+    logger.error("%s, the name of this scheduler; it is ignored: Tutti goes on", holding)
 
 
 def _is_renewed(lease: Lease, now: float, seconds: float) -> bool:

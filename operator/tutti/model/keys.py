@@ -72,7 +72,7 @@ class Lease:
     seconds: int = 0  # so long after the last renewal, another replica may take it
     transitions: int = 0
     version: str = ""  # metadata.resourceVersion
-    mode: str = ""  # of the Tutti that acquired it last; empty if another program wrote it
+    mode: str = ""  # of the Tutti that acquired it last; empty if none or an older one did
 
     @property
     def term(self) -> LeaderTerm:

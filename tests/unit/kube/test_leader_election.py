@@ -315,15 +315,18 @@ class Elsewhere:
     lease: Lease
     trouble: errors.ApiError | None = None
     own: Lease = field(default_factory=Lease)
+    namespaces: tuple[str, ...] = ("volcano-system",)
+    reads: int = 0  # of our own Lease
 
     async def other_leases(self) -> dict[str, Lease]:
         """See ``Client.other_leases``."""
         if self.trouble is not None:
             raise self.trouble
-        return {"volcano-system": self.lease}
+        return dict.fromkeys(self.namespaces, self.lease)
 
     async def read_lease(self) -> Lease:
         """See ``Leases.read_lease``."""
+        self.reads += 1
         return self.own
 
 
@@ -401,6 +404,16 @@ async def test_a_name_under_which_tutti_did_not_lead_lately_is_looked_for_elsewh
     assert KNOWN_SECONDS == 600
     with pytest.raises(NameTaken, match="volcano-system/volcano"):
         await look(Elsewhere(LIVING, own=own))
+
+
+async def test_for_many_leases_of_tenants_our_own_is_read_once_and_one_line_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    leases = Elsewhere(LIVING, own=OURS, namespaces=("a", "b", "c"))
+    await look(leases)
+    assert leases.reads == 1
+    (line,) = caplog.records
+    assert "Lease a/volcano, vc-0 holds the Lease b/volcano, vc-0" in line.message
 
 
 async def test_without_the_right_to_look_a_name_is_free_and_an_outage_is_waited_for() -> None:
