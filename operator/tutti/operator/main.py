@@ -22,6 +22,7 @@ from .. import __version__, dump
 from ..dump.violations import ViolationDumps
 from ..kube import errors, gang_sources, list_watch
 from ..kube.access import Access
+from ..kube.calls import Right
 from ..kube.client import Client
 from ..kube.clock import ServerClock
 from ..kube.gang_sources import yunikorn
@@ -46,7 +47,7 @@ from ..strategies.problem import Strategy
 from . import handlers
 from .cycle import Cycle
 from .kopf_lists import KopfLists, persist
-from .runner import CycleRunner, WakeSignal
+from .runner import AnsweredCalls, CycleRunner, WakeSignal
 from .settings import Settings
 from .takeover import Takeover
 
@@ -83,6 +84,12 @@ async def serve(
     metrics = Metrics(settings.mode)
     clock = ServerClock(time.time, time.monotonic)
 
+    answered = AnsweredCalls()
+
+    def heard(call: Right, status: int) -> None:
+        metrics.called(call, status)
+        answered.heard(call, status)
+
     def shown(confirmed: float | None) -> None:
         metrics.watch_delay(0.0 if confirmed is None else clock() - confirmed)
 
@@ -110,7 +117,7 @@ async def serve(
     async with Client(
         access,
         lease,
-        heard=metrics.called,
+        heard=heard,
         clock=clock,
         sources=sources,
         hands_over=settings.hand_over,
@@ -166,7 +173,7 @@ async def serve(
             take_over=takeover.complete,
             may_begin=is_synced,
             patience=settings.budget_seconds + STUCK_SECONDS,
-            progress=lambda: cycle.planner.stepped_at,
+            progress=lambda: max(cycle.planner.stepped_at, answered.last_at),
             ended=metrics.ended,
         )
 

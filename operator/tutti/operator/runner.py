@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from ..kube import errors
+from ..kube.calls import Call, Right
+from ..kube.client import NO_ANSWER
 from ..kube.leader_election import Deposed, Election
 from ..model.keys import LeaderTerm
 from ..reporting.metrics import CycleResult
@@ -17,6 +19,7 @@ FIRST_WAIT = 0.2  # seconds after a cycle that failed
 LONGEST_WAIT = 5.0  # seconds; an API server that comes back is noticed within this time
 SETTLE_SECONDS = 0.02  # changes come in bursts: the pods of a gang are created together
 TIDY_SECONDS = 60.0  # between two times that a standby forgets what is gone
+CYCLE_VERBS = ("get", "create", "update", "patch", "delete")  # of the calls of cycles
 LONGEST_SETTLE = 0.2  # no change waits longer for its burst to end, cycles included
 
 
@@ -49,6 +52,24 @@ class WakeSignal:
         self._changed.clear()
 
 
+class AnsweredCalls:
+    """When the API server last answered a call of a cycle."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` gives seconds since any moment."""
+        self._clock = clock
+        self.last_at = 0.0
+
+    def heard(self, call: Right, status: int) -> None:
+        """Take in a call and the HTTP status of its answer.
+
+        Elections, lists and watches go on while a cycle hangs, so their calls do not count.
+        """
+        is_of_cycle = call.resource != Call.GET_LEASE.resource and call.verb in CYCLE_VERBS
+        if is_of_cycle and status != NO_ANSWER:
+            self.last_at = self._clock()
+
+
 class CycleRunner:
     """Runs cycles while this replica leads, and knows whether they fail or hang."""
 
@@ -66,9 +87,9 @@ class CycleRunner:
     ) -> None:
         """``take_over`` precedes the first cycle of a term; no cycle begins unless ``may_begin``.
 
-        A cycle counts as stuck ``patience`` seconds after it began, or after its plan last made
-        progress: ``progress`` gives that moment, by the monotonic clock. ``ended`` gets the result
-        of each cycle.
+        A cycle counts as stuck ``patience`` seconds after it began or last made progress:
+        ``progress`` gives that moment, by the monotonic clock. ``ended`` gets the result of each
+        cycle.
         """
         self._cycle = cycle
         self._alarm = alarm

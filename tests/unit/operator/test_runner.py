@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 
 from tutti.kube import errors
+from tutti.kube.calls import Call, Right, Stream
+from tutti.kube.client import NO_ANSWER
 from tutti.kube.leader_election import Deposed
-from tutti.operator.runner import LONGEST_SETTLE, TIDY_SECONDS, CycleRunner, WakeSignal
+from tutti.operator.runner import (
+    LONGEST_SETTLE,
+    TIDY_SECONDS,
+    AnsweredCalls,
+    CycleRunner,
+    WakeSignal,
+)
+
+PODS = Stream("Pods", Right("", "pods", "list"), Right("", "pods", "watch"))
 
 
 class Leader:
@@ -132,6 +142,51 @@ async def test_a_cycle_whose_plan_comes_further_is_not_stuck() -> None:
     )
     await cycle.pulse.run_forever()
     assert seen[0] == ""
+
+
+HANGING_WEBHOOK = 504  # the status of the answer for it
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "is_stuck"),
+    [
+        (Call.EVICT, HANGING_WEBHOOK, False),
+        (Call.CREATE_RESERVATION, 201, False),
+        (Call.GET_POD, 404, False),
+        (Call.DELETE_RESERVATION, NO_ANSWER, True),
+        (Call.GET_LEASE, 200, True),
+        (Call.UPDATE_LEASE, 200, True),
+        (PODS.lists, 200, True),
+        (PODS.watches, 200, True),
+    ],
+    ids=str,
+)
+async def test_a_cycle_whose_calls_are_answered_is_not_stuck(
+    call: Right, status: int, *, is_stuck: bool
+) -> None:
+    """Each may take as long as a webhook hangs; the election renews its Lease meanwhile."""
+    seen = []
+    cycle: Any = None
+    answered = AnsweredCalls(lambda: inf)
+
+    def look() -> None:
+        seen.append(cycle.pulse.stuck())
+        answered.heard(call, status)
+        seen.append(cycle.pulse.stuck())
+
+    cycle = Cycles(look)
+    cycle.pulse = CycleRunner(
+        cycle,
+        WakeSignal(),
+        Leader(),  # type: ignore[arg-type]
+        take_over=_nothing,
+        may_begin=lambda: True,
+        patience=-1.0,
+        progress=lambda: answered.last_at,
+        ended=ENDS.append,
+    )
+    await cycle.pulse.run_forever()
+    assert [bool(why) for why in seen] == [True, is_stuck]
 
 
 class StandingBy:
