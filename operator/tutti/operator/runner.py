@@ -123,38 +123,32 @@ class CycleRunner:
         """Run a cycle after every change, and when one is due, while this replica leads."""
         wait = FIRST_WAIT
         while not self._stopping:
-            term = self._election.term
-            if not (term and self._may_begin()):
-                self.trouble = ""  # a standby has no trouble
-                await self._stand_by()
-                continue
-            self._since = time.monotonic()
+            term = self._election.term if self._may_begin() else ""
+            self._since = time.monotonic() if term else None
             try:
-                due = await self._once(term)
+                due = await (self._once(term) if term else self._stand_by())
             except Deposed as why:
                 self._since = None
                 self._ended(CycleResult.DEPOSED)
                 self._election.stand_down(str(why))
             except Exception as problem:  # noqa: BLE001 - a bug in one cycle must not end them all
                 self._since = None
-                self._ended(CycleResult.FAILED)
+                if term:
+                    self._ended(CycleResult.FAILED)
                 wait = min(wait * 2, LONGEST_WAIT)
                 self._say(problem, wait)
                 await asyncio.sleep(wait)
             else:
                 self.trouble, wait, self._since = "", FIRST_WAIT, None
-                self._ended(CycleResult.DONE)
+                if term:
+                    self._ended(CycleResult.DONE)
                 await self._alarm.sleep(due)
 
     async def _stand_by(self) -> None:
-        """Sleep until something changes; before, forget what is gone, if that is due."""
+        """Forget what is gone, if that is due."""
         if self._may_begin() and time.monotonic() >= self._tidy_at:
-            try:
-                await self._cycle.stand_by()
-            except Exception:  # a bug here must not end a replica that may have to lead
-                logger.exception("standing by:")
             self._tidy_at = time.monotonic() + TIDY_SECONDS
-        await self._alarm.sleep(None)
+            await self._cycle.stand_by()
 
     async def _once(self, term: LeaderTerm) -> float | None:
         if term != self._begun:

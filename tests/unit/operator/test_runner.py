@@ -210,6 +210,7 @@ async def test_a_standby_forgets_what_is_gone_once_a_minute_while_things_change(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_synced: bool
 ) -> None:
     now, looks = 1000.0, 0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", time.monotonic)  # as before the next
     monkeypatch.setattr(time, "monotonic", lambda: now)
     leader, cycle, signal = Leader(), StandingBy(), WakeSignal(lambda: now)
     leader.term = ""
