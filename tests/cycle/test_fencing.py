@@ -151,6 +151,27 @@ async def test_a_deposed_leader_gives_back_what_it_reserved_and_binds_nothing() 
     assert "bind" not in cluster.calls
 
 
+async def test_a_leader_whose_term_ends_while_a_binding_has_no_answer_sends_no_other() -> None:
+    """As while a webhook hangs: the election goes on meanwhile, and another leader may plan."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=3), gang("a").of(3, cpu=1))
+    first = Life(cluster, Clock(), identity="tutti-0", in_flight=1)
+
+    async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
+        if cluster.calls[-1] == "bind" and committed:
+            first.leads = False
+
+    cluster.pause = pause
+    await first.settle()
+    assert first.is_deposed
+    assert cluster.calls.count("bind") == 1
+    assert len(cluster.reservations) == 1, "the next leader carries it out"
+    cluster.pause = _never
+    await Life(cluster, Clock(), identity="tutti-1").settle()
+    assert scenarios.places(cluster, "a") == ["n1", "n1", "n1"]
+    assert cluster.broken == []
+
+
 async def test_a_reservation_of_a_past_term_that_turns_up_late_is_deleted_not_carried_out() -> None:
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))

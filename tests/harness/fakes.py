@@ -1084,6 +1084,7 @@ class Life:
         metrics: Metrics | None = None,
         preemption: Preemption = Preemption.OFF,
         usage_half_life: float = 0.0,
+        in_flight: int = 64,
     ) -> None:
         cluster.is_dead = False
         self.cluster = cluster
@@ -1094,6 +1095,7 @@ class Life:
         self.late: tuple[str, ...] = ()  # streams that show nothing after a turn
         self.term = cluster.take_lease(identity)
         self.follows_resignation = False  # until a test says so
+        self.leads = True  # as it knows without a call, until a test says otherwise
         self._begun = False
         self.state = ClusterState(
             self._wake,
@@ -1115,7 +1117,9 @@ class Life:
             limits=restraint,
             metrics=metrics,
             predecessor_resigned=lambda: self.follows_resignation,
+            leads=lambda _term: self.leads,
             usage_half_life=usage_half_life,
+            in_flight=in_flight,
         )
 
     def _wake(self) -> None:

@@ -45,6 +45,7 @@ class Commit:
         clock: Clock,
         in_flight: int,
         predecessor_resigned: Callable[[], bool],
+        leads: Callable[[LeaderTerm], bool],
         preempts: bool = False,
         limits: RolloutLimits = NO_LIMITS,
         volume_seconds: float = BIND_SECONDS,
@@ -53,11 +54,13 @@ class Commit:
 
         Claims of a gang must be bound ``volume_seconds`` after its Reservation.
 
-        ``predecessor_resigned`` is as of ``Recovery``. Without ``preempts``, claims are given up.
+        ``predecessor_resigned`` is as of ``Recovery``. ``leads`` says whether this replica still
+        leads in a term, as far as it knows. Without ``preempts``, claims are given up.
         """
         self._state = state
         self._api = api
         self._scheduler = scheduler
+        self._leads = leads
         self._preempts = preempts
         self._clock = clock
         self._limit = ConcurrencyLimit(in_flight)
@@ -166,7 +169,7 @@ class Commit:
 
         Raises:
             errors.Unavailable: the API server is away.
-            Deposed: see ``_assert_leader``; nothing was bound.
+            Deposed: see ``_assert_leader`` and ``_bind``.
         """
         await self._binder.wait_for_watch()
         snapshot = self._state.snapshot(self._clock())
@@ -186,7 +189,7 @@ class Commit:
         self._back_off_failures(steps)
         await self._releaser.release(released, snapshot)
         await self._limit.all(partial(self._volumes.bind, gang, choice) for gang, choice in choices)
-        await self._bind_all(bindings, steps, snapshot)
+        await self._bind_all(bindings, steps, snapshot, term)
         return [*self._writer.replanned, *released, *await self._finish(evictable, term)]
 
     def _back_off_failures(self, steps: progress.Steps) -> None:
@@ -247,6 +250,7 @@ class Commit:
         bindings: Sequence[tuple[GangKey, Assignment]],
         steps: progress.Steps,
         snapshot: Snapshot,
+        term: LeaderTerm,
     ) -> None:
         if not bindings:
             return
@@ -257,7 +261,7 @@ class Commit:
         )
         unstarted = await self._unstarted(step_lists.relied_on(steps))
         await self._limit.all(
-            partial(self._bind, gang, *_current(assignment, members[assignment.uid], named))
+            partial(self._bind, term, gang, *_current(assignment, members[assignment.uid], named))
             for gang, assignment in bindings
             if gang not in unstarted and gang not in lacking
         )
@@ -288,7 +292,16 @@ class Commit:
         )
         return relied_on.keys() - started
 
-    async def _bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
+    async def _bind(
+        self, term: LeaderTerm, gang: GangKey, assignment: Assignment, member: Member
+    ) -> None:
+        """Bind a member, unless the term ended while the calls before had no answer.
+
+        Raises:
+            Deposed: the term has ended; the next leader carries the Reservations out.
+        """
+        if not self._leads(term):
+            raise Deposed("the term ended while pods were bound")
         what = f"pod {assignment.pod}: looking at its binding"
         with self._refusals.backing_off_on_refusal(assignment.uid, gang, what, self._clock):
             await self._binder.bind(gang, assignment, member)

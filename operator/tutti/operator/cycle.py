@@ -42,6 +42,10 @@ def _never() -> bool:
     return False
 
 
+def _always(_term: LeaderTerm) -> bool:
+    return True
+
+
 class Cycle:
     """Recover, observe, plan, check, commit, report."""
 
@@ -61,13 +65,15 @@ class Cycle:
         dumps: ViolationDumps | None = None,
         metrics: Metrics | None = None,
         predecessor_resigned: Callable[[], bool] = _never,
+        leads: Callable[[LeaderTerm], bool] = _always,
         volume_seconds: float = BIND_SECONDS,
         usage_half_life: float = 0.0,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` limits concurrent calls.
 
         Plans that break a promise are written into ``dumps``, if given; ``metrics`` counts them.
-        ``predecessor_resigned`` says whether the leader before this term has ended all its calls.
+        ``predecessor_resigned`` says whether the leader before this term has ended all its calls,
+        and ``leads`` whether this replica leads in a term, as far as it knows without a call.
         The claims of a gang must be bound ``volume_seconds`` after its Reservation. The past use of
         queues is recorded with ``usage_half_life`` in seconds, if it is not 0.
         """
@@ -88,6 +94,7 @@ class Cycle:
             clock=clock,
             in_flight=in_flight,
             predecessor_resigned=predecessor_resigned,
+            leads=leads,
             preempts=policy.preemption is not Preemption.OFF,
             limits=limits,
             volume_seconds=volume_seconds,
@@ -138,7 +145,8 @@ class Cycle:
         Raises:
             errors.ApiError: the API server is away, or does not say which replica leads or which
                 pods are bound; nothing is lost.
-            Deposed: the Lease names another term; new Reservations were given back.
+            Deposed: the Lease names another term, and new Reservations were given back; or the term
+                ended while pods were bound.
         """
         stage = self._metrics.stage
         with stage(Stage.RECOVER):

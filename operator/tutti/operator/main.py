@@ -149,6 +149,7 @@ async def serve(
             ),
             metrics=metrics,
             predecessor_resigned=lambda: election.follows_resignation,
+            leads=lambda term: election.term == term,
         )
         takeover = Takeover(
             cycle,
