@@ -122,6 +122,7 @@ def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     settings.scanning.disabled = True
     settings.networking.error_backoffs = Backoffs()
     settings.networking.request_timeout = client.REQUEST_SECONDS
+    settings.networking.connect_timeout = client.CONNECT_SECONDS
     settings.watching.field_selectors["", "v1", "pods"] = feeds.pending.stream.selector
     settings.watching.chunk_size = client.PAGE
     # Our own list follows each list of kopf. A streamed list ends with no request that we could

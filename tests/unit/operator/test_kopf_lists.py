@@ -460,6 +460,13 @@ def test_kopf_writes_nothing_keeps_little_and_lists_in_pages() -> None:
     assert selectors == ["spec.nodeName=,spec.schedulerName=tutti"]
 
 
+def test_the_watches_of_kopf_wait_no_longer_for_a_machine_that_died_than_ours() -> None:
+    settings = kopf.OperatorSettings()
+    handlers.configure(settings, reflectors_into(ClusterState(lambda: None), "tutti"))
+    assert settings.watching.connect_timeout is None, "that of the network counts"
+    assert settings.networking.connect_timeout == client.CONNECT_SECONDS == 30
+
+
 async def test_persisting_waits_out_whatever_the_server_answers() -> None:
     answers = iter([errors.Gone("no", status=404), errors.Refused("no"), None])
 
