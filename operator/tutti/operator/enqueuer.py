@@ -22,9 +22,9 @@ from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, Uid
 from ..model.resources import Resources
+from ..state import waiting_jobs
 from ..state.cluster_state import ClusterState
-from . import waiting_jobs
-from .waiting_jobs import PodBudget, WaitingJob, with_pods
+from ..state.waiting_jobs import PodBudget, WaitingJob, with_pods
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from tutti.model.cluster import Gang, Role
 from tutti.model.keys import GangKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Template
-from tutti.operator import waiting_jobs
 from tutti.operator.enqueuer import (
     AGAIN_SECONDS,
     ENQUEUED_SECONDS,
@@ -24,6 +23,7 @@ from tutti.operator.enqueuer import (
     Enqueuer,
 )
 from tutti.planning import plan as planning
+from tutti.state import waiting_jobs
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
