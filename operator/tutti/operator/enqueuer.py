@@ -11,7 +11,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..gang import demand
 from ..kube import errors
@@ -35,6 +35,14 @@ UNREAD_SECONDS = 60.0  # seconds until a job that is gone or could not be read i
 MOST_JOBS = 100  # in one plan; later plans include the others
 MOST_REMEMBERED = 1_000  # jobs whose templates are kept
 MOST_PODS_UNFIT = 1_000  # a larger job without room never gets its pods
+
+
+class _Size(NamedTuple):
+    """How many pods a job needs, as it was read last."""
+
+    generation: int
+    pods: int
+    read_at: float
 
 
 class Enqueuer:
@@ -62,6 +70,7 @@ class Enqueuer:
         self._gate = ConcurrencyLimit(in_flight)
         self._starvation_seconds = starvation_seconds
         self._pods: dict[tuple[Uid, int], JobPods] = {}  # by gang and generation
+        self._sizes: dict[Uid, _Size] = {}  # also of jobs whose templates are not kept
         self._foreign: set[Uid] = set()  # gangs of jobs that name another scheduler
         self._tried: dict[Uid, float] = {}  # when a job was last tried
         self._left_out: dict[Uid, float] = {}  # since when a large job has had no place in a plan
@@ -97,7 +106,7 @@ class Enqueuer:
         due = [one for one in waiting if not self._is_put_off(one[0].uid, now)]
         expected = [job for job in self._expected(snapshot, now) if job.group.uid not in uids]
         most = waiting_jobs.most_pods(snapshot)
-        told = sum(waiting_jobs.pods_in_plan(job.gang, job.roles, most) for job in expected)
+        told = sum(waiting_jobs.pods_in_plan(job.pods, most) for job in expected)
         jobs = await self._read(due, now, most, told)
         jobs = [job for job in jobs if not job.group.unsupported_fields]
         starved = [job for job in jobs if self._is_starved(job.group, job.gang, now)]
@@ -149,10 +158,16 @@ class Enqueuer:
     def _forget_all_but(self, here: Collection[Uid]) -> None:
         """Forget the gangs that no longer wait."""
         self._pods = {key: pods for key, pods in self._pods.items() if key[0] in here}
+        self._sizes = {uid: size for uid, size in self._sizes.items() if uid in here}
         self._foreign.intersection_update(here)
         self._tried = {uid: at for uid, at in self._tried.items() if uid in here}
         self._left_out = {uid: at for uid, at in self._left_out.items() if uid in here}
         self._put_off = {uid: until for uid, until in self._put_off.items() if uid in here}
+
+    def _size(self, group: GangObject) -> _Size | None:
+        """What is known of the size of a job; None if it was not read since it changed."""
+        size = self._sizes.get(group.uid)
+        return None if size is None or size.generation != group.generation else size
 
     def _is_put_off(self, uid: Uid, now: float) -> bool:
         """Whether a job is left alone for now; not if the clock went back."""
@@ -179,17 +194,16 @@ class Enqueuer:
     def _turn(self, group: GangObject, gang: Gang, now: float) -> tuple[Any, ...]:
         """The place of a job in the order of jobs to try.
 
-        Starved jobs come first, then those that are left out of plans, then the jobs tried longest
-        ago, and of these the highest priority. A job that changes is read again, so it does not
-        come before others for having been left out.
+        Starved jobs come first, then those that are left out of plans, then the jobs tried or read
+        longest ago, and of these the highest priority. A job that changes is read again, so it does
+        not come before others for having been left out.
         """
-        left_out_at = self._left_out.get(group.uid, math.inf)
-        tried = self._tried.get(group.uid, left_out_at if left_out_at <= now else -math.inf)
-        if tried > now:  # the clock went back
-            tried = -math.inf
+        tried = _past(self._tried.get(group.uid), now)
+        if (size := self._sizes.get(group.uid)) is not None:
+            tried = max(tried, _past(size.read_at, now))
         is_starved = self._is_starved(group, gang, now)
-        is_known = (group.uid, group.generation) in self._pods
-        place = left_out_at if is_known else math.inf
+        is_known = self._size(group) is not None
+        place = self._left_out.get(group.uid, math.inf) if is_known else math.inf
         return not is_starved, place, tried, -gang.priority, gang.created, gang.key
 
     def _in_turn(
@@ -203,9 +217,9 @@ class Enqueuer:
         turn: list[tuple[GangObject, Gang]] = []
         for group, gang in jobs:
             is_planned = not (group.unsupported_fields or self._is_starved(group, gang, now))
-            pods = self._pods.get((group.uid, group.generation)) if is_planned else None
-            roles = () if pods is None else pods.roles
-            if budget.takes(waiting_jobs.pods_in_plan(gang, roles, most)):
+            size = self._size(group) if is_planned else None
+            pods = 0 if size is None else waiting_jobs.pods_in_plan(size.pods, most)
+            if budget.takes(pods):
                 turn.append((group, gang))
             else:
                 self._left_out.setdefault(group.uid, now)
@@ -222,21 +236,21 @@ class Enqueuer:
         """
         ordered = sorted(due, key=lambda one: self._turn(one[0], one[1], now))
         turn = self._in_turn(ordered, now, most, told)
-        unread = [group for group, _ in turn if (group.uid, group.generation) not in self._pods]
-        await self._gate.all(partial(self._read_one, group) for group in unread)
+        unread = [one for one in turn if (one[0].uid, one[0].generation) not in self._pods]
+        await self._gate.all(partial(self._read_one, group, gang, now) for group, gang in unread)
         turn = self._in_turn(turn, now, most, told)
         self._tried.update((group.uid, now) for group, _ in turn)
         for group, _ in turn:
             self._left_out.pop(group.uid, None)
         jobs = [
-            WaitingJob(group, gang, pods.roles)
+            WaitingJob(group, gang, pods.roles, self._sizes[group.uid].pods)
             for group, gang in turn
             if (pods := self._pods.get((group.uid, group.generation))) is not None
         ]
         self._pods = dict(list(self._pods.items())[-MOST_REMEMBERED:])
         return jobs
 
-    async def _read_one(self, group: GangObject) -> None:
+    async def _read_one(self, group: GangObject, gang: Gang, now: float) -> None:
         try:
             pods = await self._api.read_job_pods(group)
         except (errors.BadObject, errors.ApiError) as problem:
@@ -252,6 +266,8 @@ class Enqueuer:
         if pods.problem:
             logger.warning("gang %s: sized by minResources: %s", group.key, pods.problem)
         self._pods[group.uid, group.generation] = pods
+        needed = waiting_jobs.pods_needed(gang, pods.roles)
+        self._sizes[group.uid] = _Size(group.generation, needed, now)
         self._state.claim_job(group)
 
     async def _placed(
@@ -292,3 +308,8 @@ class Enqueuer:
             return
         logger.info("gang %s: its pods are made now", group.key)
         self._state.learn_group(written)
+
+
+def _past(at: float | None, now: float) -> float:
+    """A moment; minus infinity if there is none, or if it is to come, as the clock went back."""
+    return at if at is not None and at <= now else -math.inf

@@ -24,6 +24,7 @@ class WaitingJob:
     group: GangObject
     gang: Gang
     roles: tuple[Role, ...]
+    pods: int  # as ``pods_needed`` says
 
 
 class PodBudget:
@@ -49,16 +50,21 @@ def most_pods(snapshot: Snapshot) -> int:
     return min(MOST_PODS, sum(node.offers("pods") for node in snapshot.nodes))
 
 
-def pods_in_plan(gang: Gang, roles: tuple[Role, ...], most: int) -> int:
-    """How many pods a plan includes for a job; none if it needs more than ``most``, or has less."""
+def pods_needed(gang: Gang, roles: tuple[Role, ...]) -> int:
+    """How many pods a job needs; none if its roles have fewer, so that no plan includes it."""
     gang = replace(gang, roles=roles)
     number = sum(slots.absent(gang, {}).values())
-    return number if demand.min_members(gang) <= number <= most else 0
+    return number if demand.min_members(gang) <= number else 0
+
+
+def pods_in_plan(pods: int, most: int) -> int:
+    """How many pods a plan includes for a job that needs so many; none if that is over ``most``."""
+    return pods if pods <= most else 0
 
 
 def with_pods(job: WaitingJob, most: int) -> Gang | None:
     """The gang of a job with the pods that it needs; None if no plan includes it."""
-    if not pods_in_plan(job.gang, job.roles, most):
+    if not pods_in_plan(job.pods, most):
         return None
     gang = replace(job.gang, roles=job.roles)
     numbers = slots.absent(gang, {}).items()

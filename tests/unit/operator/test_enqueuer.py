@@ -14,6 +14,7 @@ from tutti.model.cluster import Gang, Role
 from tutti.model.keys import GangKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Template
+from tutti.operator import enqueuer as enqueuer_module
 from tutti.operator.enqueuer import (
     AGAIN_SECONDS,
     ENQUEUED_SECONDS,
@@ -497,6 +498,35 @@ async def test_large_jobs_that_change_all_the_time_do_not_come_first_for_having_
         await enqueuer.enqueue(CLUSTER, world.plan)
         world.now += LOOK_SECONDS
     assert world.names == ["small"]
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_large_jobs_that_change_take_turns_with_a_small_one_that_was_tried() -> None:
+    many = large_jobs(2 * MOST_JOBS)
+    world = World({each.key.name: FULL for each in many} | {"small": roles(2, 9)}, many)
+    enqueuer = world.enqueuer()
+    for look in range(1, 13):
+        small = job("small", created=-1.0)
+        world.jobs = [small, *(replace(each, generation=look) for each in many)]
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        world.now += LOOK_SECONDS
+    assert sum("small" in jobs for jobs in world.in_plans) >= 4
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_jobs_whose_templates_were_forgotten_are_read_only_in_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(enqueuer_module, "MOST_REMEMBERED", MOST_JOBS)
+    many = large_jobs(3 * MOST_JOBS)
+    sizes = {each.key.name: FULL for each in many} | {"small": roles(2, 9)}
+    world = World(sizes, [job("small", created=-1.0), *many])
+    enqueuer = world.enqueuer()
+    for _ in range(20):
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        world.now += LOOK_SECONDS
+    assert sum("small" in jobs for jobs in world.in_plans) >= 10
+    assert len(world.read) <= len(world.jobs) + 20 * 3
 
 
 @pytest.mark.usefixtures("_few_pods")
