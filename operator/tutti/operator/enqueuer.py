@@ -202,8 +202,8 @@ class Enqueuer:
         if (size := self._sizes.get(group.uid)) is not None:
             tried = max(tried, _past(size.read_at, now))
         is_starved = self._is_starved(group, gang, now)
-        is_known = self._size(group) is not None
-        place = self._left_out.get(group.uid, math.inf) if is_known else math.inf
+        is_left_out = self._size(group) is not None and group.uid in self._left_out
+        place = _past(self._left_out[group.uid], now) if is_left_out else math.inf
         return not is_starved, place, tried, -gang.priority, gang.created, gang.key
 
     def _in_turn(
@@ -211,9 +211,10 @@ class Enqueuer:
     ) -> list[tuple[GangObject, Gang]]:
         """The first jobs, without the large jobs that have no place beside those before them.
 
-        Jobs that were not read yet, and jobs that no plan includes, need no place.
+        Jobs that were not read yet, and jobs that no plan includes, need no place. Half of the jobs
+        are large at most, so that new small jobs need not wait for them.
         """
-        budget = PodBudget(told)
+        budget = PodBudget(told, MOST_JOBS // 2)
         turn: list[tuple[GangObject, Gang]] = []
         for group, gang in jobs:
             is_planned = not (group.unsupported_fields or self._is_starved(group, gang, now))

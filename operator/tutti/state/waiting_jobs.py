@@ -28,19 +28,25 @@ class WaitingJob:
 
 
 class PodBudget:
-    """How many pods of large jobs a plan may still have; it always has one large job."""
+    """How many large jobs a plan may still have, and how many pods of them; one in any case."""
 
-    def __init__(self, pods: int) -> None:
-        """``pods`` is how many pods of jobs the plan has in any case."""
+    def __init__(self, pods: int, most_large: int) -> None:
+        """``pods`` is how many pods of jobs the plan has in any case.
+
+        The plan has at most ``most_large`` large jobs.
+        """
         self._pods = pods
-        self._has_large_job = False
+        self._most_large = most_large
+        self._large = 0
 
     def takes(self, pods: int) -> bool:
         """Whether a job of so many pods is in the plan; then it counts."""
         if pods > SMALL_PODS:
-            if self._has_large_job and self._pods + pods > MOST_PODS:
+            if self._large == self._most_large:
                 return False
-            self._has_large_job = True
+            if self._large and self._pods + pods > MOST_PODS:
+                return False
+            self._large += 1
             self._pods += pods
         return True
 

@@ -537,6 +537,43 @@ async def test_large_jobs_that_are_left_out_take_no_turn_of_a_small_one() -> Non
     assert await turns(World(sizes, jobs), 4) == ["small"]
 
 
+async def test_large_jobs_leave_half_of_a_plan_to_new_small_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting_jobs, "SMALL_PODS", 2)
+    many = large_jobs(2 * MOST_JOBS)
+    sizes: dict[str, Any] = {each.key.name: FULL for each in many}
+    world = World(sizes, many)
+    enqueuer = world.enqueuer()
+    for look in range(8):
+        new = [f"small-{look}-{i}" for i in range(MOST_JOBS // 2)]
+        sizes.update((name, roles(2, 9)) for name in new)
+        world.jobs = [*many, *(job(name, created=9.0) for name in new)]
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        world.now += LOOK_SECONDS
+    large = [sum(name.startswith("large") for name in jobs) for jobs in world.in_plans]
+    assert max(large) == MOST_JOBS // 2
+    assert [len(jobs) for jobs in world.in_plans[4:]] == [MOST_JOBS] * 4
+    assert {name for jobs in world.in_plans for name in jobs} >= {each.key.name for each in many}
+
+
+@pytest.mark.usefixtures("_few_pods")
+async def test_after_a_clock_went_back_large_jobs_that_were_left_out_come_first() -> None:
+    many = large_jobs(10)
+    sizes: dict[str, Any] = {each.key.name: FULL for each in many}
+    world = World(sizes, [*many])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    world.now -= 7200.0
+    for look in range(5):
+        new = [f"new-{look}-{i}" for i in range(3)]
+        sizes.update(dict.fromkeys(new, FULL))
+        world.jobs += [job(name, LARGE) for name in new]
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        world.now += LOOK_SECONDS
+    assert {name for jobs in world.in_plans for name in jobs} >= {each.key.name for each in many}
+
+
 @pytest.mark.usefixtures("_few_pods")
 async def test_a_job_that_no_cluster_holds_takes_no_turn_of_a_large_one() -> None:
     huge = [job(f"huge-{i}", 2**30) for i in range(5)]
