@@ -181,7 +181,7 @@ class ClusterState:
         self._node_usage.tidy()
         self._placed_pods.tidy()
         self._lost_reservations.snapshot(now)
-        self.reservations.lost_records()
+        self.reservations.tidy(self.pods.has_ended)
         self.storage.abandoned()
 
     def protect(self, gang: Uid, until: float) -> None:

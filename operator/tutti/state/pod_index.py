@@ -99,6 +99,10 @@ class PodIndex:
         """Whether ``holds_room`` is true of a pod, or no list or watch shows the pod."""
         return self.holds_room(uid) or not self.is_known(uid)
 
+    def has_ended(self, uid: Uid) -> bool:
+        """Whether a pod was shown with a node, and is over or gone by now."""
+        return self.bound.has_seen(uid) and not self.holds_room(uid)
+
     def _unbound(self, uid: Uid) -> Member | None:
         """A member that waits, or that is handed over."""
         pinned = self.pinned.get(uid)

@@ -82,6 +82,19 @@ class ReservationIndex:
         }
         return tuple(self._lost_records.values())
 
+    def tidy(self, has_ended: Callable[[Uid], bool]) -> None:
+        """Forget the lost records of which all pods have certainly ended.
+
+        A watch that lags may show later that another pod holds room: then the record still counts.
+        So a replica that stands by keeps, until it leads, the last lost record of each gang of
+        which it was never shown a pod with its node, or missed the end of one.
+        """
+        self._lost_records = {
+            uid: reservation
+            for uid, reservation in self._lost_records.items()
+            if not all(map(has_ended, reservation.pods))
+        }
+
     def put(self, reservation: Reservation) -> None:
         """Take in a Reservation that was just created or changed."""
         if reservation.self_uid is not None:

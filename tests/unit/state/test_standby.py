@@ -60,8 +60,10 @@ class Standby:
         state, uid, key = self.state, Uid(name), GangKey("ml", name)
         pod, own = self.pod(f"{name}-0"), node(f"n-{name}", cpu=8).made
         claim = Claim(ClaimKey("ml", pod.key.name), uid=name, selected_node=N1)
+        made = reservation(gang(name).of(1, cpu=1), (pod.key.name, "n1"))
         held = replace(
-            reservation(gang(name).of(1, cpu=1), (pod.key.name, "n1")),
+            made,
+            entries=tuple(replace(entry, uid=pod.uid) for entry in made.entries),
             uid=uid,
             self_uid=Uid(f"r-{name}"),
             slots=(SlotReservation(N1, "", 1),),
@@ -139,6 +141,23 @@ def test_a_standby_keeps_nothing_of_what_is_gone(*, has_led: bool) -> None:
     assert "._gangs._stale" in grown(standby, tidy=False), "it sees where it grows"
     standby.state.tidy(1.0)
     assert not grown(standby, tidy=True)
+
+
+def test_a_standby_keeps_the_record_of_a_start_whose_pods_its_watch_shows_late() -> None:
+    """Another client deletes the Reservation, which the faster watch of Reservations shows."""
+    standby = Standby()
+    state, pod = standby.state, standby.pod("g1-0")
+    standby.come()
+    state.pods.bound.leave(pod.uid, standby.version + 1)
+    state.reservations.store.drop(Uid("r-g1"))
+    state.tidy(1.0)
+    standby.put(state.pods.bound, pod.uid, replace(pod, group="g1", node=N1))
+    state.tidy(2.0)
+    assert [lost.uid for lost in state.reservations.lost_records()] == ["g1"]
+    state.pods.bound.drop(pod.uid)
+    state.tidy(3.0)
+    standby.put(state.pods.pending, pod.uid, replace(pod, group="g1"))
+    assert not state.reservations.lost_records()
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 5])
