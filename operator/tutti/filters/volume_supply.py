@@ -54,7 +54,8 @@ class Waiting(NamedTuple):
     """A request of a claim that waits for its pod; ``created`` is when the oldest such pod was.
 
     A claim that ``yields`` keeps no claim from being modelled that overlaps and does not. If not
-    all can be counted, those of pods with a node come first, and then those that ``may_start``.
+    all can be counted, those that ``may_start`` come first, and namespaces take turns; in each
+    namespace those of pods with a node come first.
     """
 
     request: VolumeRequest
@@ -63,11 +64,6 @@ class Waiting(NamedTuple):
     yields: bool = False
     has_node: bool = False
     may_start: bool = True
-
-    @property
-    def rank(self) -> tuple[bool, bool]:
-        """Whom it comes before if not all requests can be counted, whatever their age."""
-        return not self.has_node, not self.may_start
 
     @property
     def age(self) -> tuple[object, ...]:
@@ -157,13 +153,15 @@ def supply_for(
 
 def _in_turns(waiting: Iterable[Waiting]) -> Iterable[VolumeRequest]:
     """The requests in the order in which they are counted, each once."""
-    known: dict[tuple[object, ...], set[VolumeRequest]] = {}
+    known: dict[tuple[bool, str], set[VolumeRequest]] = {}
     placed: list[tuple[tuple[object, ...], VolumeRequest]] = []
-    for claim in sorted(waiting, key=lambda claim: (claim.created, claim.claim)):
-        own = known.setdefault((claim.rank, claim.claim.namespace), set())
+    for claim in sorted(
+        waiting, key=lambda claim: (not claim.has_node, claim.created, claim.claim)
+    ):
+        own = known.setdefault((claim.may_start, claim.claim.namespace), set())
         if claim.request not in own:
             own.add(claim.request)
-            place = claim.rank, len(own), claim.created, claim.claim
+            place = not claim.may_start, len(own), not claim.has_node, claim.created, claim.claim
             placed.append((place, claim.request))
     return dict.fromkeys(request for _, request in sorted(placed, key=lambda pair: pair[0]))
 

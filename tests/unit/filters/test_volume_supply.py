@@ -158,7 +158,9 @@ def test_claims_of_kube_schedulers_pods_take_turns_like_others(
     other = wait(sized(9), 1e6, space="etl", late=True)
     assert unmodelled(*own, other) == ["", late, late, ""]
     pinned = wait(sized(8), 2e6, late=True)._replace(has_node=True)
-    assert unmodelled(*own, other, pinned) == ["", late, late, late, ""]
+    assert unmodelled(*own, other, pinned) == [late, late, late, "", ""]
+    pins = [wait(sized(size), 0.0)._replace(has_node=True) for size in range(11, 14)]
+    assert unmodelled(*pins, other) == ["", late, late, ""]
     gated = wait(sized(7), 0.0, space="third")._replace(may_start=False)
     assert unmodelled(*own, other, gated) == ["", late, late, "", late]
     assert unmodelled(own[0], gated) == ["", ""]

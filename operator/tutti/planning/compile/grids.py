@@ -51,6 +51,7 @@ class Columns:
     names: tuple[str, ...]
     by_name: Mapping[str, int]  # the column of each resource
     together: Mapping[str, int]  # the same, for host ports that share a column
+    sizes: Mapping[int, int]  # by such a column: how many host ports share it
     offered_ports: Mapping[int, int]  # by column of host ports: what each node has of them
     has_rest: bool = False  # whether the last column is for the ports that are left
 
@@ -82,15 +83,15 @@ class Columns:
         for group in together:
             shared.update(dict.fromkeys(group, len(names)))
             names.append(f"{group[0]} and {len(group) - 1} more")
-        by_name = {**own, **shared}
+        by_name, sizes = {**own, **shared}, Counter(shared.values())
         offered_ports = Counter[int]()
         for name in chain(rest, *groups):
             offered_ports[by_name[name]] += ports.offered(name)
-        return cls(tuple(names), by_name, shared, offered_ports, has_rest=bool(rest))
+        return cls(tuple(names), by_name, shared, sizes, offered_ports, has_rest=bool(rest))
 
     def ports_with(self, port: str) -> int:
-        """How many host ports count together with this one."""
-        return sum(column == self.by_name[port] for column in self.by_name.values())
+        """How many host ports count together with this one, itself included."""
+        return self.sizes.get(self.by_name[port], 1)
 
     def offered(self, nodes: Sequence[Node]) -> Amounts:
         """[node, column]: the amounts of empty nodes."""

@@ -66,8 +66,9 @@ def regions(problem: Problem, demand: Demand, fits: Fits, work: Work) -> Iterato
 
 def region_work(problem: Problem, demand: Demand) -> Work:
     """How much may be computed, in vain, for a region of a demand: more than all domains once."""
+    rules = len(demand.same_domain)  # each looks at the nodes again once another one has a domain
     own = (
-        len(rule.parts) * len(problem.free)
+        len(rule.parts) * len(problem.free) * rules
         + (int(problem.domains[rule.level].max(initial=-1)) + 2) * (CALL + len(demand.parts))
         for rule in demand.same_domain
     )
@@ -138,15 +139,17 @@ class _RegionSearch:
     def _domains(self, rule: SameDomain, chosen: Chosen) -> Sequence[int]:
         """The domains that may hold enough members, the tightest first."""
         problem, demand, domain = self._problem, self._demand, self._problem.domains[rule.level]
-        self._work.spend(len(rule.parts) * len(domain))
         inside = domain >= 0
         holds, room = np.zeros((2, int(domain.max(initial=-1)) + 1), dtype=np.int64)
+        looks = 0
         for index in rule.parts:
             part = demand.parts[index]
             nodes = _inside(problem, chosen, index, inside)
+            looks += int(np.count_nonzero(nodes))
             sums = segments.by_domain(domain, np.where(nodes, self._fits(part.shape), 0))
             holds += np.minimum(sums, part.available)
             room += sums
+        self._work.spend(looks)
         uncovered = sum(p.available for i, p in enumerate(demand.parts) if i not in rule.parts)
         enough = np.flatnonzero(holds + uncovered >= demand.need)
         order = enough[np.lexsort((room[enough], -np.minimum(holds[enough], demand.need)))]
