@@ -294,10 +294,10 @@ def test_a_single_rule_is_tried_in_every_domain_however_many() -> None:
 
 def test_racks_are_looked_for_in_every_block_however_many() -> None:
     """Only the last of 300 blocks has a rack for all members; all have room for them, in pieces."""
-    parts = tuple(Part(0, role, 1) for role in range(40))
+    parts = tuple(Part(role % 2, role, 1) for role in range(40))
     demand = Demand(40, parts, (1,) * 40, DemandLevel(0), 1)
-    free = [[20]] * 598 + [[40], [0]]
-    asked = problem_of(free, [[1]], demand)
+    free = [[20, 0], [0, 20]] * 299 + [[20, 20], [0, 0]]
+    asked = problem_of(free, [[1, 0], [0, 1]], demand)
     block, rack = (SameDomain(level, tuple(range(40))) for level in (0, 1))
     nodes = np.arange(600, dtype=np.intp)
     nested = replace(
