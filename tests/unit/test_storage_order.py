@@ -151,7 +151,7 @@ def _told(events: Sequence[Event], *, listed_after: int) -> ClusterState:
                 store.replace(there, at + 2, store.began())
         store = getattr(state.storage if kind in KINDS else state.pods, kind)
         if one is None:
-            store.leave(Uid(uid))
+            store.leave(Uid(uid), at + 3)
         else:
             store.put(Item(Uid(uid), at + 3, one))
     return state

@@ -55,14 +55,17 @@ def with_racks(
 
 
 class Broken:
-    """An engine that fails."""
+    """An engine that fails, or gives up."""
 
     name = "broken"
+
+    def __init__(self, outcome: Outcome = Outcome.FAILED) -> None:
+        self._outcome = outcome
 
     def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
         """Answer nothing."""
         del program, effort, relaxed
-        return Answer(Outcome.FAILED, {}, "it broke")
+        return Answer(self._outcome, {}, "it broke")
 
 
 def knotted(racks: int) -> Problem:
@@ -165,6 +168,12 @@ def test_one_gang_whose_search_has_no_time_is_not_proved_impossible(
     solution = IlpStrategy().solve(knotted(3), Budget(seconds=0.0))
     assert solution.outcome is Outcome.BUDGET_EXHAUSTED
     assert list(wrong_bounds(by_number(solution.bounds), optimum(case_of(knotted(3))))) == []
+
+
+def test_one_gang_is_not_proved_impossible_by_an_engine_that_gives_up() -> None:
+    solution = IlpStrategy(Broken(Outcome.BUDGET_EXHAUSTED)).solve(knotted(3), Budget())
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert solution.bounds == ((DemandLevel(0), 1),)
 
 
 def test_an_engine_that_breaks_is_a_failure() -> None:
