@@ -404,13 +404,18 @@ class VictimProgress:
 
     @classmethod
     def of(cls, victim: ReservedVictim, snapshot: Snapshot) -> "VictimProgress":
-        """The progress of a victim; if it ends whole, its later members count, too."""
+        """The progress of a victim.
+
+        If it ends whole, its later members count, too, until all that the claim names have gone:
+        then they belong to its next run.
+        """
         gangs = {gang.uid: gang for gang in snapshot.gangs}
         members = members_by_uid(snapshot)
         named = [members[pod] for pod in victim.pods if pod in members]
-        gang = gangs.get(victim.uid)
-        others = gang.members if gang is not None and victim.is_whole else ()
-        present = {m.uid: m for m in (*named, *others) if m.node is not None and not m.is_over}
+        gang, held = gangs.get(victim.uid), [m for m in named if m.node is not None]
+        is_leaving = victim.is_whole and not all(m.is_over for m in held)
+        others = gang.members if gang is not None and is_leaving else ()
+        present = {m.uid: m for m in (*held, *others) if m.node is not None and not m.is_over}
         staying = tuple(m for m in present.values() if not m.terminating)
         leaving = tuple(m for m in present.values() if m.terminating)
         is_begun = len(named) < len(victim.pods) or any(m.terminating for m in named)

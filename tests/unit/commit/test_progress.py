@@ -11,9 +11,18 @@ from tutti.commit.progress import (
     Release,
     Step,
     Trim,
+    VictimProgress,
     next_steps,
 )
-from tutti.model.cluster import ApiRefusal, Member, Phase, Role, SlotReservation, Snapshot
+from tutti.model.cluster import (
+    ApiRefusal,
+    Member,
+    Phase,
+    ReservedVictim,
+    Role,
+    SlotReservation,
+    Snapshot,
+)
 from tutti.model.keys import NodeName
 from tutti.model.shapes import Template
 from tutti.model.volumes import Claim, ClaimKey, Storage, Volume, VolumeChoice, VolumeRequest
@@ -159,3 +168,22 @@ def test_room_for_absent_members_stays_when_one_that_came_gets_no_volume() -> No
     assert ended.rest.volumes == ()
     assert [*ended.ended_volumes] == [*held.volumes]
     assert steps.failures(taken)[0][2] == steps.UNFIT
+
+
+def test_a_victim_that_has_gone_and_runs_again_is_not_ended_again() -> None:
+    """Its later members end with those that a claim names, as long as one of these holds room."""
+    low = gang("low").of(4, cpu=1).bound_on("n1", "n1", "n1", "n1")
+    first, second, *later = low.made.members
+    victim = ReservedVictim(low.key, low.made.uid, (first.uid, second.uid), is_whole=True)
+
+    def progress(*members: Member) -> VictimProgress:
+        return VictimProgress.of(victim, snapshot_of(low.but(members=members)))
+
+    leaving = replace(first, terminating=True)
+    assert progress(leaving, *later) == VictimProgress((*later,), (leaving,), is_begun=True)
+    assert progress(*later) == VictimProgress((), (), is_begun=True)
+    over = replace(first, phase=Phase.FAILED)
+    assert progress(over, *later) == VictimProgress((), (), is_begun=True)
+    extra = replace(victim, is_whole=False)
+    of = snapshot_of(low)
+    assert VictimProgress.of(extra, of) == VictimProgress((first, second), (), is_begun=False)

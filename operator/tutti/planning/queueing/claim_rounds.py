@@ -67,9 +67,18 @@ def by_guarantee(
 def by_priority(
     compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan, limits: SearchLimits
 ) -> ClaimRound:
-    """The claims of gangs by their priority; the plan has started all gangs that it starts."""
+    """The claims of gangs by their priority; the plan has started all gangs that it starts.
+
+    The gang for which the plan holds room claims first, with this room.
+    """
+    wants = _waiting(compiled, plan)
     claimed = _claimed(compiled, queued, plan, limits)
-    claimed = preemption.claim_by_priority(claimed, _waiting(compiled, plan))
+    if plan.hold is not None:
+        holder = plan.hold.gang
+        own = _claimed(compiled, queued, replace(plan, hold=None), limits)
+        own = preemption.claim_by_priority(own, [w for w in wants if w.gang.key == holder.key])
+        claimed = own if own.claims else claimed
+    claimed = preemption.claim_by_priority(claimed, wants)
     return _claim_round(compiled, queued, claimed)
 
 

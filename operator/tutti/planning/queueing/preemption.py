@@ -35,6 +35,7 @@ from .victim_pool import PreemptionRules, Room, VictimPool, holders
 from .victims import Candidate, Victims
 
 MOST_CLAIMANTS = 64  # gangs for which one plan searches victims
+MOST_LATE = 8  # kinds of gangs for which a plan that is late looks whether they may claim
 SHARES = 16  # each search for a place may take this fraction (1/16) of the plan's seconds
 
 
@@ -162,8 +163,9 @@ def _claim(
     """The plan with the claims of these gangs that can be met, one after the other."""
     entitlements, searches = _Entitlements(claimed.ledger, claimed.rules), 0
     for want in wants:
-        if claimed.limits.is_late and searches:
-            break  # a plan that is late still makes a first claim
+        claimed.limits.progress.step()
+        if claimed.limits.is_late and (searches or entitlements.kinds >= MOST_LATE):
+            break  # a plan that is late still makes a first claim, if it finds it soon
         if not _may_claim(claimed, want):
             continue
         if entitlements.ledger is not claimed.ledger:
@@ -184,6 +186,11 @@ class _Entitlements:
     def __init__(self, ledger: QueueLedger, rules: PreemptionRules) -> None:
         self.ledger, self._rules = ledger, rules
         self._known: dict[Kind, Entitlement | None] = {}
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of gangs were asked for; each takes walks over all gangs that run."""
+        return len(self._known)
 
     def of(self, want: PlacementRequest) -> Entitlement | None:
         """What may end so that the gang starts; None if it has no claim."""

@@ -190,6 +190,17 @@ def test_a_starved_gang_claims_with_the_room_that_is_held_for_it() -> None:
     assert claimed(seen(*blocked), starvation_seconds=10.0) == {}
 
 
+@pytest.mark.parametrize("spare", [0, 2])
+def test_a_starved_gang_claims_by_priority_with_the_room_that_is_held_for_it(spare: int) -> None:
+    """Two GPUs are held for it, and it needs two more; no second gang ends for nothing."""
+    low = [gang(name).of(2, gpu=1).bound_on("n1", "n1") for name in ("x", "y")]
+    some = low if spare else low[:1]
+    high = gang("high").of(4, gpu=1).priority(9).but(created=0.0)
+    of = snapshot_of(node("n1", gpu=4 + spare), *some, high, at=NOW)
+    assert len(claimed(of)["high"]) == 1
+    assert claimed(of, starvation_seconds=10.0) == claimed(of)
+
+
 def test_while_a_claim_stands_its_victims_are_left_alone_and_its_room_is_kept() -> None:
     parts = [A, B, waits("new", "a", 4), *old("x", 5)]
     of = seen(*parts)

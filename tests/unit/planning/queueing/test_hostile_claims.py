@@ -10,7 +10,9 @@ from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Plan, Policy
 from tutti.model.queues import Preemption, Queue
 from tutti.planning.plan import plan
-from tutti.queues import cover
+from tutti.planning.queueing import preemption
+from tutti.queues import claims, cover
+from tutti.queues.claims import Entitlement
 from tutti.queues.cover import Cover
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
@@ -23,6 +25,7 @@ from .test_failures_of_others import PATIENT, cluster, quota, runs, waits
 HUGE = 1_000_000_000
 TENANT = replace(quota("tenant", gpu=4), default_for=())
 FULL = replace(PATIENT, preemption=Preemption.FULL)
+RECLAIM = replace(PATIENT, preemption=Preemption.RECLAIM)
 STARVING = Policy(age_seconds=1e9, starvation_seconds=60.0, preemption=Preemption.FULL)
 
 TRIES: dict[str, Sequence[Part]] = {
@@ -135,3 +138,25 @@ def test_a_plan_that_is_late_still_makes_its_first_claim() -> None:
     late = plan(snapshot, ilp, fallback, Budget(), FULL, progress=Late())
     assert [claim.gang.name for claim in in_time.claims] == ["x0", "x1"]
     assert [claim.gang.name for claim in late.claims] == ["x0"]
+
+
+def test_a_plan_that_is_late_looks_at_few_kinds_of_gangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gangs that no guarantee covers, no two alike, come before the gang that may claim."""
+    tried = [waits(f"x{n:02}", "tenant", 5 + n, 1) for n in range(20)]
+    tried.append(waits("y", "tenant", 4))
+    snapshot = scene(quota("own", gpu=4, cpu=4), quota("batch"), tried)
+    asked = 0
+
+    def counted(*args: Any) -> Entitlement | None:
+        nonlocal asked
+        asked += 1
+        return entitlement(*args)
+
+    entitlement = claims.entitlement
+    monkeypatch.setattr(claims, "entitlement", counted)
+    in_time = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), RECLAIM)
+    assert [claim.gang.name for claim in in_time.claims] == ["y"]
+    assert asked == 21
+    asked = 0
+    late = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), RECLAIM, progress=Late())
+    assert (late.claims, asked) == ((), preemption.MOST_LATE)
