@@ -387,6 +387,25 @@ async def test_many_drivers_take_turns() -> None:
     assert played.cluster.calls.count("read_text") == 150
 
 
+async def test_drivers_that_fail_for_ever_keep_no_new_driver_from_its_podgroup() -> None:
+    """They mount no ConfigMap that could be read, are older, and are due again and again."""
+    played = Played()
+    for number in range(250):
+        name = f"bad-{number:03}"
+        app = ApplicationPod(name, "driver", ConfigMapKey("none", "spark.properties"))
+        played.cluster.add_pod(replace(driver(name), application=app))
+    for _ in range(4):
+        played.life.watch.catch_up()
+        await played.life.turn()
+        played.clock.now += 60.0
+    played.keep(ALONE)
+    new = replace(driver(), created=played.clock.now)
+    played.cluster.add_pod(new)
+    played.life.watch.catch_up()
+    await played.life.turn()
+    assert GangKey(NAMESPACE, APP) in played.cluster.groups
+
+
 def slow() -> tuple[Played, PodGroupCreator, asyncio.Event]:
     """A driver that waits, whom a declarer without patience sees, and what lets calls end."""
     played, answer = Played(), asyncio.Event()

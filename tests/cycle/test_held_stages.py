@@ -9,7 +9,7 @@ from tutti.model.cluster import Member, Phase, Role
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.shapes import Template
 
-from ..harness.builders import NAMESPACE, member, node, shape
+from ..harness.builders import NAMESPACE, gang, member, node, peers, shape, single
 from ..harness.fakes import Clock, FakeCluster, Life
 
 KEY = GangKey(NAMESPACE, "tune", jobset.KIND.api)
@@ -27,14 +27,14 @@ def stage_pod(name: str, role: str, cpu: int) -> Member:
 class Played:
     """A node of four CPUs: the first stage needs one, the second needs all of them."""
 
-    def __init__(self, *, holds: bool) -> None:
+    def __init__(self, *, holds: bool, later: Role = HELD) -> None:
         group = GangObject(
             KEY,
             Uid("g"),
             1,
             roles=(LOAD,),
             absent_seconds=HOLD_SECONDS,
-            stages=((LOAD,), (HELD if holds else NODES,)),
+            stages=((LOAD,), (later if holds else NODES,)),
             holds_later_stages=holds,
         )
         self.cluster, self.clock = FakeCluster(), Clock()
@@ -93,3 +93,30 @@ async def test_room_that_is_held_too_long_is_given_back_and_the_stage_then_start
     await played.turn()
     assert played.node_of("node-0", "node-1") == [NodeName("n1")] * 2
     assert played.cluster.broken == []
+
+
+async def test_a_pod_that_failed_and_is_made_again_starts_without_room_for_later_stages() -> None:
+    """A Job keeps its failed pod; the stage of the new one waits for its own room alone."""
+    played = Played(holds=True)
+    await played.turn(stage_pod("load-0", "load", cpu=1))
+    played.cluster.change_pod("load-0", phase=Phase.FAILED)
+    await played.turn(member("other", shape(cpu=2)))
+    assert played.node_of("other") == [NodeName("n1")]
+    await played.turn(stage_pod("load-1", "load", cpu=1))
+    assert played.node_of("load-1") == [NodeName("n1")]
+    played.cluster.change_pod("load-1", phase=Phase.SUCCEEDED)
+    played.cluster.delete_pod("other")
+    await played.turn(*(stage_pod(f"node-{i}", "node", cpu=2) for i in range(2)))
+    assert played.node_of("node-0", "node-1") == [NodeName("n1")] * 2
+    assert played.cluster.broken == []
+
+
+async def test_room_for_the_second_stage_keeps_its_rules_beside_pods_that_run() -> None:
+    """Its pods must not be beside pods with the label ``app=db``, as the first node has."""
+    apart = gang("x").of(1, cpu=2).apart("zone", peers(app="db")).made
+    played = Played(holds=True, later=replace(NODES, template=Template(apart.members[0].shape)))
+    played.cluster.add(node("n1", cpu=9).labelled(zone="a"), node("n2", cpu=9).labelled(zone="b"))
+    played.cluster.add(single("db-0", cpu=1).labelled(app="db").bound_on("n1"))
+    await played.turn(stage_pod("load-0", "load", cpu=1))
+    (reservation,) = played.cluster.reservations.values()
+    assert {slot.node for slot in reservation.slots} == {NodeName("n2")}

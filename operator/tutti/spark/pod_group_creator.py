@@ -84,16 +84,17 @@ class PodGroupCreator:
             self._under_way = None
 
     def _calls_to_make(self) -> Sequence[Calling]:
-        """The calls to make now, the oldest pods first."""
+        """The calls to make now: for new pods, the oldest first, then for those due longest."""
         now, waiting = self._clock(), self._state.undeclared()
         here = {member.uid for member in waiting}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in here}
-        members = [
-            m for m in waiting if m.uid not in self._waits or not self._waits[m.uid].left(now)
-        ]
+        new = [member for member in waiting if member.uid not in self._waits]
+        tried = [member for member in waiting if member.uid in self._waits]
+        due = [member for member in tried if not self._waits[member.uid].left(now)]
+        due.sort(key=lambda member: self._waits[member.uid].end(now))
         return [
             partial(self._try, member, member.application)
-            for member in members[:MOST_AT_ONCE]
+            for member in (*new, *due)[:MOST_AT_ONCE]
             if member.application is not None
         ]
 

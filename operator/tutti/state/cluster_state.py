@@ -296,7 +296,7 @@ class ClusterState:
 
     def _group_changed(self, uid: Uid, old: GangObject | None, new: GangObject | None) -> None:
         self._gangs.group_changed(old, new)
-        roles = () if new is None else new.roles
+        roles = () if new is None else (*new.roles, *chain.from_iterable(new.stages))
         self._placed_pods.declared(uid, [r.template for r in roles if r.template is not None])
         self._wake()
 

@@ -3,7 +3,7 @@
 The cluster state says which node each pod has.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from ..gang import demand, finished_members, refusals
@@ -334,10 +334,11 @@ def _newest_run(members: Iterable[Member]) -> int:
     return max((member.run for member in members), default=0)
 
 
-def _in_stage(group: GangObject, members: Iterable[Member]) -> GangObject:
+def _in_stage(group: GangObject, members: Collection[Member]) -> GangObject:
     """The group with the roles of the newest stage that has pods.
 
-    Pods that are over, and pods that terminate, count only if there are no others.
+    Pods that are over, and pods that terminate, count only if there are no others. Once a pod has
+    failed, no room is held for later stages: each stage waits for its own.
     """
     if not group.stages:
         return group
@@ -349,7 +350,8 @@ def _in_stage(group: GangObject, members: Iterable[Member]) -> GangObject:
     roles = group.stages[stage]
     later: list[Role] = []
     if group.holds_later_stages:
-        later = [r for after in group.stages[stage + 1 :] for r in after if r.min_member]
+        if all(member.phase is not Phase.FAILED for member in members):
+            later = [r for after in group.stages[stage + 1 :] for r in after if r.min_member]
         earlier = [replace(r, min_member=0) for before in group.stages[:stage] for r in before]
         roles = tuple(sorted((*earlier, *roles, *later), key=lambda role: role.name))
     return replace(

@@ -73,8 +73,12 @@ def with_pods(job: WaitingJob, most: int) -> Gang | None:
     if not pods_in_plan(job.pods, most):
         return None
     gang = replace(job.gang, roles=job.roles)
-    numbers = slots.absent(gang, {}).items()
-    pods = [pod for role, n in numbers for pod in slots.placeholders(gang, role, n)]
+    numbers, by_name = slots.absent(gang, {}), {role.name: role for role in job.roles}
+    pods = [
+        pod
+        for role, n in numbers.items()
+        for pod in slots.placeholders(replace(gang, roles=(by_name[role],)), role, n)
+    ]
     untyped = tuple(replace(role, template=None) for role in job.roles)
     return replace(gang, roles=untyped, members=tuple(pods))
 

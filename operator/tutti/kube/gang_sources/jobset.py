@@ -96,7 +96,8 @@ def decode_set(jobset: JobSet) -> GangObject:
             stages, hold = _with_templates(stages, jobset), _hold_seconds(text)
         except BadObject as problem:
             unsupported.append(f"annotation {HOLD}: {problem.sentence}")
-    levels = levels_of(metadata, map(_annotated, jobset.spec.replicated_jobs))
+    annotated = map(_annotated, jobset.spec.replicated_jobs)
+    levels = levels_of(metadata, () if has_too_many else annotated)
     first = stages[0] if stages else ()
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),

@@ -68,10 +68,9 @@ def decode_cluster(cluster: RayCluster) -> GangObject:
     ]
     templates = [(HEAD, spec.head_group_spec.template)]
     templates += [(group.group_name, group.template) for group in spec.worker_group_specs]
-    levels = levels_of(
-        metadata, (PodTemplates(role, pods.metadata.annotations) for role, pods in templates)
-    )
     has_too_many = len(roles) > MOST_ROLES
+    annotated = [PodTemplates(role, pods.metadata.annotations) for role, pods in templates]
+    levels = levels_of(metadata, [] if has_too_many else annotated)
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
         uid=Uid(metadata.uid),

@@ -54,10 +54,11 @@ def levels_of(job: wire.Metadata, templates: Iterable[PodTemplates]) -> NamedLev
     together: dict[str, set[str]] = {}  # roles, by the name of their group
     for template in templates:
         together.setdefault(template.annotations.get(TOGETHER, ""), set()).add(template.role)
+    groups = {name: tuple(sorted(roles)) for name, roles in together.items()}
     for template in templates:
         values = template.annotations
         name = values.get(TOGETHER)
-        roles = tuple(sorted(together[name])) if name else (template.role,)
+        roles = groups[name] if name else (template.role,)
         required.add(DomainRule(values.get(REQUIRED, ""), roles))
         preferred.add(DomainRule(values.get(PREFERRED, ""), roles))
         if SLICES_IN_LAYERS in values:

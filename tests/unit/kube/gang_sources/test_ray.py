@@ -75,6 +75,21 @@ def test_more_worker_groups_than_can_be_counted_are_named() -> None:
     assert len(gang_object.roles) == 100
 
 
+def test_levels_of_more_groups_than_can_be_counted_take_no_time() -> None:
+    levels = {"kueue.x-k8s.io/podset-group-name": "a"}
+    key = "kueue.x-k8s.io/podset-required-topology"
+
+    def named(number: int) -> dict[str, Any]:
+        annotations = {**levels, key: f"level-{number}"}
+        return group(f"g{number}", template={"metadata": {"annotations": annotations}})
+
+    many = [named(number) for number in range(6_000)]
+    assert decode_cluster(cluster(*many)).same_domain == ()
+    few = decode_cluster(cluster(*many[:99]))
+    assert len(few.same_domain) == len(few.same_domain[0].roles) == 99
+    assert len({id(rule.roles) for rule in few.same_domain}) == 1
+
+
 @pytest.mark.parametrize(
     ("labels", "gang", "role"),
     [
