@@ -406,6 +406,22 @@ async def test_drivers_that_fail_for_ever_keep_no_new_driver_from_its_podgroup()
     assert GangKey(NAMESPACE, APP) in played.cluster.groups
 
 
+async def test_new_drivers_keep_no_driver_from_its_podgroup_that_was_tried_too_early() -> None:
+    """A driver is tried before its ConfigMap comes, and drivers that fail come and go for ever."""
+    played = Played()
+    await played.submit(driver())
+    for turn in range(3):
+        played.keep(ALONE)
+        for number in range(120):
+            name = f"bad-{turn}-{number:03}"
+            app = ApplicationPod(name, "driver", ConfigMapKey("none", "spark.properties"))
+            played.cluster.add_pod(replace(driver(name), application=app))
+        played.clock.now += 60.0
+        played.life.watch.catch_up()
+        await played.life.turn()
+    assert GangKey(NAMESPACE, APP) in played.cluster.groups
+
+
 def slow() -> tuple[Played, PodGroupCreator, asyncio.Event]:
     """A driver that waits, whom a declarer without patience sees, and what lets calls end."""
     played, answer = Played(), asyncio.Event()

@@ -120,3 +120,18 @@ async def test_room_for_the_second_stage_keeps_its_rules_beside_pods_that_run() 
     await played.turn(stage_pod("load-0", "load", cpu=1))
     (reservation,) = played.cluster.reservations.values()
     assert {slot.node for slot in reservation.slots} == {NodeName("n2")}
+
+
+async def test_a_pod_of_an_earlier_run_that_failed_keeps_no_room_from_later_stages() -> None:
+    played = Played(holds=True)
+    await played.turn(stage_pod("load-0", "load", cpu=1))
+    played.cluster.change_pod("load-0", phase=Phase.FAILED)
+    await played.turn(member("other", shape(cpu=2)))
+    await played.turn(replace(stage_pod("load-1", "load", cpu=1), run=1))
+    assert played.node_of("load-1") == [None]
+    played.cluster.delete_pod("load-0")
+    played.cluster.delete_pod("other")
+    await played.turn()
+    assert played.node_of("load-1") == [NodeName("n1")]
+    (reservation,) = played.cluster.reservations.values()
+    assert sum(slot.count for slot in reservation.slots) == 2

@@ -84,7 +84,10 @@ class PodGroupCreator:
             self._under_way = None
 
     def _calls_to_make(self) -> Sequence[Calling]:
-        """The calls to make now: for new pods, the oldest first, then for those due longest."""
+        """The calls to make now, half for new pods, the oldest first, half for those due longest.
+
+        If there are few of one kind, the other has more.
+        """
         now, waiting = self._clock(), self._state.undeclared()
         here = {member.uid for member in waiting}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in here}
@@ -92,9 +95,10 @@ class PodGroupCreator:
         tried = [member for member in waiting if member.uid in self._waits]
         due = [member for member in tried if not self._waits[member.uid].left(now)]
         due.sort(key=lambda member: self._waits[member.uid].end(now))
+        half = MOST_AT_ONCE // 2
         return [
             partial(self._try, member, member.application)
-            for member in (*new, *due)[:MOST_AT_ONCE]
+            for member in (*new[:half], *due[:half], *new[half:], *due[half:])[:MOST_AT_ONCE]
             if member.application is not None
         ]
 

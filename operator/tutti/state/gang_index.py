@@ -337,8 +337,8 @@ def _newest_run(members: Iterable[Member]) -> int:
 def _in_stage(group: GangObject, members: Collection[Member]) -> GangObject:
     """The group with the roles of the newest stage that has pods.
 
-    Pods that are over, and pods that terminate, count only if there are no others. Once a pod has
-    failed, no room is held for later stages: each stage waits for its own.
+    Pods that are over, and pods that terminate, count only if there are no others. Once a pod of
+    the newest run has failed, no room is held for later stages: each stage waits for its own.
     """
     if not group.stages:
         return group
@@ -350,7 +350,8 @@ def _in_stage(group: GangObject, members: Collection[Member]) -> GangObject:
     roles = group.stages[stage]
     later: list[Role] = []
     if group.holds_later_stages:
-        if all(member.phase is not Phase.FAILED for member in members):
+        newest = _newest_run(members)
+        if all(m.phase is not Phase.FAILED or m.run < newest for m in members):
             later = [r for after in group.stages[stage + 1 :] for r in after if r.min_member]
         earlier = [replace(r, min_member=0) for before in group.stages[:stage] for r in before]
         roles = tuple(sorted((*earlier, *roles, *later), key=lambda role: role.name))

@@ -69,15 +69,17 @@ def by_priority(
 ) -> ClaimRound:
     """The claims of gangs by their priority; the plan has started all gangs that it starts.
 
-    The gang for which the plan holds room claims first, with this room.
+    The gang for which the plan holds room claims with this room, after those of higher priority.
     """
     wants = _waiting(compiled, plan)
     claimed = _claimed(compiled, queued, plan, limits)
     if plan.hold is not None:
         holder = plan.hold.gang
-        own = _claimed(compiled, queued, replace(plan, hold=None), limits)
+        ahead = [want for want in wants if want.gang.priority > holder.priority]
+        claimed = preemption.claim_by_priority(claimed, ahead)
+        own = replace(claimed, room=claimed.room + plan.hold.room)
         own = preemption.claim_by_priority(own, [w for w in wants if w.gang.key == holder.key])
-        claimed = own if own.claims else claimed
+        claimed = own if len(own.claims) > len(claimed.claims) else claimed
     claimed = preemption.claim_by_priority(claimed, wants)
     return _claim_round(compiled, queued, claimed)
 

@@ -201,6 +201,14 @@ def test_a_starved_gang_claims_by_priority_with_the_room_that_is_held_for_it(spa
     assert claimed(of, starvation_seconds=10.0) == claimed(of)
 
 
+def test_a_starved_gang_claims_after_gangs_of_higher_priority() -> None:
+    low = gang("low").of(4, gpu=1).bound_on(*["n1"] * 4)
+    starved = gang("starved").of(4, gpu=1).priority(5).but(created=0.0)
+    high = gang("high").of(4, gpu=1).priority(9).but(created=NOW)
+    of = snapshot_of(node("n1", gpu=4), low, starved, high, at=NOW)
+    assert claimed(of, starvation_seconds=10.0) == {"high": ["low"]}
+
+
 def test_while_a_claim_stands_its_victims_are_left_alone_and_its_room_is_kept() -> None:
     parts = [A, B, waits("new", "a", 4), *old("x", 5)]
     of = seen(*parts)
