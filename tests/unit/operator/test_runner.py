@@ -64,20 +64,31 @@ async def _nothing(_term: str) -> None:
     return None
 
 
-async def after_one_cycle(does: Callable[[], Any], election: Any) -> CycleRunner:
-    """Answer the pulse as it is after a cycle that did this."""
-    cycles: Any = Cycles(does)
-    pulse = CycleRunner(
+def runner_of(
+    cycles: Any,
+    election: Any,
+    *,
+    patience: float,
+    progress: Callable[[], float] = lambda: 0.0,
+    ends: list[str] = ENDS,
+) -> CycleRunner:
+    """The runner of these cycles, which may begin at once."""
+    cycles.pulse = CycleRunner(
         cycles,
         WakeSignal(),
         election,
         take_over=_nothing,
         may_begin=lambda: True,
-        patience=0.0,
-        progress=lambda: 0.0,
-        ended=ENDS.append,
+        patience=patience,
+        progress=progress,
+        ended=ends.append,
     )
-    cycles.pulse = pulse
+    return cycles.pulse  # type: ignore[no-any-return]
+
+
+async def after_one_cycle(does: Callable[[], Any], election: Any) -> CycleRunner:
+    """Answer the pulse as it is after a cycle that did this."""
+    pulse = runner_of(Cycles(does), election, patience=0.0)
     await pulse.run_forever()
     await asyncio.sleep(0.01)
     return pulse
@@ -107,17 +118,7 @@ async def test_a_cycle_that_runs_for_too_long_is_stuck() -> None:
         seen.append(cycle.pulse.stuck())
 
     cycle = Cycles(look)
-    cycle.pulse = CycleRunner(
-        cycle,
-        WakeSignal(),
-        Leader(),  # type: ignore[arg-type]
-        take_over=_nothing,
-        may_begin=lambda: True,
-        patience=-1.0,
-        progress=lambda: 0.0,
-        ended=ends.append,
-    )
-    await cycle.pulse.run_forever()
+    await runner_of(cycle, Leader(), patience=-1.0, ends=ends).run_forever()
     assert ends == ["done"]
     assert "more than" in seen[0]
 
@@ -130,17 +131,7 @@ async def test_a_cycle_whose_plan_comes_further_is_not_stuck() -> None:
         seen.append(cycle.pulse.stuck())
 
     cycle = Cycles(look)
-    cycle.pulse = CycleRunner(
-        cycle,
-        WakeSignal(),
-        Leader(),  # type: ignore[arg-type]
-        take_over=_nothing,
-        may_begin=lambda: True,
-        patience=-1.0,
-        progress=lambda: inf,
-        ended=ENDS.append,
-    )
-    await cycle.pulse.run_forever()
+    await runner_of(cycle, Leader(), patience=-1.0, progress=lambda: inf).run_forever()
     assert seen[0] == ""
 
 
@@ -175,17 +166,7 @@ async def test_a_cycle_whose_calls_are_answered_is_not_stuck(
         seen.append(cycle.pulse.stuck())
 
     cycle = Cycles(look)
-    cycle.pulse = CycleRunner(
-        cycle,
-        WakeSignal(),
-        Leader(),  # type: ignore[arg-type]
-        take_over=_nothing,
-        may_begin=lambda: True,
-        patience=-1.0,
-        progress=lambda: answered.last_at,
-        ended=ENDS.append,
-    )
-    await cycle.pulse.run_forever()
+    await runner_of(cycle, Leader(), patience=-1.0, progress=lambda: answered.last_at).run_forever()
     assert [bool(why) for why in seen] == [True, is_stuck]
 
 
