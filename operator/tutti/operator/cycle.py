@@ -23,7 +23,7 @@ from ..planning import plan as planning
 from ..reporting.metrics import Metrics, Stage
 from ..reporting.queue_reporter import QueueReporter
 from ..reporting.reporter import Reporter
-from ..spark.pod_group_creator import PodGroupCreator
+from ..spark.pod_group_creator import DECLARE_SECONDS, PodGroupCreator
 from ..state.cluster_state import ClusterState
 from ..strategies.problem import Budget, Strategy
 from ..verify import plan_checks
@@ -68,6 +68,7 @@ class Cycle:
         leads: Callable[[LeaderTerm], bool] = _always,
         volume_seconds: float = BIND_SECONDS,
         usage_half_life: float = 0.0,
+        declare_seconds: float = DECLARE_SECONDS,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` limits concurrent calls.
 
@@ -75,7 +76,8 @@ class Cycle:
         ``predecessor_resigned`` says whether the leader before this term has ended all its calls,
         and ``leads`` whether this replica leads in a term, as far as it knows without a call.
         The claims of a gang must be bound ``volume_seconds`` after its Reservation. The past use of
-        queues is recorded with ``usage_half_life`` in seconds, if it is not 0.
+        queues is recorded with ``usage_half_life`` in seconds, if it is not 0. A cycle waits for at
+        most ``declare_seconds`` until missing PodGroups are created.
         """
         self._state = state
         self._strategy = strategy
@@ -100,7 +102,12 @@ class Cycle:
             volume_seconds=volume_seconds,
         )
         self._pod_group_creator = PodGroupCreator(
-            state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
+            state,
+            api,
+            scheduler=scheduler,
+            clock=clock,
+            in_flight=in_flight,
+            patience=declare_seconds,
         )
         self._enqueuer = Enqueuer(
             state,

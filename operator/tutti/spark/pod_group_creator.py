@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 FIRST_SECONDS = 0.5  # the first wait; spark-submit creates the ConfigMap right after the driver
 LONGEST_SECONDS = 30.0  # the longest wait; an error usually lasts until a user corrects it
 MOST_AT_ONCE = 100  # so that no PodGroup is created long after its driver was looked at
-PATIENCE_SECONDS = 1.0  # how long a cycle waits, so that many drivers delay no binding
+DECLARE_SECONDS = 1.0  # how long a cycle waits, so that many drivers delay no binding
 
 
 class PodGroupCreator:
@@ -42,7 +42,7 @@ class PodGroupCreator:
         scheduler: str,
         clock: Callable[[], float],
         in_flight: int,
-        patience: float = PATIENCE_SECONDS,
+        patience: float,
     ) -> None:
         """``scheduler`` is our scheduler name; executors that name another do not count.
 
