@@ -130,7 +130,8 @@ class CycleRunner:
             except Deposed as why:
                 self._since = None
                 self._ended(CycleResult.DEPOSED)
-                self._election.stand_down(str(why))
+                if self._election.term == term:  # not won again since the cycle began
+                    self._election.stand_down(str(why))
             except Exception as problem:  # noqa: BLE001 - a bug in one cycle must not end them all
                 self._since = None
                 if term:

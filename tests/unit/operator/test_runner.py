@@ -101,6 +101,17 @@ async def test_who_was_deposed_stands_by_and_is_not_stuck() -> None:
     assert leader.term == ""
 
 
+async def test_who_was_deposed_and_has_been_elected_again_leads_on() -> None:
+    leader = Leader()
+
+    def fail() -> None:
+        leader.term = "tutti-0/3"
+        raise Deposed("the Lease names another term")
+
+    await after_one_cycle(fail, leader)
+    assert leader.term == "tutti-0/3"
+
+
 @pytest.mark.parametrize("problem", [errors.Unavailable("away"), RuntimeError("a bug")])
 async def test_a_cycle_that_failed_is_in_trouble_and_not_stuck(problem: Exception) -> None:
     pulse = await after_one_cycle(fails_with(problem), Leader())
