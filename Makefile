@@ -116,6 +116,9 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a bru
 	$(BIN)/python -m tests.conformance.device_oracle --strategy ilp-highs $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.conformance.preemption $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.conformance.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
+	$(BIN)/python -m tests.conformance.oracle --strategy ilp-highs $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
+	$(BIN)/python -m tests.conformance.topology $(if $(SEED),--seed $(SEED)) || failed=1; \
+	$(BIN)/python -m tests.conformance.topology --strategy ilp-highs $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.against || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.domains $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \

@@ -1,4 +1,7 @@
-"""Gangs with domains beside CP-SAT: ``python -m tests.conformance.topology --runs N --seed S``."""
+"""``python -m tests.conformance.topology``: compare gangs with domains and segments with CP-SAT.
+
+For each seed there are four Problems: of one gang and of several, with and without segments.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,22 @@ import argparse
 import sys
 from itertools import product
 
-from tutti.strategies.ilp.engine import Cbc, Highs
-from tutti.strategies.ilp.strategy import IlpStrategy
+from tutti.strategies import load
 
 from ..oracle.comparing import compared
 from .instances import problem
 
-ENGINES = {"cbc": Cbc, "highs": Highs}
-
 
 def main() -> int:
-    """Compare Problems of several gangs, and of one; answers how many differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--engine", choices=sorted(ENGINES), default="cbc")
+    """Compare, and print how many Problems there were; 1 if an answer was wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance.topology", description=__doc__
+    )
+    parser.add_argument("--runs", type=int, default=1500, help="seeds in all (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (%(default)s)")
+    parser.add_argument("--strategy", default="ilp", help="ilp or ilp-highs (%(default)s)")
     options = parser.parse_args()
-    exact, wrong, proved = IlpStrategy(ENGINES[options.engine]()), 0, 0
+    exact, wrong, proved = load(options.strategy), 0, 0
     for seed in range(options.seed, options.seed + options.runs):
         for gangs, segments in product((None, 1), (False, True)):
             answer = compared(problem(seed, gangs=gangs, segments=segments), exact)
