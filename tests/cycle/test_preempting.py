@@ -347,6 +347,25 @@ async def test_no_eviction_is_sent_to_a_gang_of_which_a_budget_would_keep_a_part
     assert not cluster.broken
 
 
+async def test_a_victim_of_which_a_pod_has_succeeded_by_itself_has_not_begun_to_end() -> None:
+    """A budget that would keep a part of it keeps all of it."""
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=3))
+    cluster.add(gang("low").of(3, cpu=1).bound_on("n1", "n1", "n1"))
+    cluster.add(gang("high").of(3, cpu=1).priority(5))
+    for name in ("low-0", "low-1", "low-2"):
+        cluster.change_pod(name, labels=builders.labels(app="low"))
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    cluster.fault = lambda _number, _name: None
+    cluster.change_pod("low-0", phase=Phase.SUCCEEDED)
+    cluster.put_budget("keep", 1, app="low")
+    await live(cluster, clock)
+    assert terminating(cluster) == []
+    assert not cluster.reservations
+
+
 async def test_what_a_tenant_declares_after_the_start_protects_no_borrower() -> None:
     """Neither an edit of the PodGroup does, nor another PodGroup of the same name."""
     for is_made_again in (False, True):

@@ -51,6 +51,7 @@ class PendingEviction(NamedTuple):
 
     reservation: Reservation
     members: tuple[Member, ...]
+    begun: Collection[Uid] = ()  # victims that have lost members to this claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ class Evictor:
         self._announced = {uid: at for uid, at in self._announced.items() if uid in uids_in_use}
         standing = {reservation.uid for reservation in snapshot.reservations}
         self._claims = {uid: claim for uid, claim in self._claims.items() if uid in standing}
-        for reservation, members in evictions:
+        for reservation, members, _ in evictions:
             refusal = self._current_refusals.get(reservation.uid)
             if refusal is None:
                 if members:
@@ -241,26 +242,26 @@ class Evictor:
         Raises:
             errors.Unavailable: the API server is away.
         """
-        uids = {v.uid for reservation, _ in claims for v in reservation.victims or ()}
+        uids = {v.uid for pending in claims for v in pending.reservation.victims or ()}
         self._stuck = {uid: refusal for uid, refusal in self._stuck.items() if uid in uids}
-        for reservation, members in claims:
+        for pending in claims:
+            reservation, members = pending.reservation, pending.members
             if not self._state.refusals.holds_off(reservation.uid, self._clock()):
                 jobs = await self._read_jobs(members, is_fresh=True) if members else {}
                 for victim in reservation.victims or ():
                     own = [member for member in members if _is_of(member, victim)]
-                    if own and not await self._end(reservation, victim, own, jobs):
+                    if own and not await self._end(pending, victim, own, jobs):
                         break
 
     async def _end(
         self,
-        reservation: Reservation,
+        pending: PendingEviction,
         victim: ReservedVictim,
         members: Sequence[Member],
         jobs: Mapping[JobKey, Job],
     ) -> bool:
         """Evict these members of a victim; return whether the claim goes on."""
-        staying = {member.uid for member in members}
-        is_begun = not staying.issuperset(victim.pods)
+        reservation, is_begun = pending.reservation, victim.uid in pending.begun
         if not is_begun and (why := self._why_not_end(members, jobs)):
             await self._spare(reservation, victim, why)
             return False

@@ -109,6 +109,7 @@ class Preempt:
     """Evict these members: they are victims of a claim, whose placement waits for their room."""
 
     members: tuple[Member, ...]
+    begun: Collection[Uid]  # victims that have lost members to the claim
 
 
 Step = Bind | BindVolumes | Release | Finish | Clear | Trim | Await | Discard | Evict | Preempt
@@ -382,15 +383,19 @@ def _next_claim(claim: Reservation, why: str, snapshot: Snapshot, *, has_room: b
     that has lost members to the claim ends whole, even if the claim is given up. A victim that has
     lost no member stays if there is room without it.
     """
-    ends = [VictimProgress.of(victim, snapshot) for victim in claim.victims or ()]
+    ends = {v.uid: VictimProgress.of(v, snapshot) for v in claim.victims or ()}
+    begun = [uid for uid, end in ends.items() if end.is_begun]
     staying = [
-        member for end in ends if end.is_begun or not (why or has_room) for member in end.staying
+        member
+        for uid, end in ends.items()
+        if uid in begun or not (why or has_room)
+        for member in end.staying
     ]
     if staying:
-        return Preempt(tuple(staying))
+        return Preempt(tuple(staying), begun)
     if why:
         return Release(stuck_sentence(claim, snapshot) or why)
-    is_leaving = any(end.is_begun and end.leaving for end in ends)
+    is_leaving = any(ends[uid].leaving for uid in begun)
     return None if has_room and not is_leaving else Await()
 
 

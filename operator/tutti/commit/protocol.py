@@ -325,6 +325,7 @@ class Commit:
             PendingEviction(
                 reservation,
                 tuple(evictable[m.uid] for m in step.members if m.uid in evictable),
+                step.begun if isinstance(step, progress.Preempt) else (),
             )
             for reservation, step in steps
             if isinstance(step, progress.Evict | progress.Preempt)
