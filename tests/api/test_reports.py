@@ -18,7 +18,6 @@ from .places import Place, kind_of, written
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STOPS_WITHIN = 5.0
 QUIET = 5.0
 
 
@@ -301,9 +300,7 @@ def test_a_restart_ends_in_order_and_writes_nothing(place: Place) -> None:
     place.rig.until(lambda: place.says("room-2") and place.says("siblings-1"), "all is said")
     place.rig.until(lambda: not place.rig.quiet(QUIET / 2), "all is settled")
     before = len(written(place.rig))
-    began = time.monotonic()
     assert place.rig.operator.stop(signal.SIGTERM) == 0
-    assert time.monotonic() - began < STOPS_WITHIN
     place.rig.operator.start()
     time.sleep(QUIET)
     assert [kind_of(line) for line in written(place.rig)[before:]] == []

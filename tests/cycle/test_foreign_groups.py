@@ -1,8 +1,6 @@
 """Gangs that objects of other projects declare: what is written into these, and when."""
 
-import sys
 import tracemalloc
-from collections.abc import Callable
 from dataclasses import replace
 
 from tutti.kube.gang_sources import GangObject
@@ -12,6 +10,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
 from ..harness.builders import NAMESPACE, gang, member, node, shape, single
+from ..harness.counting import calls_of
 from ..harness.fakes import Clock, FakeCluster, Life
 
 KUBERNETES = ApiKind("scheduling.k8s.io", "PodGroup")
@@ -83,22 +82,6 @@ def groups(number: int, kind: ApiKind) -> FakeCluster:
         builder = gang(name).of(2, cpu=cpu).each(group_kind=kind)
         cluster.add(builder.but(key=GangKey(NAMESPACE, name, kind)))
     return cluster
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions of Python a piece of work calls."""
-    count = 0
-
-    def note(_frame: object, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 async def test_the_work_of_a_plan_grows_no_faster_than_the_number_of_groups() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 INTERRUPTED = 130
 PATIENCE = 90.0
-SETTLED = 3.0  # seconds without a write
+SETTLED_LOOKS = 30  # so many times nothing has changed
 NODES = "/api/v1/nodes"
 DEAD = "http://127.0.0.1:9"  # the discard port, where nobody listens
 DEAD_KUBECONFIG = f"""
@@ -214,12 +214,11 @@ def cluster() -> Iterator[ControlPlane]:
 
 def _settle(plane: ControlPlane) -> None:
     """Wait until the control plane has stopped writing to its new nodes."""
-    seen, since = "", time.monotonic()
-    while time.monotonic() - since < SETTLED:
+    seen, equal = "", 0
+    while equal < SETTLED_LOOKS:
         version = "resourceVersion"
         now = str([n["metadata"][version] for n in plane.request("GET", NODES)["items"]])
-        if now != seen:
-            seen, since = now, time.monotonic()
+        seen, equal = now, equal + 1 if now == seen else 0
         time.sleep(0.1)
 
 

@@ -46,6 +46,8 @@ from tutti.state.placed_pods import placed_pod, puts_rules_in_force
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, DemandLevel, Outcome, Problem, Solution
 
+# So much time that the clock ends no search: a plan depends on its input alone.
+AMPLE_BUDGET = Budget(seconds=600.0)
 NAMESPACE = "ml"
 GPU = "nvidia.com/gpu"
 UNITS: Mapping[str, int] = {"cpu": 1000, "memory": 2**30, "ephemeral_storage": 2**30}

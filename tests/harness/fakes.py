@@ -76,9 +76,9 @@ from tutti.reporting.metrics import Metrics
 from tutti.state.cluster_state import ClusterState
 from tutti.state.store import Store
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget, Strategy
+from tutti.strategies.problem import Strategy
 
-from .builders import NAMESPACE, GangBuilder, NodeBuilder, budget, labels
+from .builders import AMPLE_BUDGET, NAMESPACE, GangBuilder, NodeBuilder, budget, labels
 from .fake_devices import DeviceValue, FakeDevices, Shown
 
 T = TypeVar("T")
@@ -1111,7 +1111,7 @@ class Life:
             scheduler="tutti",
             strategy=strategy or BestFit(),
             fallback=BestFit(),
-            budget=Budget(),
+            budget=AMPLE_BUDGET,
             clock=clock,
             policy=Policy(preemption=preemption),
             limits=restraint,

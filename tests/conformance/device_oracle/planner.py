@@ -34,10 +34,9 @@ from tutti.model.volumes import (
 )
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
-from ...harness.builders import LABELS, NAMESPACE, gang, node, resources
+from ...harness.builders import AMPLE_BUDGET, LABELS, NAMESPACE, gang, node, resources
 from ...harness.fake_devices import claim
 from ...harness.fakes import Clock, FakeCluster, Life
 from .judging import Judgement, judge
@@ -62,7 +61,7 @@ NEVER = 1e9
 def judged(world: World, strategy: Strategy) -> tuple[Judgement, Plan]:
     """Plan a cluster and judge the plan; what ``verify`` finds is wrong, too."""
     seen = snapshot(world)
-    made = plan(seen, strategy, BestFit(), Budget(), policy(world))
+    made = plan(seen, strategy, BestFit(), AMPLE_BUDGET, policy(world))
     judgement = judge(world, answer(seen, made))
     broken = plan_checks.violations(seen, made)
     return judgement._replace(wrong=(*broken, *judgement.wrong)), made

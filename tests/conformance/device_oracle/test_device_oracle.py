@@ -17,8 +17,8 @@ import pytest
 from tutti.planning.plan import plan
 from tutti.strategies import load
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 
+from ...harness.builders import AMPLE_BUDGET
 from . import counting, drawing, model, planner, smaller
 from .counting import KINDS
 from .judging import judge
@@ -51,7 +51,7 @@ def answered(seed: int) -> Answer:
     """What ``ilp`` answers to the cluster of a seed."""
     world = drawing.world(seed)
     seen = planner.snapshot(world)
-    made = plan(seen, load("ilp"), BestFit(), Budget(), planner.policy(world))
+    made = plan(seen, load("ilp"), BestFit(), AMPLE_BUDGET, planner.policy(world))
     return planner.answer(seen, made)
 
 

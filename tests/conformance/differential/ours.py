@@ -12,8 +12,8 @@ from tutti.dump.load import snapshot_of
 from tutti.planning.plan import plan
 from tutti.strategies import load
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 
+from ...harness.builders import AMPLE_BUDGET
 from . import feasible
 from .scenes import SCHEDULER
 
@@ -80,7 +80,7 @@ def assignments(
 ) -> tuple[Snapshot, Mapping[str, Assignment]]:
     """The Snapshot of all who wait, and its plan by the name of each pod."""
     snapshot = snapshot_of(_read(objects))
-    made = plan(snapshot, load("ilp"), BestFit(), Budget())
+    made = plan(snapshot, load("ilp"), BestFit(), AMPLE_BUDGET)
     return snapshot, {
         assignment.pod.name: assignment
         for placement in made.placements

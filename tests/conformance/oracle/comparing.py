@@ -10,6 +10,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome
 from tutti.verify import plan_checks
 
+from ...harness.builders import AMPLE_BUDGET
 from .admission import Reading
 from .case import by_number, case_of
 from .faults import faults, worth
@@ -37,7 +38,7 @@ class Comparison:
 
 def compared(problem: Problem, strategy: Strategy, budget: Budget | None = None) -> Comparison:
     """Solve a Problem both ways."""
-    solution = strategy.solve(problem, budget or Budget())
+    solution = strategy.solve(problem, budget or AMPLE_BUDGET)
     case = case_of(problem)
     best = optimum(case)
     total = sum(ask.value for ask in case.asks)
@@ -51,7 +52,7 @@ def compared(problem: Problem, strategy: Strategy, budget: Budget | None = None)
 
 def planned(snapshot: Snapshot, policy: Policy, strategy: Strategy) -> Comparison:
     """Plan a Snapshot both ways."""
-    return judged(snapshot, policy, plan(snapshot, strategy, BestFit(), Budget(), policy))
+    return judged(snapshot, policy, plan(snapshot, strategy, BestFit(), AMPLE_BUDGET, policy))
 
 
 def judged(snapshot: Snapshot, policy: Policy, plan: Plan) -> Comparison:

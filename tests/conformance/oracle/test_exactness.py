@@ -30,6 +30,7 @@ from tutti.strategies.problem import (
     Solution,
 )
 
+from ...harness.builders import AMPLE_BUDGET
 from ...unit.strategies.generators import cap, gang, problem_of
 from . import comparing
 from .__main__ import main, on_problem, on_snapshot
@@ -87,7 +88,7 @@ def test_a_heuristic_is_seen_to_miss_the_best() -> None:
 
 def test_what_best_fit_answers_is_always_sound() -> None:
     asked = {seed: problem(seed) for seed in range(1, 401)}
-    found = {seed: faults(one, BestFit().solve(one, Budget())) for seed, one in asked.items()}
+    found = {seed: faults(one, BestFit().solve(one, AMPLE_BUDGET)) for seed, one in asked.items()}
     assert {seed: broken for seed, broken in found.items() if broken} == {}
 
 

@@ -13,9 +13,18 @@ from tutti.model.shapes import Toleration
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 
-from ...harness.builders import NAMESPACE, gang, node, peers, reservation, snapshot_of, space, term
+from ...harness.builders import (
+    AMPLE_BUDGET,
+    NAMESPACE,
+    gang,
+    node,
+    peers,
+    reservation,
+    snapshot_of,
+    space,
+    term,
+)
 from . import snapshots
 from .__main__ import on_snapshot
 from .admission import Reading
@@ -154,7 +163,7 @@ def test_a_proof_that_pods_of_a_later_round_refute_is_caught() -> None:
     leader = gang("b").of(1, cpu=1).labelled(app="x")
     nodes = place("n1", "a", cpu=1), place("n2", "b", cpu=7), node("n3", gpu=2)
     seen, policy = snapshot_of(*nodes, grown, follower, leader), Policy(Objective.GANGS)
-    made = plan(seen, STRATEGIES["ilp"](), BestFit(), Budget(), policy)
+    made = plan(seen, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET, policy)
     assert judged(seen, policy, made).wrong == ()
     said = judged(seen, policy, replace(made, proved=True)).wrong
     assert said == ("it is proved, and beside all that came later the optimum is 2 on level 2",)
@@ -163,7 +172,7 @@ def test_a_proof_that_pods_of_a_later_round_refute_is_caught() -> None:
 @pytest.mark.parametrize("seed", [41, 97, 299])
 def test_random_pictures_have_proofs_that_would_be_refuted(seed: int) -> None:
     seen, policy = snapshots.cluster(seed), snapshots.policy(seed)
-    made = plan(seen, STRATEGIES["ilp"](), BestFit(), Budget(), policy)
+    made = plan(seen, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET, policy)
     assert not made.proved
     assert judged(seen, policy, made).wrong == ()
     assert judged(seen, policy, replace(made, proved=True)).wrong

@@ -31,11 +31,10 @@ from tutti.planning.queueing.preemption import ClaimedPlan
 from tutti.planning.queueing.victim_pool import PreemptionRules
 from tutti.planning.search.limits import SearchLimits
 from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
 
-from ...harness.builders import NAMESPACE
+from ...harness.builders import AMPLE_BUDGET, NAMESPACE
 from . import plans, rules
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def claim(state: State, strategy: str = "ilp") -> Claimed:
         queued.observed, Quotas.of(queued.limits, queued.credit_of)
     )
     limits = SearchLimits(
-        STRATEGIES[strategy](), STRATEGIES["bestfit"](), Budget(), Policy(), seen.taken_at
+        STRATEGIES[strategy](), STRATEGIES["bestfit"](), AMPLE_BUDGET, Policy(), seen.taken_at
     )
     ledger = QueueLedger.of(queued, preemption.charged_gangs(queued), compiled.tried)
     claimed = ClaimedPlan.of(compiled, compiled.blank, ledger, declared, limits)
@@ -78,7 +77,9 @@ def claim(state: State, strategy: str = "ilp") -> Claimed:
 def starts(state: State) -> set[str]:
     """The gangs that the whole plan of a state starts."""
     strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
-    made = planning.plan(snapshot(state), *strategies, Budget(), Policy(preemption=Preemption.FULL))
+    made = planning.plan(
+        snapshot(state), *strategies, AMPLE_BUDGET, Policy(preemption=Preemption.FULL)
+    )
     return {placement.gang.name for placement in made.placements}
 
 
@@ -100,7 +101,7 @@ def faults_of_plans(state: State) -> Iterator[str]:
     seen = replace(seen, queues=queues, protected=spared)
     for _ in range(2):
         strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
-        made = planning.plan(seen, *strategies, Budget(), Policy(preemption=setting))
+        made = planning.plan(seen, *strategies, AMPLE_BUDGET, Policy(preemption=setting))
         yield from preemption_checks.faults(seen, made, setting)
         yield from plan_checks.violations(seen, made)
         seen = claim_rounds.with_claims(seen, made.claims)

@@ -13,9 +13,9 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
+from ...harness.builders import AMPLE_BUDGET
 from . import world as oracle
 from .judging import Answer, Judgement, judge
 
@@ -33,7 +33,7 @@ NEVER = 1e9
 def judged(world: World, strategy: Strategy) -> tuple[Judgement, Plan]:
     """Plan a cluster and judge the plan; what ``verify`` finds is wrong, too."""
     seen = snapshot(world)
-    made = plan(seen, strategy, BestFit(), Budget(), policy(world))
+    made = plan(seen, strategy, BestFit(), AMPLE_BUDGET, policy(world))
     judgement = judge(world, answer(made))
     broken = plan_checks.violations(seen, made)
     return judgement._replace(wrong=(*broken, *judgement.wrong)), made

@@ -13,10 +13,9 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
-from ...harness.builders import NAMESPACE
+from ...harness.builders import AMPLE_BUDGET, NAMESPACE
 from . import histories, plans, reference
 from .comparing import queues
 
@@ -40,7 +39,7 @@ class Judgement(NamedTuple):
 def judge(world: World, strategy: str) -> Judgement:
     """Hold a plan against all best plans of the reference."""
     seen = snapshot(world)
-    made = plan(seen, STRATEGIES[strategy](), STRATEGIES["bestfit"](), Budget(), PATIENT)
+    made = plan(seen, STRATEGIES[strategy](), STRATEGIES["bestfit"](), AMPLE_BUDGET, PATIENT)
     return Judgement([*_breaches(world, seen, made)], made.proved)
 
 
@@ -60,7 +59,7 @@ def starts(world: World, running: list[Job], queue: list[Job], turn: int) -> lis
     """What Tutti starts in one turn of a history, placed."""
     seen = snapshot(replace(world, jobs=(*running, *queue)), float(turn))
     policy = Policy(age_seconds=NEVER, starvation_seconds=float(histories.STARVED))
-    made = plan(seen, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), policy)
+    made = plan(seen, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), AMPLE_BUDGET, policy)
     assert plan_checks.violations(seen, made) == ()
     jobs = {job.name: job for job in queue}
     return [

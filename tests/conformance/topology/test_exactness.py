@@ -10,8 +10,9 @@ import pytest
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.ilp.engine import Cbc, Engine, Highs
 from tutti.strategies.ilp.strategy import IlpStrategy
-from tutti.strategies.problem import Budget, Outcome
+from tutti.strategies.problem import Outcome
 
+from ...harness.builders import AMPLE_BUDGET
 from ..oracle.case import by_number, case_of
 from ..oracle.comparing import compared, wrong_bounds
 from ..oracle.faults import faults, worth
@@ -57,7 +58,7 @@ def test_beside_rules_between_pods_the_answer_is_sound_and_bounded() -> None:
     exact = IlpStrategy()
     for seed in range(1, 121):
         asked = problem(seed, with_rules=True)
-        solution, best = exact.solve(asked, Budget()), optimum(case_of(asked))
+        solution, best = exact.solve(asked, AMPLE_BUDGET), optimum(case_of(asked))
         assert faults(asked, solution) == [], seed
         assert list(wrong_bounds(by_number(solution.bounds), best)) == [], seed
         assert solution.outcome is not Outcome.PROVED or worth(asked, solution) == best, seed
@@ -66,4 +67,4 @@ def test_beside_rules_between_pods_the_answer_is_sound_and_bounded() -> None:
 def test_best_fit_places_no_gang_across_domains() -> None:
     for seed in range(1, 201):
         asked = problem(seed, with_rules=seed % 2 == 0)
-        assert faults(asked, BestFit().solve(asked, Budget())) == [], seed
+        assert faults(asked, BestFit().solve(asked, AMPLE_BUDGET)) == [], seed

@@ -1,6 +1,5 @@
 """All nodes at once, held against the rules for one pair; and how much work it is."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -24,6 +23,7 @@ from tutti.verify import plan_checks
 
 from ...harness import generators
 from ...harness.builders import GangBuilder, gang, node, peers, single, snapshot_of, space
+from ...harness.counting import calls_of
 
 
 @given(st.data())
@@ -188,30 +188,14 @@ def test_the_work_grows_with_what_a_pod_says_and_not_with_that_times_the_nodes(
     hostile: Callable[[int], GangBuilder],
 ) -> None:
     small, large = (cluster(n, hostile(n)) for n in (40, 160))
-    once = calls(lambda: planned(small))  # whatever is worked out once is by now
-    assert calls(lambda: planned(small)) <= once
-    assert calls(lambda: planned(large)) < 7 * once
+    once = calls_of(lambda: planned(small))  # whatever is worked out once is by now
+    assert calls_of(lambda: planned(small)) <= once
+    assert calls_of(lambda: planned(large)) < 7 * once
 
 
 def planned(snapshot: Snapshot) -> None:
     made = plan(snapshot, BestFit(), BestFit(), Budget())
     assert plan_checks.violations(snapshot, made) == ()
-
-
-def calls(work: Callable[[], None]) -> int:
-    """How many calls of Python functions it makes."""
-    number = 0
-
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal number
-        number += event == "call"
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return number
 
 
 def test_values_are_not_searched_node_by_node() -> None:

@@ -39,7 +39,7 @@ def test_leaving_ends_the_tasks_and_closes_their_connections() -> None:
 
     connected = asyncio.Event()
     tasks: list[asyncio.Task[None]] = []
-    beside.run(begin(), seconds=5)
+    beside.run(begin(), seconds=3600)
     beside.leave()
 
     assert ended == ["client"]
@@ -69,10 +69,10 @@ def test_a_run_ends_when_its_connections_have_said_goodbye() -> None:
 
     beside = Background("beside")
     beside.start()
-    server = beside.run(serve(), seconds=5)
+    server = beside.run(serve(), seconds=3600)
     background.run(say(server))
     gc.collect()  # as above
-    beside.run(end(server), seconds=5)
+    beside.run(end(server), seconds=3600)
     beside.leave()
 
 

@@ -31,6 +31,7 @@ class Scripted:
         self._rest: Iterator[bytes] = iter(())
         self._watches: Iterator[list[bytes] | errors.ApiError] = iter(watches)
         self.asked: list[str] = []
+        self.are_shown = asyncio.Event()  # a watch showed nothing, or there are no more
         self.is_done = asyncio.Event()
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
@@ -49,6 +50,8 @@ class Scripted:
         self.asked.append(version)
         answer = next(self._watches, None)
         assert stream is kinds.BOUND
+        if not answer:
+            self.are_shown.set()
         if answer is None:
             self.is_done.set()
             await asyncio.Event().wait()
@@ -170,6 +173,8 @@ async def test_a_watch_that_ends_is_taken_up_at_once_unless_it_showed_nothing(
     source = Scripted([[page(1)]], [added[:1], added[1:], []])
     feed = Reflector(kinds.BOUND, wire.Pod, decode.decode_occupant, Heard())
     following = asyncio.create_task(list_watch.follow(source, feed))
+    async with asyncio.timeout(60):
+        await source.are_shown.wait()
     await asyncio.wait([following], timeout=0.1)
     following.cancel()
     assert source.asked == ["list", "1", "2", "3"]

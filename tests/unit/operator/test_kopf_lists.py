@@ -104,12 +104,18 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look and try again soon."""
-    monkeypatch.setattr(kopf_lists, "FIRST_CHECK", 1.0)
+    """Try again soon, and look only in tests that need it: a slow start is not to be restarted."""
+    monkeypatch.setattr(kopf_lists, "FIRST_CHECK", 3600.0)
     monkeypatch.setattr(kopf_lists, "CHECK_SECONDS", 0.1)
     monkeypatch.setattr(kopf_lists, "LONGEST_WAIT", 0.2)
     monkeypatch.setattr(handlers, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(handlers.Backoffs, "__iter__", lambda _self: iter([0.05] * 1000))
+
+
+@pytest.fixture
+def looks_soon(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - comes first
+    """Look soon whether kopf's watches show anything."""
+    monkeypatch.setattr(kopf_lists, "FIRST_CHECK", 1.0)
 
 
 @asynccontextmanager
@@ -243,6 +249,7 @@ async def test_a_watch_that_may_not_begin_is_listed_again(status: int) -> None:
             await one.wait_for_watch()
 
 
+@pytest.mark.usefixtures("looks_soon")
 async def test_where_versions_go_back_all_is_listed_again() -> None:
     """A watch from a version that is to come shows nothing, and ends with no error."""
     async with ApiServer() as api:
@@ -275,6 +282,7 @@ async def test_crds_that_go_and_come_back_are_noticed() -> None:
         await one.wait_for_watch()
 
 
+@pytest.mark.usefixtures("looks_soon")
 async def test_an_optional_crd_may_be_absent_and_may_come_and_go() -> None:
     """Pods are served meanwhile; no object is left of a kind that has gone."""
 
@@ -315,6 +323,7 @@ async def test_no_object_is_left_of_an_optional_kind_that_goes_before_kopf_start
             assert one.known[GROUPS] == set()
 
 
+@pytest.mark.usefixtures("looks_soon")
 async def test_crds_that_discovery_does_not_show_yet_are_noticed() -> None:
     """The API server answers lists of a new kind before its discovery names it."""
     async with ApiServer() as api:
@@ -370,6 +379,7 @@ def _deeds(api: ApiServer, chance: random.Random) -> None:
         api.refuse = refuse
 
 
+@pytest.mark.usefixtures("looks_soon")
 @pytest.mark.parametrize("seed", range(8))
 async def test_whatever_happens_no_ghost_stays_and_nothing_is_missed(seed: int) -> None:
     """Objects, watches and refusals by chance; in the end the World knows what there is."""

@@ -14,10 +14,10 @@ from tutti.planning.compile import slot_assignment
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks, reservation_checks
 
 from ...harness import builders, generators
+from ...harness.builders import AMPLE_BUDGET
 
 QUIETLY = settings(
     max_examples=40, deadline=None, database=None, suppress_health_check=(HealthCheck.too_slow,)
@@ -30,10 +30,10 @@ def test_no_plan_breaks_a_promise_and_none_is_left_to_make(name: str) -> None:
     @given(generators.awaiting())
     def tried(snapshot: Snapshot) -> None:
         strategy = STRATEGIES[name]()
-        made = plan(snapshot, strategy, BestFit(), Budget())
+        made = plan(snapshot, strategy, BestFit(), AMPLE_BUDGET)
         assert plan_checks.violations(snapshot, made) == ()
         after = builders.applied(snapshot, made)
-        assert plan(after, strategy, BestFit(), Budget()).placements == ()
+        assert plan(after, strategy, BestFit(), AMPLE_BUDGET).placements == ()
 
     tried()
 
@@ -41,13 +41,13 @@ def test_no_plan_breaks_a_promise_and_none_is_left_to_make(name: str) -> None:
 @QUIETLY
 @given(st.sampled_from([generators.declaring, generators.awaiting]).flatmap(lambda some: some()))
 def test_absent_members_are_planned_as_if_each_were_an_object_of_its_own(seen: Snapshot) -> None:
-    made = plan(seen, BestFit(), BestFit(), Budget())
+    made = plan(seen, BestFit(), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(seen, made) == ()
     with (
         mock.patch.object(slots, "alike", slots.placeholders),
         mock.patch.object(slots, "nth", lambda uid, _: uid),
     ):
-        assert plan(seen, BestFit(), BestFit(), Budget()) == made
+        assert plan(seen, BestFit(), BestFit(), AMPLE_BUDGET) == made
 
 
 @pytest.mark.parametrize("there", [1, 2])
@@ -62,7 +62,7 @@ def test_however_many_members_a_gang_declares_they_are_few_objects(there: int) -
 @QUIETLY
 @given(generators.awaiting())
 def test_no_more_slots_are_held_than_members_are_lacking(seen: Snapshot) -> None:
-    for placement in plan(seen, BestFit(), BestFit(), Budget()).placements:
+    for placement in plan(seen, BestFit(), BestFit(), AMPLE_BUDGET).placements:
         gang = next(one for one in seen.gangs if one.key == placement.gang)
         taken = {assignment.uid for assignment in placement.assignments}
         there = [m for m in gang.members if m.counts_as_bound or m.uid in taken]

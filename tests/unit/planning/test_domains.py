@@ -10,10 +10,10 @@ from tutti.model.shapes import Toleration
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness.builders import (
+    AMPLE_BUDGET,
     NodeBuilder,
     Part,
     gang,
@@ -36,7 +36,7 @@ def rack(name: str, nodes: int, *, block: str = "b1", cpu: int = 4) -> list[Node
 
 
 def planned(snapshot: Snapshot, name: str = "ilp", policy: Policy | None = None) -> Plan:
-    made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget(), policy or Policy())
+    made = plan(snapshot, STRATEGIES[name](), BestFit(), AMPLE_BUDGET, policy or Policy())
     assert plan_checks.violations(snapshot, made) == ()
     return made
 

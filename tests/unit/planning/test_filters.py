@@ -13,11 +13,11 @@ from tutti.model.resources import NOTHING, Resources
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks, reservation_checks
 
 from ...conformance.differential import feasible
 from ...harness import builders, generators
+from ...harness.builders import AMPLE_BUDGET
 from . import filters
 
 QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)
@@ -76,7 +76,7 @@ def test_every_plan_passes_the_filters(name: str, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
     @given(RULED)
     def tried(snapshot: Snapshot) -> None:
-        made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget())
+        made = plan(snapshot, STRATEGIES[name](), BestFit(), AMPLE_BUDGET)
         assert plan_checks.violations(snapshot, made) == ()
         assert filters.all_pass(snapshot, made)
 
@@ -88,7 +88,7 @@ def test_no_later_round_breaks_what_an_earlier_one_decided(name: str, examples: 
     @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
     @given(generators.growing())
     def tried(snapshot: Snapshot) -> None:
-        made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget())
+        made = plan(snapshot, STRATEGIES[name](), BestFit(), AMPLE_BUDGET)
         assert plan_checks.violations(snapshot, made) == ()
         assert filters.all_pass(snapshot, made)
 
@@ -101,7 +101,7 @@ def test_no_plan_breaks_what_an_earlier_one_promised(seen: Snapshot) -> None:
     first = replace(seen, gangs=seen.gangs[:1])
     for part in (first, seen):
         seen = replace(part, reservations=seen.reservations)
-        made = plan(seen, BestFit(), BestFit(), Budget())
+        made = plan(seen, BestFit(), BestFit(), AMPLE_BUDGET)
         held = (promising(placement) for placement in made.placements)
         seen = replace(part, reservations=(*seen.reservations, *held))
         assert reservation_checks.lost(seen) == {}
@@ -121,4 +121,6 @@ def test_the_order_of_the_input_does_not_matter(seen: Snapshot, chance: st.DataO
     other = chance.draw(generators.shuffled(seen))
     residents = tuple(chance.draw(st.permutations(other.placed_pods)))
     mixed = replace(other, placed_pods=residents)
-    assert plan(mixed, BestFit(), BestFit(), Budget()) == plan(seen, BestFit(), BestFit(), Budget())
+    assert plan(mixed, BestFit(), BestFit(), AMPLE_BUDGET) == plan(
+        seen, BestFit(), BestFit(), AMPLE_BUDGET
+    )

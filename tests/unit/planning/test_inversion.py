@@ -19,10 +19,10 @@ from tutti.model.keys import NodeName
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget, Outcome, Strategy
+from tutti.strategies.problem import Outcome, Strategy
 
 from ...harness import generators
-from ...harness.builders import Canned
+from ...harness.builders import AMPLE_BUDGET, Canned
 
 BEST_FIT = BestFit()
 NOBODY_STARVES = Policy(starvation_seconds=inf)
@@ -47,7 +47,7 @@ def on_crowded_clusters(examples: int, holds: Callable[[Snapshot], None]) -> Non
 
 
 def planned(snapshot: Snapshot, by: Strategy, policy: Policy = NOBODY_STARVES) -> Plan:
-    return plan(snapshot, by, BEST_FIT, Budget(), policy)
+    return plan(snapshot, by, BEST_FIT, AMPLE_BUDGET, policy)
 
 
 def passed_over(snapshot: Snapshot, plan: Plan) -> list[Rejection]:

@@ -17,10 +17,10 @@ from tutti.planning.compile.pod_classes import SelectorIndex
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.ilp.strategy import IlpStrategy
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness.builders import (
+    AMPLE_BUDGET,
     GangBuilder,
     NodeBuilder,
     gang,
@@ -44,7 +44,7 @@ def lost_one(
 
 
 def decide(*parts: GangBuilder | NodeBuilder, cpu: int = 4) -> Plan:
-    return plan(_cluster(*parts, cpu=cpu), BestFit(), BestFit(), Budget())
+    return plan(_cluster(*parts, cpu=cpu), BestFit(), BestFit(), AMPLE_BUDGET)
 
 
 def _cluster(*parts: GangBuilder | NodeBuilder, cpu: int = 4) -> Snapshot:
@@ -163,7 +163,7 @@ def test_a_gang_is_repaired_by_the_plan_that_places_those_whom_it_needs() -> Non
     """Repairs come first; this one has room only once the other gang has its node."""
     near, other = node("n1", cpu=3).labelled(zone="z"), gang("b").of(1, cpu=1).labelled(app="b")
     snapshot = snapshot_of(near, waiting_for_company(), other)
-    found = plan(snapshot, IlpStrategy(), BestFit(), Budget())
+    found = plan(snapshot, IlpStrategy(), BestFit(), AMPLE_BUDGET)
     assert [placement.gang.name for placement in found.placements] == ["a", "b"]
     assert found.evictions == ()
     assert plan_checks.violations(snapshot, found) == ()
@@ -174,7 +174,7 @@ def test_a_gang_is_not_released_while_the_same_plan_places_those_whom_it_needs()
     near, far = (node(name, cpu=cpu).labelled(zone=name) for name, cpu in (("n1", 2), ("n2", 1)))
     other = gang("b").of(1, cpu=1).labelled(app="b").shaped(node_selector=(("zone", "n2"),))
     found = plan(
-        snapshot_of(near, far, waiting_for_company(), other), BestFit(), BestFit(), Budget()
+        snapshot_of(near, far, waiting_for_company(), other), BestFit(), BestFit(), AMPLE_BUDGET
     )
     assert [placement.gang.name for placement in found.placements] == ["b"]
     assert found.evictions == ()
@@ -186,7 +186,7 @@ def test_a_gang_is_not_released_while_the_same_plan_places_those_whom_it_needs()
 def test_a_gang_is_not_released_while_those_whom_it_needs_still_wait() -> None:
     late = gang("b").of(2, cpu=1).labelled(app="b").last(1, gates=("hold",))
     near = node("n1", cpu=4).labelled(zone="z")
-    found = plan(snapshot_of(near, waiting_for_company(), late), BestFit(), BestFit(), Budget())
+    found = plan(snapshot_of(near, waiting_for_company(), late), BestFit(), BestFit(), AMPLE_BUDGET)
     assert found.evictions == ()
     assert "once ml/b-0 has its node" in finding_text.sentence(found.rejections[0])
 
@@ -203,7 +203,7 @@ def test_a_gang_is_not_released_while_those_whom_it_needs_still_wait() -> None:
 def test_a_gang_whom_nobody_can_help_is_released(others: list[GangBuilder]) -> None:
     nodes = node("n1", cpu=4).labelled(zone="z"), node("n2", cpu=4)
     found = plan(
-        snapshot_of(*nodes, waiting_for_company(), *others), BestFit(), BestFit(), Budget()
+        snapshot_of(*nodes, waiting_for_company(), *others), BestFit(), BestFit(), AMPLE_BUDGET
     )
     assert evicted(found) == ["a-0"]
 
@@ -212,7 +212,7 @@ def test_a_gang_that_lacks_room_whoever_is_near_is_released() -> None:
     near = node("n1", cpu=4).labelled(zone="z")
     other = gang("b").of(1, cpu=1).labelled(app="b")
     snapshot = snapshot_of(near, waiting_for_company(cpu=9), other)
-    assert evicted(plan(snapshot, BestFit(), BestFit(), Budget())) == ["a-0"]
+    assert evicted(plan(snapshot, BestFit(), BestFit(), AMPLE_BUDGET)) == ["a-0"]
 
 
 # Jobs
@@ -254,7 +254,7 @@ def test_other_controllers_count_no_failures() -> None:
 
 def test_gangs_that_are_not_spared_keep_their_sentences() -> None:
     shot = _cluster(lost_one(owner=JOB), gang("z").of(9, cpu=9))
-    found = plan(shot, BestFit(), BestFit(), Budget())
+    found = plan(shot, BestFit(), BestFit(), AMPLE_BUDGET)
     kept = partial_release.spared(found, {})
     assert kept.rejections[1] == found.rejections[1]
 

@@ -22,11 +22,20 @@ from tutti.planning.compile.inter_pod import InterPodCompiler
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness import generators
-from ...harness.builders import NodeBuilder, gang, labels, node, peers, single, snapshot_of, term
+from ...harness.builders import (
+    AMPLE_BUDGET,
+    NodeBuilder,
+    gang,
+    labels,
+    node,
+    peers,
+    single,
+    snapshot_of,
+    term,
+)
 
 EVERY = pytest.mark.parametrize("name", ["bestfit", "ilp", "spread", "firstfit"])
 SSD = NodeTerm((Requirement("disk", "In", ("ssd",)),))
@@ -36,7 +45,7 @@ PREFER = "PreferNoSchedule"
 
 
 def planned(snapshot: Snapshot, name: str = "bestfit") -> Plan:
-    made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget())
+    made = plan(snapshot, STRATEGIES[name](), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(snapshot, made) == ()
     return made
 
@@ -286,7 +295,7 @@ def test_whenever_the_work_ends_nobody_is_worse_off(work: int) -> None:
         preferences=Preferences(node_affinity=((SSD, 1),), pod_affinity=NEAR_G)
     )
     snapshot = snapshot_of(*room, *each)
-    plainly = plan(without_wishes(snapshot), BestFit(), BestFit(), Budget())
+    plainly = plan(without_wishes(snapshot), BestFit(), BestFit(), AMPLE_BUDGET)
     ground, found = pieces(snapshot)
     left = replace(ground, room=np.zeros_like(ground.room))
     better = preferences.improved(left, found, assigned(plainly), work)
@@ -336,8 +345,8 @@ def test_the_same_members_start_for_the_same_reasons_and_none_the_worse(
     data: st.DataObject, name: str
 ) -> None:
     seen = data.draw(generators.snapshots(with_rules=data.draw(st.booleans()), with_wishes=True))
-    modest = plan(without_wishes(seen), STRATEGIES[name](), BestFit(), Budget())
-    made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
+    modest = plan(without_wishes(seen), STRATEGIES[name](), BestFit(), AMPLE_BUDGET)
+    made = plan(seen, STRATEGIES[name](), BestFit(), AMPLE_BUDGET)
     assert assigned(made).keys() == assigned(modest).keys()
     assert made.rejections == modest.rejections
     assert (made.levels, made.proved) == (modest.levels, modest.proved)
@@ -351,7 +360,9 @@ def test_the_same_members_start_for_the_same_reasons_and_none_the_worse(
 def test_wishes_are_answered_alike_in_any_order_of_input(data: st.DataObject) -> None:
     seen = data.draw(generators.snapshots(with_rules=True, with_wishes=True))
     mixed = data.draw(generators.shuffled(seen))
-    assert plan(mixed, BestFit(), BestFit(), Budget()) == plan(seen, BestFit(), BestFit(), Budget())
+    assert plan(mixed, BestFit(), BestFit(), AMPLE_BUDGET) == plan(
+        seen, BestFit(), BestFit(), AMPLE_BUDGET
+    )
 
 
 def indifferent(seen: Snapshot) -> Snapshot:
@@ -384,6 +395,6 @@ def test_while_no_member_asks_nobody_is_missed_who_asks_nothing_either(data: st.
     snapshot = indifferent(data.draw(generators.snapshots(with_rules=True, with_wishes=True)))
     guards = tuple(pod for pod in snapshot.placed_pods if pod.anti_affinity or pod.scored_terms)
     few = replace(snapshot, placed_pods=guards)
-    made = plan(few, BestFit(), BestFit(), Budget())
-    assert made == plan(snapshot, BestFit(), BestFit(), Budget())
+    made = plan(few, BestFit(), BestFit(), AMPLE_BUDGET)
+    assert made == plan(snapshot, BestFit(), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(few, made) == plan_checks.violations(snapshot, made)

@@ -21,6 +21,7 @@ from tutti.strategies.problem import Budget, Outcome, Share, Solution
 from tutti.verify import plan_checks
 
 from ...harness.builders import (
+    AMPLE_BUDGET,
     GangBuilder,
     NodeBuilder,
     Part,
@@ -54,7 +55,7 @@ def rack(name: str, nodes: int, *, block: str = "b1", cpu: int = 4) -> list[Node
 
 
 def planned(snapshot: Snapshot, name: str = "ilp") -> Plan:
-    made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget())
+    made = plan(snapshot, STRATEGIES[name](), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(snapshot, made) == ()
     return made
 
@@ -358,7 +359,7 @@ def test_a_rack_is_cleared_for_a_gang_where_not_all_gangs_can_be_placed_again() 
         5: [tuple(Share(0, place, 1) for place in (0, 1, 2, 3, 5))],
     }
     snapshot = snapshot_of(*parts, *gangs, gang("z").of(5, cpu=1).preferring("rack"))
-    made = plan(snapshot, Given(given), BestFit(), Budget())
+    made = plan(snapshot, Given(given), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(snapshot, made) == ()
     assert racks_of(made, "z") == ["b1-r1"]
     assert sorted(nodes_of(made, "a") + nodes_of(made, "b")) == ["b1-r2-4", "b1-r3-4"]

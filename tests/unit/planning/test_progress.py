@@ -16,7 +16,7 @@ from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import Budget, Problem, Solution
 from tutti.verify import plan_checks
 
-from ...harness.builders import GangBuilder, gang, node, peers, snapshot_of
+from ...harness.builders import AMPLE_BUDGET, GangBuilder, gang, node, peers, snapshot_of
 
 NEVER = 10**9
 
@@ -59,7 +59,7 @@ def seen(waiting: int = 3) -> Snapshot:
 
 def planned(progress: CountedProgress, strategy: CountedStrategy, waiting: int = 3) -> Plan:
     cluster = seen(waiting)
-    made = plan(cluster, strategy, BestFit(), Budget(), progress=progress)
+    made = plan(cluster, strategy, BestFit(), AMPLE_BUDGET, progress=progress)
     assert plan_checks.violations(cluster, made) == ()
     return made
 
@@ -110,7 +110,7 @@ def repaired(
     with monkeypatch.context() as patched:
         patched.setattr(round_answer, "answer_round", counted)
         progress = CountedProgress(late_after)
-        made = plan(cluster, IlpStrategy(), BestFit(), Budget(), progress=progress)
+        made = plan(cluster, IlpStrategy(), BestFit(), AMPLE_BUDGET, progress=progress)
     assert plan_checks.violations(cluster, made) == ()
     return made, rounds
 
@@ -143,7 +143,7 @@ def test_a_repair_that_fits_if_another_moves_is_not_left_out() -> None:
         other.bound_on("n4"),
         gang("c").of(1, cpu=100, rdma=1),  # so that n2 is worth more than n1
     )
-    made = plan(cluster, IlpStrategy(), BestFit(), Budget())
+    made = plan(cluster, IlpStrategy(), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(cluster, made) == ()
     nodes = {a.pod.name: a.node for placed in made.placements for a in placed.assignments}
     assert nodes == {"a-1": "n2", "a-2": "n3", "b-2": "n1"}
@@ -157,7 +157,7 @@ def test_members_that_are_to_be_near_each_other_replace_lost_ones_together() -> 
     nodes = [node(name, cpu=1).labelled(zone=name[1:]) for name in ("n1", "n2")]
     shared = node("n3", cpu=2).labelled(zone="3")
     cluster = snapshot_of(*nodes, shared, node("n4", cpu=2).labelled(zone="4"), leading, near)
-    made = plan(cluster, IlpStrategy(), BestFit(), Budget())
+    made = plan(cluster, IlpStrategy(), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(cluster, made) == ()
     placed = {a.pod.name: a.node for placed in made.placements for a in placed.assignments}
     assert placed == {"a-1": "n3", "b-1": "n3"}

@@ -18,10 +18,11 @@ from tutti.model.resources import Resources
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget, Strategy
+from tutti.strategies.problem import Strategy
 from tutti.verify import plan_checks
 
 from ...harness import builders, generators
+from ...harness.builders import AMPLE_BUDGET
 
 BEST_FIT = BestFit()
 
@@ -32,7 +33,7 @@ QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 
 
 def planned(snapshot: Snapshot, strategy: Strategy = BEST_FIT) -> Plan:
-    return plan(snapshot, strategy, BEST_FIT, Budget())
+    return plan(snapshot, strategy, BEST_FIT, AMPLE_BUDGET)
 
 
 def each_snapshot(name: str, examples: int, holds) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001

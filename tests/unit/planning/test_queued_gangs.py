@@ -34,13 +34,14 @@ from tutti.planning.queued_gangs import (
 )
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget, Strategy
+from tutti.strategies.problem import Strategy
 from tutti.verify.plan_checks import upheld, violations
 from tutti.verify.queues import starts
 from tutti.verify.queues.charges import QueueCharges
 
 from ...harness import generators
 from ...harness.builders import (
+    AMPLE_BUDGET,
     GangBuilder,
     Part,
     gang,
@@ -76,7 +77,7 @@ def queued(*parts: Part) -> QueuedGangs:
 
 
 def planned(*parts: Part, at: float = 60.0, by: Strategy = BEST_FIT) -> Plan:
-    return plan(snapshot_of(*parts, at=at), by, BEST_FIT, Budget())
+    return plan(snapshot_of(*parts, at=at), by, BEST_FIT, AMPLE_BUDGET)
 
 
 def reasons(plan: Plan) -> dict[str, Reason]:
@@ -254,7 +255,7 @@ def test_two_defaults_lift_no_limit_for_what_runs() -> None:
     runs = single("p", cpu=1).bound_on("n1")
     waits = gang("b").of(2, cpu=1).but(queue="vision")
     world = snapshot_of(ROOM, ML, older, newer, runs, waits)
-    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
     forced = replace(made, placements=(placing(waits, ("b-0", "n1"), ("b-1", "n1")),))
     assert violations(world, forced)
@@ -440,7 +441,7 @@ def test_gangs_of_several_rounds_keep_a_limit_together(strategy: Strategy) -> No
     last = in_vision(gang("c").of(1, cpu=1))
     for most, names in ((1, ["c"]), (3, ["a"]), (5, ["a", "c"]), (7, ["a", "b", "c"])):
         snapshot = snapshot_of(ROOM, ML, limited(pods=most), top, low, last, at=60.0)
-        made = plan(snapshot, strategy, BestFit(), Budget())
+        made = plan(snapshot, strategy, BestFit(), AMPLE_BUDGET)
         placed = {placement.gang.name: len(placement.assignments) for placement in made.placements}
         assert sorted(placed) == names
         assert sum(placed.values()) == most
@@ -587,11 +588,11 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
         world = snapshot_of(
             ROOM, ML, limited(cpu=3000), waits, record, strays=lost.members, at=60.0
         )
-        made = plan(world, BEST_FIT, BEST_FIT, Budget())
+        made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
         assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
     over = runs.each(phase=Phase.FAILED)
     world = snapshot_of(ROOM, ML, limited(cpu=3000), waits, record, strays=over.members, at=60.0)
-    assert started(plan(world, BEST_FIT, BEST_FIT, Budget())) == {"b"}
+    assert started(plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)) == {"b"}
 
 
 def charging(start: Reservation, *pods: GangBuilder) -> Reservation:
@@ -638,7 +639,7 @@ def test_a_pod_that_runs_is_charged_where_it_started_whatever_its_label_says(lab
         parts = tuple(replace(single(pod.key.name), members=(pod,)) for pod in moved)
     assert charges(*tree, *parts, strays=strays) == {"a": ("vision", 3)}
     world = snapshot_of(*tree, *parts, strays=strays, at=60.0)
-    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert reasons(made)["b"] is Reason.QUEUE_AT_LIMIT
     forced = replace(made, placements=(placing(waits, ("b-0", "n1")),))
     assert any("queue vision" in fault for fault in violations(world, forced))
@@ -655,7 +656,7 @@ def test_a_single_pod_that_takes_the_label_of_a_gang_stays_in_the_default_queue(
     assert charges(*tree, joined) == {"p": ("vision", 1)}
     assert charges(*tree, strays=(pod,)) == {"p": ("vision", 1)}
     world = snapshot_of(*tree, joined, at=60.0)
-    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert started(made) == set(), "a stranger makes the gang neither started nor whole"
     assert reasons(made)["q"] is Reason.QUEUE_AT_LIMIT
     forced = replace(made, placements=(placing(single("q", cpu=1), ("q", "n1")),))
@@ -681,11 +682,11 @@ def test_a_pod_that_is_created_with_a_node_does_not_make_a_gang_count_as_older_t
         ghost = gang_of_three.last(1, node=NodeName("ghost"), created=20.0)
         waits = in_vision(gang("b").of(1, cpu=8))
         world = snapshot_of(node("n1", cpu=8), ML, guaranteed, ghost, waits, at=60.0)
-        made = plan(world, BEST_FIT, BEST_FIT, Budget())
+        made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
         assert started(made) == {"b"}, "it repairs nothing, so it does not come first"
     waits = in_vision(gang("b").of(1, cpu=1))
     world = snapshot_of(ROOM, ML, replace(OLDER, limits=(("cpu", 2000),)), late, waits, at=60.0)
-    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert started(made) == {"b"}
     assert not violations(world, made), "the checker charges the same pods"
 
@@ -702,7 +703,7 @@ def test_pods_of_plans_before_queues_count_as_such_although_a_queue_was_there() 
     full = replace(known, limits=(("cpu", 2000),))
     waits = in_vision(gang("b").of(1, cpu=1))
     world = snapshot_of(ROOM, ML, full, runs, waits)
-    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert reasons(made)["b"] is Reason.QUEUE_AT_LIMIT
     forced = replace(made, placements=(placing(waits, ("b-0", "n1")),))
     assert any("queue vision" in fault for fault in violations(world, forced))
@@ -744,7 +745,7 @@ def test_a_gang_whose_members_left_it_starts_anew_within_the_limit_alone() -> No
     again = replace(again, members=again.members[2:])
     tree = (ROOM, ML, replace(OLDER, limits=(("cpu", 3000),)), again, record)
     world = snapshot_of(*tree, strays=named(runs, "gone").members, at=60.0)
-    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert reasons(made) == {"a": Reason.QUEUE_AT_LIMIT}
 
 
@@ -762,7 +763,7 @@ def test_pods_of_an_older_run_stay_charged_to_the_queue_of_their_gang() -> None:
     for limit, starting in ((2000, ""), (3000, "b"), (5000, "ab")):
         tree = (ROOM, ML, limited(cpu=limit), again, other)
         world = snapshot_of(*tree, strays=older.members, at=60.0)
-        made = plan(world, BEST_FIT, BEST_FIT, Budget())
+        made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
         assert (started(made), violations(world, made)) == (set(starting), ())
     (charged,) = queue_gangs(observed_demand.observe(world)).charges.values()
     assert charged.total == resources(cpu=2, pods=2)
@@ -771,7 +772,7 @@ def test_pods_of_an_older_run_stay_charged_to_the_queue_of_their_gang() -> None:
 def test_a_plan_that_starts_a_gang_beside_its_older_run_is_found_wrong() -> None:
     older, again = two_runs()
     world = snapshot_of(ROOM, ML, limited(cpu=2000), again, at=60.0)
-    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    made = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert (started(made), violations(world, made)) == ({"a"}, ())
     assert violations(replace(world, strays=older.members), made)
 
@@ -925,7 +926,7 @@ def test_no_limit_is_ever_exceeded(strategy: Strategy, examples: int) -> None:
             )
             for queue in queues
         ]
-        made = plan(snapshot, strategy, BestFit(), Budget())
+        made = plan(snapshot, strategy, BestFit(), AMPLE_BUDGET)
         assert violations(snapshot, made, caps) == ()
 
     tried()
@@ -953,7 +954,7 @@ def test_no_limit_is_exceeded_where_lost_members_are_charged(
         snapshot = replace(
             snapshot, gangs=gangs, queues=queues, namespaces=(ML,), start_records=records
         )
-        made = plan(snapshot, strategy, BestFit(), Budget())
+        made = plan(snapshot, strategy, BestFit(), AMPLE_BUDGET)
         assert violations(snapshot, made) == ()
 
     tried()

@@ -15,9 +15,9 @@ from tutti.planning.plan import plan
 from tutti.planning.search.starvation_trials import MOST_TRIALS
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget, Strategy
+from tutti.strategies.problem import Strategy
 
-from ...harness.builders import GangBuilder, gang, node, single, snapshot_of
+from ...harness.builders import AMPLE_BUDGET, GangBuilder, gang, node, single, snapshot_of
 
 NODES = ("n0", "n1", "n2")
 GPUS = 2  # of each node
@@ -75,7 +75,7 @@ class Stream:
         queued = [single(name, gpu=1).each(created=at).but(created=at) for name, at in self.waiting]
         nodes = [node(name, gpu=GPUS, cpu=1) for name in NODES]
         snapshot = snapshot_of(*nodes, *small, *queued, *self.hopeless, self.large, at=self.now)
-        return plan(snapshot, self.strategy, BEST_FIT, Budget(), self.policy)
+        return plan(snapshot, self.strategy, BEST_FIT, AMPLE_BUDGET, self.policy)
 
 
 def departures(stream: Stream, most: int) -> int | None:

@@ -13,10 +13,9 @@ from tutti.model.keys import Uid
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
-from ...harness.builders import gang, node, reservation, snapshot_of
+from ...harness.builders import AMPLE_BUDGET, gang, node, reservation, snapshot_of
 from .neighbours import (
     ZONE,
     apart,
@@ -36,7 +35,7 @@ BOTH = pytest.mark.parametrize("name", ["bestfit", "ilp"])
 
 
 def planned(snapshot: Snapshot, name: str = "bestfit", policy: Policy | None = None) -> Plan:
-    made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget(), policy or Policy())
+    made = plan(snapshot, STRATEGIES[name](), BestFit(), AMPLE_BUDGET, policy or Policy())
     assert plan_checks.violations(snapshot, made) == ()
     return made
 

@@ -13,10 +13,9 @@ from tutti.planning.compile import grids
 from tutti.planning.plan import PORTS_TOGETHER, plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
-from ....harness.builders import Part, gang, node, snapshot_of, space
+from ....harness.builders import AMPLE_BUDGET, Part, gang, node, snapshot_of, space
 from ..queueing.test_failures_of_others import quota
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ WHOLE_CLUSTER = (node("n1", cpu=64), node("n2", cpu=64))
 
 def planned(*parts: Part) -> Plan:
     snapshot = snapshot_of(*parts)
-    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget())
+    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET)
     assert plan_checks.violations(snapshot, made) == ()
     return made
 

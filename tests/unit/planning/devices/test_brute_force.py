@@ -23,8 +23,9 @@ from tutti.model.keys import NodeName
 from tutti.planning.plan import plan
 from tutti.strategies import load
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
+
+from ....harness.builders import AMPLE_BUDGET
 
 COLOURS = ("red", "green", "blue")
 ATTRIBUTES = {"numa": (0, 0, 1, 1, 2, None), "port": (0, 1, 2, 3, 3)}
@@ -333,7 +334,7 @@ def test_a_gang_starts_exactly_if_some_choice_of_nodes_and_devices_will_do(strat
     for seed in SEEDS:
         made = scene(seed)
         snapshot = Life(cluster_of(made), Clock()).state.snapshot(0.0)
-        planned = plan(snapshot, load(strategy), BestFit(), Budget())
+        planned = plan(snapshot, load(strategy), BestFit(), AMPLE_BUDGET)
         assert not list(plan_checks.violations(snapshot, planned)), seed
         assert not any(member.unsupported_fields for member in snapshot.gangs[0].members), seed
         started += len(planned.placements)

@@ -15,11 +15,11 @@ from tutti.model.queues import Preemption, QueueMode
 from tutti.planning import plan as planning
 from tutti.planning.queueing import claim_rounds
 from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import (
+    AMPLE_BUDGET,
     NAMESPACE,
     GangBuilder,
     Part,
@@ -39,7 +39,7 @@ FULL, RECLAIM, OFF = Preemption.FULL, Preemption.RECLAIM, Preemption.OFF
 def plan(of: Snapshot, setting: Preemption = FULL, **policy: Any) -> Plan:
     """The plan; ``verify`` has nothing against it."""
     strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
-    made = planning.plan(of, *strategies, Budget(), Policy(preemption=setting, **policy))
+    made = planning.plan(of, *strategies, AMPLE_BUDGET, Policy(preemption=setting, **policy))
     assert plan_checks.violations(of, made) == ()
     assert preemption_checks.faults(of, made, setting) == ()
     return made
@@ -478,7 +478,7 @@ def test_budgets_keep_no_gang_from_borrowing_where_nobody_ends() -> None:
     """While preemption is off, Tutti reads no budgets; nor do they count in a file."""
     of = seen(A, labelled(waits("big", "a", 5)), budget("keep", 0, app="big"))
     strategies = STRATEGIES["ilp"](), STRATEGIES["bestfit"]()
-    assert starts(planning.plan(of, *strategies, Budget(), Policy(preemption=OFF))) == ["big"]
+    assert starts(planning.plan(of, *strategies, AMPLE_BUDGET, Policy(preemption=OFF))) == ["big"]
     alone = replace(of, queues=())
     assert starts(plan(alone)) == ["big"]
 

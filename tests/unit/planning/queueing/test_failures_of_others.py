@@ -16,10 +16,10 @@ from tutti.model.queues import Queue, QueueRecord, RoleAtStart
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify.plan_checks import violations
 
 from ....harness.builders import (
+    AMPLE_BUDGET,
     GPU,
     GangBuilder,
     Part,
@@ -39,7 +39,7 @@ PATIENT = Policy(age_seconds=1e9, starvation_seconds=1e9)
 
 
 def planned(snapshot: Snapshot) -> Plan:
-    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), PATIENT)
+    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET, PATIENT)
     assert violations(snapshot, made) == ()
     assert made.evictions == ()
     return made

@@ -15,11 +15,11 @@ from tutti.model.queues import Preemption
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify.plan_checks import violations
 from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import (
+    AMPLE_BUDGET,
     GangBuilder,
     Part,
     applied,
@@ -34,7 +34,7 @@ MOST_PLANS = 12
 
 
 def planned(snapshot: Snapshot) -> Plan:
-    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), FULL)
+    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET, FULL)
     assert violations(snapshot, made) == ()
     assert preemption_checks.faults(snapshot, made, FULL.preemption) == ()
     return made

@@ -16,10 +16,9 @@ from tutti.queues.claims import Entitlement
 from tutti.queues.cover import Cover
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify.preemption import checks as preemption_checks
 
-from ....harness.builders import Part, node, single
+from ....harness.builders import AMPLE_BUDGET, Part, node, single
 from .test_failures_of_others import PATIENT, cluster, quota, runs, waits
 
 HUGE = 1_000_000_000
@@ -57,7 +56,7 @@ def scene(own: Queue, batch: Queue, tried: Sequence[Part]) -> Snapshot:
 
 
 def planned(snapshot: Snapshot, policy: Policy) -> Plan:
-    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), policy)
+    made = plan(snapshot, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET, policy)
     assert preemption_checks.faults(snapshot, made, policy.preemption) == ()
     return made
 
@@ -134,8 +133,8 @@ def test_a_plan_that_is_late_still_makes_its_first_claim() -> None:
     tried = [waits(f"x{n}", "tenant", 2) for n in range(2)]
     snapshot = scene(quota("own", gpu=4, cpu=4), quota("batch"), tried)
     ilp, fallback = STRATEGIES["ilp"](), BestFit()
-    in_time = plan(snapshot, ilp, fallback, Budget(), FULL)
-    late = plan(snapshot, ilp, fallback, Budget(), FULL, progress=Late())
+    in_time = plan(snapshot, ilp, fallback, AMPLE_BUDGET, FULL)
+    late = plan(snapshot, ilp, fallback, AMPLE_BUDGET, FULL, progress=Late())
     assert [claim.gang.name for claim in in_time.claims] == ["x0", "x1"]
     assert [claim.gang.name for claim in late.claims] == ["x0"]
 
@@ -154,9 +153,9 @@ def test_a_plan_that_is_late_looks_at_few_kinds_of_gangs(monkeypatch: pytest.Mon
 
     entitlement = claims.entitlement
     monkeypatch.setattr(claims, "entitlement", counted)
-    in_time = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), RECLAIM)
+    in_time = plan(snapshot, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET, RECLAIM)
     assert [claim.gang.name for claim in in_time.claims] == ["y"]
     assert asked == 21
     asked = 0
-    late = plan(snapshot, STRATEGIES["ilp"](), BestFit(), Budget(), RECLAIM, progress=Late())
+    late = plan(snapshot, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET, RECLAIM, progress=Late())
     assert (late.claims, asked) == ((), preemption.MOST_LATE)

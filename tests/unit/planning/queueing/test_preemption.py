@@ -20,10 +20,10 @@ from tutti.planning.queueing.victim_pool import PreemptionRules
 from tutti.planning.search import round_answer
 from tutti.planning.search.limits import SearchLimits
 from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget
 from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import (
+    AMPLE_BUDGET,
     GPU,
     NAMESPACE,
     GangBuilder,
@@ -42,7 +42,7 @@ from ....harness.builders import (
 from ..test_queued_gangs import queue
 
 NOW = 100.0
-LIMITS = SearchLimits(STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), Policy(), NOW)
+LIMITS = SearchLimits(STRATEGIES["ilp"](), STRATEGIES["bestfit"](), AMPLE_BUDGET, Policy(), NOW)
 FULL = dict.fromkeys(("a", "b", "root"), Preemption.FULL)
 
 

@@ -16,10 +16,10 @@ from tutti.planning.queueing import covered_round, room_choice, turns_round
 from tutti.queues.share import Borrower
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
 from tutti.verify.plan_checks import violations
 
 from ....harness.builders import (
+    AMPLE_BUDGET,
     GPU,
     GangBuilder,
     NodeBuilder,
@@ -44,7 +44,7 @@ POLICY = Policy(age_seconds=1e9, starvation_seconds=5_000.0)
 
 def planned(*parts: Part, name: str = "ilp") -> Plan:
     snapshot = snapshot_of(ML, *parts, at=NOW)
-    made = plan(snapshot, STRATEGIES[name](), BestFit(), Budget(), POLICY)
+    made = plan(snapshot, STRATEGIES[name](), BestFit(), AMPLE_BUDGET, POLICY)
     assert violations(snapshot, made) == ()
     return made
 
@@ -267,7 +267,7 @@ def test_gangs_that_choose_among_unequal_pods_are_not_counted() -> None:
 
 def test_a_strategy_without_proof_decides_turn_by_turn() -> None:
     snapshot = snapshot_of(ML, *contended(), at=NOW)
-    made = plan(snapshot, BestFit(), BestFit(), Budget(), POLICY)
+    made = plan(snapshot, BestFit(), BestFit(), AMPLE_BUDGET, POLICY)
     assert violations(snapshot, made) == ()
     assert not made.proved
 

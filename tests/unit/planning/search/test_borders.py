@@ -28,6 +28,7 @@ from tutti.whatif import Planner, advise_all
 from tutti.whatif.results import Certainty
 
 from ....harness.builders import (
+    AMPLE_BUDGET,
     Canned,
     GangBuilder,
     NodeBuilder,
@@ -45,7 +46,7 @@ SHY = "PreferNoSchedule"
 
 
 def planned(snapshot: Snapshot, policy: Policy = GANGS) -> Plan:
-    made = plan(snapshot, ILP, BEST_FIT, Budget(), policy)
+    made = plan(snapshot, ILP, BEST_FIT, AMPLE_BUDGET, policy)
     assert plan_checks.violations(snapshot, made) == ()
     return made
 
@@ -210,11 +211,11 @@ class Unsure:
 def test_nothing_is_proved_across_a_border_that_was_not_searched(outcome: Outcome) -> None:
     counted = on_ssd(gang("counted").of(2, cpu=1))
     snapshot = snapshot_of(TIGHT, WIDE, broken("b"), counted, single("small", cpu=1))
-    made = plan(snapshot, Unsure(2, outcome), BEST_FIT, Budget(), GANGS)
+    made = plan(snapshot, Unsure(2, outcome), BEST_FIT, AMPLE_BUDGET, GANGS)
     assert where(made) == {"broken-1": "a", "small": "b"}
     assert made.proved
     snapshot = snapshot_of(TIGHT, node("b", cpu=1), broken("b"), WAITS, single("v", cpu=1))
-    made = plan(snapshot, Unsure(2, outcome), BEST_FIT, Budget(), GANGS)
+    made = plan(snapshot, Unsure(2, outcome), BEST_FIT, AMPLE_BUDGET, GANGS)
     assert len(where(made)) == 2
     assert not made.proved
     assert [level.bound for level in made.levels] == [None]
@@ -240,14 +241,14 @@ class Counting:
 def test_a_border_is_searched_only_where_somebody_above_it_may_be_in_the_way() -> None:
     plain = [single(f"s{n}", cpu=1).priority(n) for n in range(4)]
     counting = Counting()
-    plan(snapshot_of(node("a", cpu=2), *plain), counting, BEST_FIT, Budget())
+    plan(snapshot_of(node("a", cpu=2), *plain), counting, BEST_FIT, AMPLE_BUDGET)
     assert counting.asked == [4]
     counting = Counting()
-    plan(snapshot_of(TIGHT, WIDE, broken("b"), WAITS), counting, BEST_FIT, Budget())
+    plan(snapshot_of(TIGHT, WIDE, broken("b"), WAITS), counting, BEST_FIT, AMPLE_BUDGET)
     assert counting.asked == [1, 2]
     counting = Counting()
     large = on_ssd(gang("large").of(2, cpu=1))
-    plan(snapshot_of(TIGHT, WIDE, broken("b"), large), counting, BEST_FIT, Budget())
+    plan(snapshot_of(TIGHT, WIDE, broken("b"), large), counting, BEST_FIT, AMPLE_BUDGET)
     assert counting.asked == [1]
 
 
@@ -392,14 +393,14 @@ def test_a_plan_that_is_called_proved_is_the_best(seen: Snapshot) -> None:
 
 @given(crossings(), st.sampled_from(["bestfit", "ilp"]))
 def test_nobody_waits_who_fits_beside_the_plan(seen: Snapshot, name: str) -> None:
-    made = plan(seen, STRATEGIES[name](), BEST_FIT, Budget(), GANGS)
+    made = plan(seen, STRATEGIES[name](), BEST_FIT, AMPLE_BUDGET, GANGS)
     assert plan_checks.violations(seen, made) == ()
     assert list(left_out(seen, made)) == []
 
 
 @given(crossings())
 def test_explanations_know_of_no_room_for_who_waits(seen: Snapshot) -> None:
-    planner = Planner(ILP, BEST_FIT, Budget(), GANGS)
+    planner = Planner(ILP, BEST_FIT, AMPLE_BUDGET, GANGS)
     made = planner.plan(seen)
     for advice in advise_all(seen, made, planner):
         known = advice.diagnosis

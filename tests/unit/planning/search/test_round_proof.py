@@ -13,7 +13,7 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 from tutti.verify import plan_checks
 
-from ....harness.builders import GangBuilder, Part, gang, peers, snapshot_of
+from ....harness.builders import AMPLE_BUDGET, GangBuilder, Part, gang, peers, snapshot_of
 from ..neighbours import host, labels
 
 ILP = STRATEGIES["ilp"]()
@@ -23,7 +23,7 @@ GROWN = gang("e").of(2, gpu=1).needing(1).priority(2)
 
 def planned(*parts: Part, by: Strategy = ILP) -> Plan:
     snapshot = snapshot_of(GPUS, GROWN, *parts)
-    made = plan(snapshot, by, BestFit(), Budget(), Policy())
+    made = plan(snapshot, by, BestFit(), AMPLE_BUDGET, Policy())
     assert plan_checks.violations(snapshot, made) == ()
     return made
 

@@ -23,7 +23,7 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 
-from ....harness.builders import Canned, GangBuilder, Part, gang, node, snapshot_of
+from ....harness.builders import AMPLE_BUDGET, Canned, GangBuilder, Part, gang, node, snapshot_of
 
 BEST_FIT = BestFit()
 POLICY = Policy(starvation_seconds=100.0)
@@ -33,7 +33,7 @@ LATE = 1_000.0  # the time of all Snapshots here
 def planned(
     *parts: Part, policy: Policy = POLICY, by: Strategy = BEST_FIT, at: float = LATE
 ) -> Plan:
-    return plan(snapshot_of(*parts, at=at), by, BEST_FIT, Budget(), policy)
+    return plan(snapshot_of(*parts, at=at), by, BEST_FIT, AMPLE_BUDGET, policy)
 
 
 def started(plan: Plan) -> set[str]:
@@ -55,7 +55,9 @@ def firsts(*parts: Part, policy: Policy = POLICY) -> list[str]:
     found = [demand.count_members(gang) for gang in snapshot.gangs]
     base = grids.grid(snapshot, (m.shape for census in found for m in census.ready))
     wants = [want for census in found if (want := demand.start_request(census)) is not None]
-    trials = StarvationSearch(SearchLimits(BEST_FIT, BEST_FIT, Budget(), policy, LATE), len(wants))
+    trials = StarvationSearch(
+        SearchLimits(BEST_FIT, BEST_FIT, AMPLE_BUDGET, policy, LATE), len(wants)
+    )
     starved = starvation.starved(snapshot, lambda: base, wants, policy, trials)
     return [one.want.gang.key.name for one in starved]
 
@@ -339,7 +341,9 @@ def test_a_starved_gang_that_was_passed_over_too_early_leaves_no_proof() -> None
 def test_equal_gangs_are_tried_on_the_empty_cluster_once_and_with_a_share_of_the_time() -> None:
     by = Counting()
     planned(*ROOM, *(tangled(f"g{n}") for n in range(20)), by=by)
-    assert [seconds for demands, seconds in by.asked if demands == 1] == [30.0 / MOST_TRIALS]
+    assert [seconds for demands, seconds in by.asked if demands == 1] == [
+        AMPLE_BUDGET.seconds / MOST_TRIALS
+    ]
 
 
 def test_no_more_kinds_of_gangs_are_tried_than_there_is_time_for() -> None:
@@ -423,6 +427,6 @@ def test_all_searches_of_a_plan_share_its_seconds() -> None:
         node("n1", cpu=4), node("n2", cpu=4), *starving, fresh(gang("c").of(1, cpu=1)), by=spender
     )
     assert set(started(plan)) == {"a", "b", "c"}
-    searches = [spent for spent in spender.spent if spent != Budget().seconds / MOST_TRIALS]
+    searches = [spent for spent in spender.spent if spent != AMPLE_BUDGET.seconds / MOST_TRIALS]
     assert len(searches) > 4
-    assert sum(searches) <= Budget().seconds
+    assert sum(searches) <= AMPLE_BUDGET.seconds
