@@ -89,6 +89,10 @@ class Quotas:
             limits[index] = replace(limits[index], held=requests[limits[index].resource])
         return replace(self, limits=tuple(limits))
 
+    def with_nothing_held(self) -> "Quotas":
+        """The limits, with all of their room for any gang."""
+        return replace(self, limits=tuple(replace(limit, held=0) for limit in self.limits))
+
     def may_exceed(self, want: PlacementRequest) -> bool:
         """Whether some choice of members might exceed a limit, or amounts are too large to tell."""
         limits = [self.limits[index] for index in self.of_gang.get(want.gang.key, ())]

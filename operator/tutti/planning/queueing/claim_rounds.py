@@ -50,8 +50,8 @@ def by_guarantee(
 ) -> ClaimRound:
     """The claims of gangs that a guarantee would cover; the plan has started no borrower yet.
 
-    ``first`` is the entitled starved gang, if there is one. If it claims, the room that is held for
-    it is released; otherwise this room stays held.
+    ``first`` is the entitled starved gang, if there is one. If it claims, what is held for it is
+    released; otherwise it stays held.
     """
     wants = _waiting(compiled, plan)
     claimed = _claimed(compiled, queued, plan, limits)
@@ -77,7 +77,7 @@ def by_priority(
         holder = plan.hold.gang
         ahead = [want for want in wants if want.gang.priority > holder.priority]
         claimed = preemption.claim_by_priority(claimed, ahead)
-        own = replace(claimed, room=claimed.room + plan.hold.room)
+        own = replace(claimed, room=claimed.room + plan.hold.room, hold=None)
         own = preemption.claim_by_priority(own, [w for w in wants if w.gang.key == holder.key])
         claimed = own if len(own.claims) > len(claimed.claims) else claimed
     claimed = preemption.claim_by_priority(claimed, wants)

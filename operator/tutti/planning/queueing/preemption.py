@@ -29,7 +29,8 @@ from ..queued_gangs import QueuedGangs
 from ..search import round_answer
 from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
-from . import victims
+from ..search.starvation import HeldCapacity
+from . import held_from_claims, victims
 from .ledger import Kind, QueueLedger
 from .victim_pool import PreemptionRules, Room, VictimPool, holders
 from .victims import Candidate, Victims
@@ -52,7 +53,8 @@ class ClaimedPlan:
     limits: SearchLimits
     plan: PartialPlan
     ledger: QueueLedger
-    room: Room  # negative where a node is overdrawn
+    room: Room  # negative where a node is overdrawn; without what is held
+    hold: HeldCapacity | None = None  # for the starved gang: its limits, and its cover
     claims: tuple[Claim, ...] = ()
     # By gang without a claim: the gangs that could end for it, and the budgets that keep them.
     kept: Mapping[GangKey, Mapping[GangKey, Shortage]] = field(default_factory=dict)
@@ -97,6 +99,7 @@ class ClaimedPlan:
             replace(plan, hold=None, quotas=_less(plan.quotas, leaving)),
             replace(ledger, gangs=gangs, charges=charges),
             room,
+            plan.hold,
         )
 
 
@@ -161,7 +164,7 @@ def _claim(
     claimed: ClaimedPlan, wants: Sequence[PlacementRequest], *, by_guarantee: bool
 ) -> ClaimedPlan:
     """The plan with the claims of these gangs that can be met, one after the other."""
-    entitlements, searches = _Entitlements(claimed.ledger, claimed.rules), 0
+    entitlements, searches = _Entitlements(claimed), 0
     for want in wants:
         claimed.limits.progress.step()
         if claimed.limits.is_late and (searches or entitlements.kinds >= MOST_LATE):
@@ -169,7 +172,7 @@ def _claim(
         if not _may_claim(claimed, want):
             continue
         if entitlements.ledger is not claimed.ledger:
-            entitlements = _Entitlements(claimed.ledger, claimed.rules)
+            entitlements = _Entitlements(claimed)
         entitlement = entitlements.of(want)
         if entitlement is None or entitlement.by_guarantee is not by_guarantee:
             continue
@@ -183,8 +186,8 @@ def _claim(
 class _Entitlements:
     """What may end for gangs that wait; gangs of one kind share the answer for a ledger."""
 
-    def __init__(self, ledger: QueueLedger, rules: PreemptionRules) -> None:
-        self.ledger, self._rules = ledger, rules
+    def __init__(self, claimed: ClaimedPlan) -> None:
+        self.ledger, self._rules, self._hold = claimed.ledger, claimed.rules, claimed.hold
         self._known: dict[Kind, Entitlement | None] = {}
 
     @property
@@ -193,13 +196,18 @@ class _Entitlements:
         return len(self._known)
 
     def of(self, want: PlacementRequest) -> Entitlement | None:
-        """What may end so that the gang starts; None if it has no claim."""
+        """What may end so that the gang starts; None if it has no claim.
+
+        It has none if it would take the cover that is held for the starved gang.
+        """
         start = _marked(self._rules, self.ledger.started(want))
         kind = self.ledger.kind(start)
         if kind not in self._known:
             mode = self._rules.modes.get(start.queue, Preemption.OFF)
             running = self.ledger.running
-            self._known[kind] = claims.entitlement(self.ledger.tree, running, start, mode)
+            found = claims.entitlement(self.ledger.tree, running, start, mode)
+            is_free = found is None or held_from_claims.leaves_cover(start, self._hold, self.ledger)
+            self._known[kind] = found if is_free else None
         return self._known[kind]
 
 
@@ -237,6 +245,8 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
     )
     freed = claimed.pool.freed(candidates)
     quick = replace(claimed.limits, strategy=claimed.limits.fallback)  # any place will do
+    start, ledger = claimed.ledger.started(want), claimed.ledger
+    limits_before = held_from_claims.limits_for(start, claimed.plan.quotas, claimed.hold, ledger)
 
     def room_without(some: Sequence[Candidate]) -> Room:
         room = claimed.room.copy()
@@ -246,7 +256,7 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
         return room
 
     def placed(some: Sequence[Candidate]) -> PartialPlan | None:
-        quotas = _less(claimed.plan.quotas, _charges(some))
+        quotas = _less(limits_before, _charges(some))
         if problems.exceeded(claimed.plan.base, want, quotas):
             return None
         room = np.maximum(room_without(some), 0)
@@ -265,11 +275,12 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
         queues = _within_guarantees(claimed, want, entitlement)
         return replace(claimed, within={**claimed.within, want.gang.key: queues})
     room, after = room_without(chosen.candidates), chosen.answer
+    quotas = after.quotas.with_nothing_held()
     left: Room = after.free + np.minimum(room, 0)
     return replace(
         claimed,
         pool=claimed.pool.with_claim(want.gang.key, chosen.candidates),
-        plan=replace(after, assigned=claimed.plan.assigned),
+        plan=replace(after, assigned=claimed.plan.assigned, quotas=quotas),
         ledger=_ledger_after(claimed, want, chosen),
         room=left,
         claims=(*claimed.claims, _decision(claimed, want, entitlement, chosen)),

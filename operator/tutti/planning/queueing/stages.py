@@ -27,7 +27,7 @@ from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from ..search.round_order import Round
 from ..search.round_proof import LaterRounds
-from ..search.starvation import StarvedGang
+from ..search.starvation import QueuedHolder, StarvedGang
 from . import covered_round, fixed_round, room_choice, turns_round
 from .covered_round import HeldCover, RoundContext
 from .fixed_round import NotCountedError
@@ -308,7 +308,8 @@ class _Stage:
 
     def _hold(self, first: StarvedQueueGang, start: QueuedGang) -> None:
         hold = starvation.hold(first.gang, self.plan.free)
-        hold = replace(hold, is_from_all=True, requests=start.minimum)
+        holder = QueuedHolder(start, first.tier, first.is_entitled)
+        hold = replace(hold, is_from_all=True, requests=start.minimum, holder=holder)
         self.plan = replace(self.plan, hold=hold)
 
     def _take(self, answer: PartialPlan, wants: Wants) -> None:

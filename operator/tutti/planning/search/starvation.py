@@ -18,6 +18,7 @@ from ...gang.demand import PlacementRequest
 from ...model.cluster import Gang, Snapshot
 from ...model.decisions import Policy
 from ...model.resources import NOTHING, Resources
+from ...queues.cover import QueuedGang
 from ...strategies.capacity import fits_per_node
 from ...strategies.problem import Problem, Share
 from ..compile import capacity, grids, problems
@@ -62,6 +63,19 @@ class StarvedGang:
         return not rows.isdisjoint(asking)
 
 
+@dataclass(frozen=True, slots=True)
+class QueuedHolder:
+    """A gang for which something is held, as the walk over the queues sees it.
+
+    The tier is that of the queue which covers it, infinite if none does. If the gang is entitled,
+    its cover is held, too.
+    """
+
+    gang: QueuedGang
+    tier: float
+    is_entitled: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldCapacity:
     """The room that is held for a gang until it has enough."""
@@ -71,6 +85,7 @@ class HeldCapacity:
     nodes: int  # the number of nodes that it is to start on
     is_from_all: bool = False  # held from gangs of any priority; only with Queues
     requests: Resources = NOTHING  # amounts held below each limit above its queue
+    holder: QueuedHolder | None = None  # the gang in its queue; only with Queues
 
     def holds_back(self, gang: Gang) -> bool:
         """Whether this room is kept from a gang that has not started."""
