@@ -106,8 +106,9 @@ class _Borrowing:
         held = self.context.held
         if held is None or not any(held.binds(start) for start in starts):
             return True
-        running = (*self.running(starts), *starts)
-        return cover.would_be_covered(self.context.ledger.tree, running, [held.gang])
+        running = [gang for gang in self.running(starts) if gang.key != held.gang.key]
+        tree = self.context.ledger.tree
+        return cover.would_be_covered(tree, (*running, *starts), [held.gang])
 
     def running(self, starts: Sequence[QueuedGang]) -> Sequence[QueuedGang]:
         """The gangs that run, without gangs of ``starts`` that are charged for an earlier run."""

@@ -29,8 +29,8 @@ def leaves_cover(start: QueuedGang, hold: HeldCapacity | None, ledger: QueueLedg
     holder = None if hold is None else hold.holder
     if holder is None or not holder.is_entitled or not HeldCover(holder.gang).binds(start):
         return True
-    others = [gang for gang in ledger.running if gang.key != holder.gang.key]
-    return cover.would_be_covered(ledger.tree, (*others, start), [holder.gang])
+    running = (*ledger.without(holder.gang.key), start)
+    return cover.would_be_covered(ledger.tree, running, [holder.gang])
 
 
 def _share_a_limit(quotas: Quotas, gang: GangKey, other: GangKey) -> bool:

@@ -74,6 +74,12 @@ class QueueLedger:
         """The gangs that run, and the gangs that the plan has started."""
         return tuple(self.gangs.values())
 
+    def without(self, key: GangKey) -> Sequence[QueuedGang]:
+        """The gangs that run, without this one: as pods of its last start leave, it may start."""
+        if key not in self.gangs:
+            return self.running
+        return [gang for gang in self.running if gang.key != key]
+
     @cached_property
     def shares(self) -> Shares:
         """What each queue is charged by itself."""
@@ -220,25 +226,29 @@ class Entitlements:
     """Which gangs are entitled before the plan; gangs that request the same share their walks."""
 
     ledger: QueueLedger
-    known: dict[tuple[str, int, Resources, bool], Entitlement] = field(default_factory=dict)
+    known: dict[tuple[str, int, Resources, bool, GangKey | None], Entitlement] = field(
+        default_factory=dict
+    )
 
     def of(self, want: PlacementRequest) -> Entitlement:
         """Whether the gang is entitled, and its tier.
 
         It is entitled if it would be covered without the gangs of its queue that have no higher
-        priority.
+        priority. What it is charged for its last start does not count beside it.
         """
         start, tree = self.ledger.started(want), self.ledger.tree
         lines = cover.on_lines(tree, start.minimum)
-        kind = start.queue, start.priority, lines, start.is_protected
+        charged = start.key if start.key in self.ledger.gangs else None
+        kind = start.queue, start.priority, lines, start.is_protected, charged
         if kind not in self.known:
+            running = self.ledger.without(start.key)
             others = [
                 gang
-                for gang in self.ledger.running
+                for gang in running
                 if gang.queue != start.queue or gang.priority > start.priority
             ]
             must_borrow = not cover.would_be_covered(tree, others, [start])
-            tier = inf if must_borrow else cover.covering_tier(tree, self.ledger.running, start)
+            tier = inf if must_borrow else cover.covering_tier(tree, running, start)
             self.known[kind] = Entitlement(tier, must_borrow)
         return self.known[kind]
 
