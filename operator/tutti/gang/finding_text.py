@@ -549,6 +549,11 @@ def _(finding: of.QueueAtLimit) -> str:
 
 
 @text.register
+def _(_: of.LimitHeldForIt) -> str:
+    return "it has waited longest, so what its queue gives back is held for it"
+
+
+@text.register
 def _(_: of.CountsInRoot) -> str:
     return "it names no queue and its namespace has no default, so it counts in queue root"
 

@@ -434,6 +434,11 @@ class QueueAtLimit(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class LimitHeldForIt(Finding):
+    """The gang has waited longest, and is next where a limit keeps it waiting."""
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetOfGang:
     """Budgets of the gang's pods keep it from being ended: several of one pod, or a small one."""
 

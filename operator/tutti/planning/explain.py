@@ -11,7 +11,7 @@ import numpy as np
 
 from ..gang import demand
 from ..gang.demand import MemberCounts, PlacementRequest
-from ..gang.findings import NoPriorityClass, NotProved, QueueAtLimit
+from ..gang.findings import LimitHeldForIt, NoPriorityClass, NotProved, QueueAtLimit
 from ..gang.room_findings import (
     ExcludedByRules,
     NoNodeFits,
@@ -154,13 +154,15 @@ def _held_room(context: ExplainContext, want: PlacementRequest) -> tuple[Finding
 
 
 def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
-    """The limits of queues that keep the gang waiting."""
+    """The limits of queues that keep the gang waiting, and whether its place is held for it."""
     base, hold, key = context.left.base, context.hold, want.gang.key
     credit = context.quotas.credit_for(want)
     limits = [
         context.limited.finding(limit, key, added_use, credit[limit.resource])
         for limit, added_use in problems.exceeded(base, want, context.quotas)
     ]
+    if limits and hold is not None and hold.gang.key == key:
+        return (*limits, LimitHeldForIt())
     if limits or hold is None or not hold.holds_back(want.gang) or want.is_repair:
         return tuple(limits)
     with_hold = context.quotas.held_for(hold.gang.key, hold.requests)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tutti.gang.findings import QueueAtLimit
+from tutti.gang.findings import LimitHeldForIt, QueueAtLimit
 from tutti.gang.room_findings import RoomHeldForIt
 from tutti.model.cluster import SlotReservation
 from tutti.model.decisions import Finding, Placement, Plan, Reason, Rejection
@@ -74,6 +74,7 @@ def test_no_gang_borrows_in_the_place_of_one_that_its_queue_guarantees() -> None
         made(W, X, proved=False),
         made(W, X, reason=Reason.TIMED_OUT),
         made(W, X, findings=(RoomHeldForIt(1),)),
+        made(W, X, findings=(LimitHeldForIt(),)),
         made(W, X, findings=(QueueAtLimit("a", "cpu", 1, 2, 3, X.key),)),
     ],
 )

@@ -27,7 +27,7 @@ from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from ..search.round_order import Round
 from ..search.round_proof import LaterRounds
-from ..search.starvation import QueuedHolder, StarvedGang
+from ..search.starvation import HeldCapacity, QueuedHolder, StarvedGang
 from . import covered_round, fixed_round, room_choice, turns_round
 from .covered_round import HeldCover, RoundContext
 from .fixed_round import NotCountedError
@@ -307,7 +307,11 @@ class _Stage:
         self._take(fixed_round.decide(self.plan, [want], self.limits, (), later), [want])
 
     def _hold(self, first: StarvedQueueGang, start: QueuedGang) -> None:
-        hold = starvation.hold(first.gang, self.plan.free)
+        """Hold what the starved gang needs; no room on nodes while a limit keeps it waiting."""
+        if problems.exceeded(self.plan.base, first.want, self.plan.quotas):
+            hold = HeldCapacity(first.want.gang, np.zeros_like(self.plan.free), nodes=0)
+        else:
+            hold = starvation.hold(first.gang, self.plan.free)
         holder = QueuedHolder(start, first.tier, first.is_entitled)
         hold = replace(hold, is_from_all=True, requests=start.minimum, holder=holder)
         self.plan = replace(self.plan, hold=hold)

@@ -78,7 +78,11 @@ class QueuedHolder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldCapacity:
-    """The room that is held for a gang until it has enough."""
+    """The room that is held for a gang until it has enough.
+
+    While a limit of its queue keeps the gang waiting, no room is held, and only its place below the
+    limits is.
+    """
 
     gang: Gang
     room: NDArray[np.int64]  # [node, resource]

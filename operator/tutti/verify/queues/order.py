@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ...gang.findings import QueueAtLimit
+from ...gang.findings import LimitHeldForIt, QueueAtLimit
 from ...gang.room_findings import RoomHeldForIt, RoomHeldForOther
 from ...model.cluster import Gang, Member
 from ...model.decisions import Placement, Plan, Reason
@@ -62,7 +62,7 @@ def faults(charges: QueueCharges, plan: Plan) -> Iterator[str]:
 def _is_held(plan: Plan) -> bool:
     """Whether room or a limit is held for a starved gang, so that other gangs may wait for it."""
     return any(
-        isinstance(finding, RoomHeldForIt | RoomHeldForOther)
+        isinstance(finding, RoomHeldForIt | RoomHeldForOther | LimitHeldForIt)
         or (isinstance(finding, QueueAtLimit) and finding.held_for is not None)
         for rejection in plan.rejections
         for finding in rejection.findings

@@ -517,6 +517,26 @@ def test_what_a_starved_gang_needs_of_a_limit_is_held() -> None:
     assert {rejection.reason for rejection in plan.rejections} == {Reason.QUEUE_AT_LIMIT}
 
 
+@pytest.mark.parametrize("limited", ["p", "a"])
+def test_a_starved_gang_holds_no_room_on_nodes_while_a_limit_keeps_it_waiting(limited: str) -> None:
+    """Its own queue has to give back first; the limit may also be that of an ancestor."""
+    parent, own = queue("p"), queue("a", parent="p", **gpus(4))
+    limits = ((GPU, 4),)
+    parent, own = (replace(q, limits=limits if q.name == limited else ()) for q in (parent, own))
+    room = node("n1", gpu=2), node("n2", gpu=4), node("n3", gpu=2)
+    waiting = starves("x", "a", 4), waits("w", "b", 4), waits("y", "a", 2)
+    full = planned(*room, parent, own, B, *runs("r", own, 2), *waiting)
+    assert started(full) == {"w"}
+    texts = {rejection.gang.name: sentence(rejection) for rejection in full.rejections}
+    assert texts["x"].endswith("it has waited longest, so what its queue gives back is held for it")
+    assert texts["y"].endswith("some of it is held for gang ml/x, which goes first")
+    other = gang("r").of(1, gpu=2).bound_on("n2")
+    free = planned(*room, parent, own, B, other, *waiting)
+    assert started(free) == set()
+    texts = {rejection.gang.name: sentence(rejection) for rejection in free.rejections}
+    assert "room is held for it on 1 node" in texts["x"]
+
+
 def test_each_queue_has_one_candidate_and_an_entitled_one_goes_first() -> None:
     """The oldest must borrow; in the other queue, the highest priority counts."""
     old = starves("x", "a", 8, created=0.0)
