@@ -30,7 +30,7 @@ from ..search import round_answer
 from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from ..search.starvation import HeldCapacity
-from . import held_from_claims, victims
+from . import covered_round, victims
 from .ledger import Kind, QueueLedger
 from .victim_pool import PreemptionRules, Room, VictimPool, holders
 from .victims import Candidate, Victims
@@ -206,7 +206,7 @@ class _Entitlements:
             mode = self._rules.modes.get(start.queue, Preemption.OFF)
             running = self.ledger.running
             found = claims.entitlement(self.ledger.tree, running, start, mode)
-            is_free = found is None or held_from_claims.leaves_cover(start, self._hold, self.ledger)
+            is_free = found is None or covered_round.leaves_cover(start, self._hold, self.ledger)
             self._known[kind] = found if is_free else None
         return self._known[kind]
 
@@ -246,7 +246,7 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
     freed = claimed.pool.freed(candidates)
     quick = replace(claimed.limits, strategy=claimed.limits.fallback)  # any place will do
     start, ledger = claimed.ledger.started(want), claimed.ledger
-    limits_before = held_from_claims.limits_for(start, claimed.plan.quotas, claimed.hold, ledger)
+    limits_before = covered_round.limits_for(start, claimed.plan.quotas, claimed.hold, ledger)
 
     def room_without(some: Sequence[Candidate]) -> Room:
         room = claimed.room.copy()
