@@ -279,6 +279,38 @@ async def test_a_claim_that_another_client_allocates_first_releases_the_gang() -
     assert [r.device.name for r in cluster.devices.claim("a-0-gpu").allocated or ()] == ["gpu-1"]
 
 
+@pytest.mark.parametrize("dies", [False, True])
+async def test_a_class_that_tutti_does_not_support_any_more_gives_no_devices(dies: bool) -> None:  # noqa: FBT001 - a case
+    """It changes once the devices are chosen; the Reservation is lost, and the gang waits."""
+    cluster = cluster_of(nodes=1)
+    ask(cluster, train(2))
+    life = Life(cluster, Clock())
+
+    def change(name: str) -> None:
+        if name == "reserve":
+            cluster.before = lambda _name: None
+            cluster.put_devices(replace(device_class(), unsupported=("suitableNodes",)))
+            life.watch.catch_up("devices.classes")
+            if dies:
+                cluster.fault = lambda _at, name: Fault(Crash(), is_committed=name == "reserve")
+
+    cluster.before = change
+    if dies:
+        with pytest.raises(Crash):
+            await life.settle()
+        cluster.fault = lambda _at, _name: None
+        assert cluster.reservations
+        await settled(cluster)
+    else:
+        await life.settle()
+    assert (bound(cluster), holding(cluster), [*cluster.reservations]) == (0, 0, [])
+    assert "suitableNodes" in reason(cluster)[1]
+    assert reason(cluster)[0] == "NotModelled"
+    cluster.put_devices(device_class())
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (2, 2)
+
+
 UNCHANGEABLE = errors.Unchangeable("spec: field is immutable", status=422)
 
 

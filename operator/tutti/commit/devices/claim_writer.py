@@ -7,6 +7,7 @@ of an earlier leader fails once the claim has changed (docs/devices.md).
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
+from ...filters.devices import requests
 from ...kube import errors
 from ...kube.backoff import Clock
 from ...kube.client import Api
@@ -67,7 +68,8 @@ class ClaimWriter:
         gangs = {gang for gang, _ in users}
         claim = self._state.devices.claim(users[0][1].pod.namespace, allocation.claim)
         results = None if claim is None else _missing_results(claim, allocation)
-        if claim is None or results is None or not self._has_classes(claim):
+        known_classes = self._state.devices.classes_by_name()
+        if claim is None or results is None or requests.broken_class(claim, known_classes):
             lacking |= gangs  # the next cycle sees the Reservation as lost
             return
         known = {consumer.uid for consumer in claim.consumers}
@@ -83,11 +85,6 @@ class ClaimWriter:
                 is_done = True
         if not is_done:
             lacking |= gangs
-
-    def _has_classes(self, claim: DeviceClaim) -> bool:
-        """Whether the classes of a claim exist, whose configuration is copied into it."""
-        known = self._state.devices.classes_by_name()
-        return all(name in known for request in claim.requests for name in request.classes)
 
     async def _write(
         self,

@@ -66,6 +66,19 @@ def problem(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> str:
     return ""
 
 
+def broken_class(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> str:
+    """Why devices that were chosen for a claim may not be written into it; empty if they may.
+
+    A class of the claim has gone, or it has features by now that Tutti does not support yet.
+    """
+    if missing := problem(claim, classes):
+        return missing
+    for name in (name for request in claim.requests for name in request.classes):
+        if features := classes[name].unsupported:
+            return f"names device class {name}, which has {', '.join(features)} by now"
+    return ""
+
+
 def unsupported(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Iterator[str]:
     """The features of a claim and its classes that Tutti does not support yet."""
     yield from claim.unsupported

@@ -126,7 +126,7 @@ class ClaimRequirements:
             return "" if is_same else f"{name} has other devices by now"
         if not allocation.results:
             return f"{name} has no devices any more"
-        if problem := requests.problem(claim, self._classes):
+        if problem := requests.broken_class(claim, self._classes):
             return f"{name} {problem}"
         devices = (result.device for result in allocation.results)
         if claim.takes_nothing:
