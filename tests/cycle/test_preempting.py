@@ -574,13 +574,20 @@ async def test_room_that_others_free_spares_the_victims() -> None:
     ],
     ids=["kubelet", "finalizer"],
 )
+@pytest.mark.parametrize("is_stray", [False, True])
 async def test_a_pod_that_does_not_go_in_time_is_not_waited_for(
-    finalizers: tuple[str, ...], words: str
+    finalizers: tuple[str, ...],
+    words: str,
+    *,
+    is_stray: bool,
 ) -> None:
+    """Also if its PodGroup has gone by then; until it is late, the claim stands."""
     cluster, clock = prioritized(), Clock()
     life = await live(cluster, clock)
     for name in ("low-0", "low-1"):
         cluster.change_pod(name, gone_by=clock.now + 30, finalizers=finalizers)
+    if is_stray:
+        cluster.delete_group("low")
     await turns(life)
     assert cluster.reservations
     clock.now += 95

@@ -432,8 +432,7 @@ def stuck_sentence(reservation: Reservation, snapshot: Snapshot) -> str:
     nodes = {entry.node for entry in reservation.entries}
     stuck = (
         member
-        for gang in snapshot.gangs
-        for member in gang.members
+        for member in snapshot.pods
         if member.node in nodes and member.is_stuck(snapshot.taken_at)
     )
     first = min(stuck, key=lambda member: member.key, default=None)

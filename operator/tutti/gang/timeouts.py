@@ -49,8 +49,7 @@ def next_stuck_at(snapshot: Snapshot) -> float | None:
         return None
     moments = (
         member.gone_by + STUCK_SECONDS
-        for gang in snapshot.gangs
-        for member in gang.members
+        for member in snapshot.pods
         if member.terminating and member.gone_by is not None
     )
     return min((at for at in moments if at > snapshot.taken_at), default=None)

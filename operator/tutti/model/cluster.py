@@ -507,6 +507,13 @@ class Snapshot:
     devices: DeviceRoom = NO_DEVICES  # and the claims for them
 
     @property
+    def pods(self) -> Iterator[Member]:
+        """The members of all gangs, and the strays."""
+        for gang in self.gangs:
+            yield from gang.members
+        yield from self.strays
+
+    @property
     def being_ended(self) -> frozenset[GangKey]:
         """The gangs with pods that still hold room and will be evicted for standing claims."""
         pods = {

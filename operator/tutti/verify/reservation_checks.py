@@ -54,12 +54,11 @@ def lost_for_good(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
         for victim in reservation.victims or ()
         for pod in victim.pods
     }
-    for gang in snapshot.gangs:
-        for member in gang.members:
-            ends = (member.terminating or member.uid in victims) and not member.is_stuck(now)
-            if ends and not member.is_over:
-                needs = Resources.of(lookup.needs(member.shape))
-                leaving[member.node] = leaving.get(member.node, NOTHING) + needs
+    for member in snapshot.pods:
+        ends = (member.terminating or member.uid in victims) and not member.is_stuck(now)
+        if ends and not member.is_over:
+            needs = Resources.of(lookup.needs(member.shape))
+            leaving[member.node] = leaving.get(member.node, NOTHING) + needs
     nodes = tuple(
         replace(node, used=node.used - leaving[node.name]) if node.name in leaving else node
         for node in snapshot.nodes

@@ -267,6 +267,15 @@ def test_without_queues_a_higher_priority_ends_a_lower_one() -> None:
     assert "has no lower priority" in sentences[0]
 
 
+def test_what_terminates_has_gone_also_if_its_pod_group_has() -> None:
+    strays = gang("old").of(8, gpu=1).each(node=NodeName("n1"))
+    room = node("n1", gpu=8, cpu=9).using(gpu=8, pods=8)
+    for leaves in (True, False):
+        pods = strays.each(terminating=leaves).members
+        snapshot = snapshot_of(space(NAMESPACE), room, A, B, NEW, strays=pods, at=60.0)
+        assert bool(said(snapshot, claims(snapshot))) is not leaves
+
+
 def test_what_terminates_has_gone() -> None:
     old = gang("old").of(8, gpu=1).but(queue="b").each(node=NodeName("n1")).each(terminating=True)
     snapshot = scene(A, B, NEW, old)

@@ -231,6 +231,19 @@ def test_a_claim_is_kept_for_the_room_of_pods_that_terminate_unless_they_are_stu
     assert lost_for_good(leaving, victims=2, room=4, at=30.0 + STUCK_SECONDS)
 
 
+def test_a_claim_is_kept_for_the_room_of_pods_whose_pod_group_is_gone() -> None:
+    """They terminate, or are its victims."""
+    for leaving, victims in ((USE.each(terminating=True), 0), (USE, 2)):
+        claimant = gang("c").of(1, cpu=4)
+        pods = tuple(sorted(member.uid for member in USE.made.members[:victims]))
+        victim = ReservedVictim(USE.key, USE.made.uid, pods, is_whole=True)
+        claim = replace(reservation(claimant, ("c-0", "n1")), victims=(victim,))
+        room = node("n1", cpu=4).using(cpu=4, pods=2)
+        snapshot = snapshot_of(room, claimant, claim, strays=leaving.members)
+        assert not reservation_checks.lost_for_good(snapshot)
+        assert reservation_checks.lost_for_good(replace(snapshot, strays=()))
+
+
 def test_a_victim_that_is_over_uses_no_room_that_it_could_leave() -> None:
     half = gang("v").of(2, cpu=2).bound_on("n1", "n1").last(1, phase=Phase.SUCCEEDED)
     full = half.made

@@ -3,7 +3,7 @@
 ``docs/preemption.md`` states the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -12,6 +12,7 @@ import numpy as np
 from ...filters.disruption_budgets import Shortage
 from ...gang import order
 from ...gang.demand import PlacementRequest
+from ...model.cluster import Gang, Snapshot
 from ...model.decisions import Claim, Victim
 from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption
@@ -82,7 +83,7 @@ class ClaimedPlan:
         }
         ended = {
             gang.key
-            for gang in compiled.snapshot.gangs
+            for gang in _charged_gangs(compiled.snapshot, ledger)
             if gang.key in ledger.gangs and not (holders(gang) or gang.key in starting)
         }
         leaving = {
@@ -101,6 +102,13 @@ class ClaimedPlan:
             room,
             plan.hold,
         )
+
+
+def _charged_gangs(snapshot: Snapshot, ledger: QueueLedger) -> Iterator[Gang]:
+    """The gangs of the Snapshot, and those whose PodGroup has gone but that are still charged."""
+    yield from snapshot.gangs
+    known = {gang.key for gang in snapshot.gangs}
+    yield from (gang for gang in ledger.queued.pods.gangs if gang.key not in known)
 
 
 def charged_gangs(queued: QueuedGangs) -> ChargedGangs:

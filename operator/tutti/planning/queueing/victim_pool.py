@@ -157,7 +157,7 @@ class VictimPool:
         ]
 
     def room_once_gone(self) -> Room:
-        """The room of each node once all terminating members of gangs have gone.
+        """The room of each node once all terminating pods have gone, strays included.
 
         It is negative where a node is overdrawn. Pods that are stuck (that should have gone long
         ago) count as staying.
@@ -165,11 +165,10 @@ class VictimPool:
         now = self.snapshot.taken_at
         promised = grids.reserved_room(self.snapshot)
         leaving: dict[NodeName, list[Resources]] = {}
-        for gang in self.snapshot.gangs:
-            for member in gang.members:
-                is_leaving = member.terminating and not (member.is_over or member.is_stuck(now))
-                if member.node is not None and is_leaving:
-                    leaving.setdefault(member.node, []).append(grids.footprint(member.shape))
+        for member in self.snapshot.pods:
+            is_leaving = member.terminating and not (member.is_over or member.is_stuck(now))
+            if member.node is not None and is_leaving:
+                leaving.setdefault(member.node, []).append(grids.footprint(member.shape))
         taken = [
             node.used
             + promised.get(node.name, NOTHING)

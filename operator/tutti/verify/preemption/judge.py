@@ -65,13 +65,13 @@ class ClaimJudge:
         )
         records = snapshot.records
         reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
+        now = snapshot.taken_at
+        leaving = {
+            m.uid: m for m in snapshot.pods if m.terminating and not (m.is_over or m.is_stuck(now))
+        }
+        judge._end(leaving.values())
         for gang in snapshot.gangs:
-            now = snapshot.taken_at
-            leaving = [
-                m for m in gang.members if m.terminating and not (m.is_over or m.is_stuck(now))
-            ]
-            judge._end(leaving)
-            staying = replace(gang, members=tuple(m for m in gang.members if m not in leaving))
+            staying = replace(gang, members=tuple(m for m in gang.members if m.uid not in leaving))
             record, standing = records.get(gang.uid), reservations.get(gang.uid)
             charge = charges.charge_of(records, staying, seen, standing, None)
             if not charge:

@@ -229,6 +229,10 @@ def test_a_pod_that_leaves_for_a_claim_says_when_time_alone_changes_the_plan() -
     assert timeouts.next_stuck_at(after) == 120.0 + STUCK_SECONDS
     assert plan(after).next_change_at == 120.0 + STUCK_SECONDS
     assert timeouts.next_stuck_at(replace(after, taken_at=999.0)) is None
+    gone = replace(after, gangs=tuple(g for g in after.gangs if g.key.name != "low"))
+    assert timeouts.next_stuck_at(gone) is None
+    strays = replace(gone, strays=low.made.members)
+    assert timeouts.next_stuck_at(strays) == 120.0 + STUCK_SECONDS
 
 
 @pytest.mark.parametrize("setting", [FULL, RECLAIM])

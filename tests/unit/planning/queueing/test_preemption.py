@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Snapshot
+from tutti.model.cluster import STUCK_SECONDS, Snapshot
 from tutti.model.decisions import Claim, Policy
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption, Queue, QueueRecord, RoleAtStart
@@ -215,6 +215,29 @@ def test_a_gang_whose_pod_group_is_gone_is_no_victim() -> None:
     cluster = seen(A, B, waits("new", "a", 4), record, strays=strays)
     cluster = replace(cluster, nodes=(replace(cluster.nodes[0], used=resources(gpu=8, pods=8)),))
     assert plan(cluster) == ()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_pods_that_terminate_leave_also_if_their_pod_group_is_gone(*, late: bool) -> None:
+    """Without them, another gang would end for the room that they leave."""
+    gone, record = old("gone", 4)
+    assert isinstance(gone, GangBuilder)
+    gone_by = NOW - STUCK_SECONDS if late else NOW
+    strays = gone.each(terminating=True, gone_by=gone_by).members
+    cluster = seen(A, B, waits("new", "a", 4), *old("other", 8), record, gpu=12, strays=strays)
+    used = resources(gpu=12, pods=12)
+    cluster = replace(cluster, nodes=(replace(cluster.nodes[0], used=used),))
+    assert ends(plan(cluster)) == {"new": ["other"] if late else []}
+
+
+def test_pods_that_terminate_leave_their_limit_also_if_their_pod_group_is_gone() -> None:
+    own = queue("a", **gpus(4, 4))
+    gone, record = old("gone", 4, into=own)
+    assert isinstance(gone, GangBuilder)
+    strays = gone.each(terminating=True).members
+    cluster = seen(own, B, waits("new", "a", 4), record, strays=strays)
+    cluster = replace(cluster, nodes=(replace(cluster.nodes[0], used=resources(gpu=4, pods=4)),))
+    assert ends(plan(cluster)) == {"new": []}
 
 
 def test_only_victims_that_help_end() -> None:
