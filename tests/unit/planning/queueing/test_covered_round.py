@@ -1,11 +1,13 @@
 """What claims leave to the starved gang: its place under limits, and its cover."""
 
+from typing import Any
+
 from ....harness.builders import GangBuilder, Part, gang
 from ..test_queued_gangs import queue
 from .test_claim_rounds import claimed, plan, starts
 from .test_preemption import A, B, gpus, old, runs, seen, waits
 
-LATE = {"starvation_seconds": 60.0}
+LATE: dict[str, Any] = {"starvation_seconds": 60.0}
 
 
 def starves(name: str, into: str, gpu: int, priority: int = 0) -> GangBuilder:
