@@ -407,7 +407,7 @@ CLAIMS_BEYOND_LIMITS = Mutant(
     (
         Patch(
             "planning/queueing/preemption.py",
-            "quotas = _less(claimed.plan.quotas, _charges(some))",
+            "quotas = _less(limits_before, _charges(some))",
             "quotas = replace(claimed.plan.quotas, limits=(), of_gang={})",
         ),
     ),
