@@ -280,8 +280,18 @@ async def test_a_claim_that_another_client_allocates_first_releases_the_gang() -
 
 
 @pytest.mark.parametrize("dies", [False, True])
-async def test_a_class_that_tutti_does_not_support_any_more_gives_no_devices(dies: bool) -> None:  # noqa: FBT001 - a case
-    """It changes once the devices are chosen; the Reservation is lost, and the gang waits."""
+@pytest.mark.parametrize(
+    ("features", "why", "words"),
+    [
+        (("suitableNodes",), "NotModelled", "suitableNodes"),
+        (None, "WaitingForDevices", "device class gpu, which does not exist"),
+    ],
+    ids=["unsupported", "gone"],
+)
+async def test_a_class_that_changes_once_devices_are_chosen_gives_none(
+    features: tuple[str, ...] | None, why: str, words: str, *, dies: bool
+) -> None:
+    """If Tutti supports it no more, or it has gone: the Reservation is lost, and the gang waits."""
     cluster = cluster_of(nodes=1)
     ask(cluster, train(2))
     life = Life(cluster, Clock())
@@ -289,7 +299,10 @@ async def test_a_class_that_tutti_does_not_support_any_more_gives_no_devices(die
     def change(name: str) -> None:
         if name == "reserve":
             cluster.before = lambda _name: None
-            cluster.put_devices(replace(device_class(), unsupported=("suitableNodes",)))
+            if features is None:
+                cluster.drop_devices("devices.classes", "gpu")
+            else:
+                cluster.put_devices(replace(device_class(), unsupported=features))
             life.watch.catch_up("devices.classes")
             if dies:
                 cluster.fault = lambda _at, name: Fault(Crash(), is_committed=name == "reserve")
@@ -304,8 +317,8 @@ async def test_a_class_that_tutti_does_not_support_any_more_gives_no_devices(die
     else:
         await life.settle()
     assert (bound(cluster), holding(cluster), [*cluster.reservations]) == (0, 0, [])
-    assert "suitableNodes" in reason(cluster)[1]
-    assert reason(cluster)[0] == "NotModelled"
+    assert reason(cluster)[0] == why
+    assert words in reason(cluster)[1]
     cluster.put_devices(device_class())
     await settled(cluster)
     assert (bound(cluster), holding(cluster)) == (2, 2)
