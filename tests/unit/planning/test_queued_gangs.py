@@ -788,7 +788,7 @@ def test_a_gang_that_starts_anew_is_charged_once_for_the_members_that_it_had(str
         (2, 5000, {"a"}),
     ):
         world = starting_anew(limit, lingers=lingers)
-        made = plan(world, STRATEGIES[strategy](), BEST_FIT, Budget())
+        made = plan(world, STRATEGIES[strategy](), BEST_FIT, AMPLE_BUDGET)
         assert (started(made), violations(world, made)) == (starting, ())
     (charged,) = queue_gangs(observed_demand.observe(world)).charges.values()
     assert (charged.total, charged.credit) == (resources(cpu=3, pods=3), resources(cpu=1, pods=1))
@@ -811,7 +811,7 @@ def test_members_beyond_those_needed_add_all_that_they_request_to_a_start() -> N
         both = both.each(terminating=True).of(5, cpu=1).needing(3)
         anew = replace(both, members=both.members[2:])
         world = snapshot_of(ROOM, ML, limited(cpu=limit), anew, record, at=60.0)
-        made = plan(world, STRATEGIES["ilp"](), BEST_FIT, Budget())
+        made = plan(world, STRATEGIES["ilp"](), BEST_FIT, AMPLE_BUDGET)
         assert violations(world, made) == ()
         assert [len(placement.assignments) for placement in made.placements] == [members]
 
