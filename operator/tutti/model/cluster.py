@@ -99,6 +99,7 @@ class Member:
     may_preempt: bool = True  # False if its preemptionPolicy is Never
     grace_seconds: int = GRACE_SECONDS  # that it may take to end
     run: int = 0  # the run of its gang that it was created for; pods of older runs do not count
+    made_for: Uid | None = None  # the object whose controller created it; None if unknown
     bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
     unread_gang: GangKey | None = None  # a gang that it names, of a kind that is turned off
     device_claims: tuple[PodClaim, ...] = ()  # its claims for devices; sorted

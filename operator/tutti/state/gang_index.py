@@ -277,20 +277,17 @@ class GangIndex:
             return ()
         if (group := self._group_by_key.get(key)) is None:
             return members
-        newest = _newest_run(members)
+        current = _current(members, group)
         return tuple(
             member
             for member in members
-            if not (member.run == newest and refusals.is_bound_by_its_scheduler(group, member))
+            if not (member.uid in current and refusals.is_bound_by_its_scheduler(group, member))
             and member.node is not None
             and not member.is_over
         )
 
     def _gang(self, key: GangKey) -> Gang | None:
         members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda member: member.key))
-        if key.kind != POD:
-            newest = _newest_run(members)
-            members = tuple(member for member in members if member.run == newest or member.is_over)
         if key.kind == POD:
             if not members:
                 return None
@@ -299,12 +296,14 @@ class GangIndex:
         group = self._group_by_key.get(key)
         if group is None or group.is_one_by_one:
             return None
+        current = _current(members, group)
+        members = tuple(m for m in members if m.uid in current or _is_of_earlier_run(m, group))
         class_value = group.priority_value
         if class_value is None:
             class_value = self._value_of(group.priority_class)
         members = refusals.members_of(group, members)
-        group = _in_stage(self._queued(group), members)
-        gang = self._in_its_run(Gang.of(group, members, class_value))
+        gang = self._in_its_run(Gang.of(self._queued(group), members, class_value))
+        gang = _in_stage(gang, group, self._reservation_of(gang))
         if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):
             self._finished[key] = list(recalled)
         roles = [member.role for member in self._finished.get(key, ())]
@@ -320,47 +319,77 @@ class GangIndex:
         finished = self._finished.get(gang.key, [])
         if not (finished or any(member.phase is Phase.SUCCEEDED for member in gang.members)):
             return gang
-        reservation = next(
-            (reservation for reservation in self._holding(gang.key) if reservation.uid == gang.uid),
-            None,
-        )
-        run = finished_members.run(gang, reservation)
+        run = finished_members.run(gang, self._reservation_of(gang))
         finished[:] = [member for member in finished if run.has(member)]
         return run.of(gang)
 
+    def _reservation_of(self, gang: Gang) -> Reservation | None:
+        standing = self._holding(gang.key)
+        return next((reservation for reservation in standing if reservation.uid == gang.uid), None)
 
-def _newest_run(members: Iterable[Member]) -> int:
-    """The number of the newest run; live pods of older runs are not members."""
-    return max((member.run for member in members), default=0)
+
+def _current(members: Collection[Member], group: GangObject) -> Collection[Uid]:
+    """The pods of this object and of the newest run; live pods of others are not members.
+
+    Numbers of runs are compared only between pods that name the same gangs, because several jobs
+    whose pods name one PodGroup restart by themselves.
+    """
+    own = [member for member in members if member.made_for in (None, group.uid)]
+    newest: dict[tuple[GangKey, ...], int] = {}
+    for member in own:
+        newest[member.other_gangs] = max(newest.get(member.other_gangs, 0), member.run)
+    return {member.uid for member in own if member.run == newest[member.other_gangs]}
 
 
-def _in_stage(group: GangObject, members: Collection[Member]) -> GangObject:
-    """The group with the roles of the newest stage that has pods.
+def _is_of_earlier_run(member: Member, group: GangObject) -> bool:
+    """Whether a pod is over and was made for this object, so that it may still count."""
+    return member.is_over and member.made_for in (None, group.uid)
 
-    Pods that are over, and pods that terminate, count only if there are no others. Once a pod of
-    the newest run has failed, no room is held for later stages: each stage waits for its own.
+
+def _in_stage(gang: Gang, group: GangObject, reservation: Reservation | None) -> Gang:
+    """The gang with the roles of its stage, the newest stage that has pods.
+
+    Pods that are over, and pods that terminate, count only if there are no others. Once a stage has
+    begun, or its room is held, lost pods of earlier stages that still run are replaced, too. Before
+    that, such replacements come first, without the new stage: as the pods that run would count as
+    its own, it would not start whole.
     """
     if not group.stages:
-        return group
+        return gang
     stage_of = {role.name: n for n, roles in enumerate(group.stages) for role in roles}
-    pods = [member for member in members if member.role in stage_of]
-    pods = [pod for pod in pods if not pod.is_over] or pods
-    pods = [pod for pod in pods if not pod.terminating] or pods
-    stage = max((stage_of[pod.role] for pod in pods), default=0)
+    pods = [member for member in gang.members if member.role in stage_of]
+    live = [pod for pod in pods if not pod.is_over]
+    shown = [pod for pod in live if not pod.terminating] or live or pods
+    newest = max((stage_of[pod.role] for pod in shown), default=0)
+    begun = {stage_of[pod.role] for pod in pods if pod.counts_as_bound}
+    stage, starts = newest, set[int]()
+    if reservation is not None:
+        begun |= {stage_of[slot.role] for slot in reservation.slots if slot.role in stage_of}
+        entries = {entry.uid for entry in reservation.entries}
+        starts = {stage_of[pod.role] for pod in pods if pod.uid in entries}
+    if newest not in begun | starts:
+        running = {stage_of[pod.role] for pod in live if pod.counts_as_bound}
+        waiting = {stage_of[pod.role] for pod in live if pod.may_get_a_node}
+        stage = max((n for n in running & waiting if n < newest), default=newest)
     roles = group.stages[stage]
-    later: list[Role] = []
-    if group.holds_later_stages:
-        newest = _newest_run(members)
-        if all(m.phase is not Phase.FAILED or m.run < newest for m in members):
-            later = [r for after in group.stages[stage + 1 :] for r in after if r.min_member]
+    earlier, later = list[Role](), list[Role]()
+    if stage in begun:
         earlier = [replace(r, min_member=0) for before in group.stages[:stage] for r in before]
-        roles = tuple(sorted((*earlier, *roles, *later), key=lambda role: role.name))
+    if group.holds_later_stages and stage == newest and not _has_failed(gang):
+        later = [r for after in group.stages[stage + 1 :] for r in after if r.min_member]
+    roles = tuple(sorted((*earlier, *roles, *later), key=lambda role: role.name))
     return replace(
-        group,
+        gang,
         roles=roles,
         min_member=max(1, sum(role.min_member for role in roles)),
         has_later_stages=bool(later),
     )
+
+
+def _has_failed(gang: Gang) -> bool:
+    """Whether a pod of the newest run has failed: then each later stage waits for its own room."""
+    newest = max((member.run for member in gang.members), default=0)
+    return any(m.phase is Phase.FAILED and m.run == newest for m in gang.members)
 
 
 def _is_older(group: GangObject, than: GangObject) -> bool:

@@ -164,6 +164,7 @@ RAY = ApiKind("ray.io", "RayCluster")
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "run": 3,
+    "made_for": Uid("ml/a-uid"),  # the uid of the gang
     "bound_at": 1_767_225_600.25,
     "may_preempt": False,
     "grace_seconds": 90,

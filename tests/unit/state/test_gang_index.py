@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from tutti.gang.demand import count_members
 from tutti.kube.codec.queues import QueueObject
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.applications import ApplicationPod
-from tutti.model.cluster import Phase, Role
+from tutti.model.cluster import Phase, PodReservation, Role, SlotReservation
 from tutti.model.keys import POD, ApiKind, GangKey, NodeName, Uid
 from tutti.model.queues import Queue
 from tutti.state.cluster_state import ClusterState
 
-from ...harness.builders import NAMESPACE, member, shape
+from ...harness.builders import NAMESPACE, gang, member, reservation, shape
 
 if TYPE_CHECKING:
     from tutti.model.cluster import Member
@@ -169,9 +172,130 @@ def test_the_members_are_those_of_the_newest_stage_that_has_pods() -> None:
     assert roles(world) == (FIRST, 1, ["i", "i2"])
 
 
+BOTH = (Role("load", 1), Role("side", 2))
+
+
+def beside() -> Observed:
+    """A group whose second stage begins while pods of the first still run."""
+    world = Observed()
+    world.version = 10
+    group = replace(world.group(basic=False), stages=(BOTH, SECOND), roles=BOTH, min_member=3)
+    world.state.learn_group(replace(group, version="99"))
+    world.pod("load", role="load", node=NodeName("n1"), phase=Phase.SUCCEEDED)
+    for name in ("s1", "s2"):
+        world.pod(name, role="side", node=NodeName("n1"))
+    return world
+
+
+def lose(world: Observed, old: str, new: str) -> None:
+    """A pod fails, and its Job creates another."""
+    world.pod(old, role="side", node=NodeName("n1"), phase=Phase.FAILED)
+    world.pod(new, role="side")
+
+
+def test_a_stage_starts_whole_beside_pods_of_an_earlier_stage() -> None:
+    world = beside()
+    for name in ("a", "b"):
+        world.pod(name, role="node")
+    assert roles(world) == (SECOND, 2, ["a", "b"])
+    (starting,) = world.state.snapshot(0.0).gangs
+    assert not count_members(starting).is_committed
+
+
+def test_a_lost_pod_of_an_earlier_stage_is_replaced_once_the_new_stage_has_begun() -> None:
+    world = beside()
+    world.pod("a", role="node", node=NodeName("n1"))
+    world.pod("b", role="node")
+    lose(world, "s2", "s3")
+    assert roles(world)[1:] == (2, ["a", "b", "load", "s1", "s2", "s3"])
+    (running,) = world.state.snapshot(0.0).gangs
+    counts = count_members(running)
+    assert [member.key.name for member in counts.ready] == ["b", "s3"]
+    assert counts.missing_by_role == {"node": 1}
+
+
+def test_a_lost_pod_of_an_earlier_stage_is_replaced_before_the_new_stage_starts() -> None:
+    """Otherwise the pods that run would count as pods of the new stage."""
+    world = beside()
+    for name in ("a", "b"):
+        world.pod(name, role="node")
+    lose(world, "s2", "s3")
+    assert roles(world) == (BOTH, 3, ["load", "s1", "s2", "s3"])
+    (running,) = world.state.snapshot(0.0).gangs
+    assert count_members(running).missing_by_role == {"side": 1}
+    world.pod("s3", role="side", node=NodeName("n1"))
+    assert roles(world) == (SECOND, 2, ["a", "b"])
+
+
+def test_a_stage_that_is_about_to_start_keeps_its_room_from_replacements() -> None:
+    world = beside()
+    for name in ("a", "b"):
+        world.pod(name, role="node")
+    (waiting,) = world.state.snapshot(0.0).gangs
+    entries = (
+        PodReservation(m.key, m.uid, NodeName("n1")) for m in waiting.members if m.role == "node"
+    )
+    standing = replace(reservation(gang("g").of(2, cpu=1)), gang=KEY, uid=Uid("u"))
+    standing = replace(standing, entries=tuple(entries), self_uid=Uid("r"), version="100")
+    world.state.reservations.put(standing)
+    lose(world, "s2", "s3")
+    assert roles(world) == (SECOND, 2, ["a", "b"])
+
+
+def test_a_stage_whose_pods_are_all_new_does_not_wait_for_pods_of_an_earlier_stage() -> None:
+    """As after a suspension: the pods of both stages are created again."""
+    world = beside()
+    for old, new in (("s1", "s3"), ("s2", "s4")):
+        lose(world, old, new)
+    for name in ("a", "b"):
+        world.pod(name, role="node")
+    assert roles(world) == (SECOND, 2, ["a", "b"])
+
+
 def test_a_pod_of_no_role_changes_no_stage() -> None:
     world = Observed()
     world.version = 10
     staged(world)
     world.pod("odd", role="other")
     assert roles(world) == (FIRST, 1, [])
+
+
+def test_pods_of_a_deleted_object_are_no_members_of_a_new_object_of_its_name() -> None:
+    """They would count as bound, so that the new gang would not start whole."""
+    world = Observed()
+    world.pod("old", made_for=Uid("before"), node=NodeName("n1"))
+    world.pod("over", made_for=Uid("before"), node=NodeName("n1"), phase=Phase.SUCCEEDED)
+    world.pod("waits", made_for=Uid("before"))
+    world.pod("new", made_for=Uid("u"))
+    world.pod("unknown")
+    world.group(basic=False)
+    assert world.gangs() == {KEY: ["new", "unknown"]}
+    assert world.strays() == ["old"]
+
+
+def test_runs_are_compared_between_pods_that_name_the_same_gangs() -> None:
+    """Two jobs whose pods name one PodGroup; one of them has restarted twice."""
+    world = Observed()
+    one, two = ((GangKey(NAMESPACE, name, PLUGINS),) for name in ("one", "two"))
+    world.pod("one-0", run=1, other_gangs=one)
+    world.pod("one-1", run=2, other_gangs=one)
+    world.pod("two-0", run=0, other_gangs=two)
+    world.group(basic=False)
+    assert world.gangs() == {KEY: ["one-1", "two-0"]}
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_once_no_room_is_held_the_next_stage_starts_whole(*, is_held: bool) -> None:
+    world = beside()
+    group = world.state.group(KEY)
+    assert group is not None
+    world.state.learn_group(replace(group, version="100", holds_later_stages=True))
+    if is_held:
+        slots = [SlotReservation(NodeName("n1"), "node", 2)]
+        standing = reservation(gang("g").of(2, cpu=1), slots=slots)
+        standing = replace(standing, gang=KEY, uid=Uid("u"), self_uid=Uid("r"), version="101")
+        world.state.reservations.put(standing)
+    for name in ("a", "b"):
+        world.pod(name, role="node")
+    (waiting,) = world.state.snapshot(0.0).gangs
+    assert count_members(waiting).is_committed is is_held

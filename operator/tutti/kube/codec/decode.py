@@ -125,6 +125,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         may_preempt=spec.preemption_policy != "Never",
         grace_seconds=GRACE_SECONDS if grace is None else max(grace, 0),
         run=membership.run,
+        made_for=membership.made_for,
         bound_at=_bound_at(pod.status) if spec.node_name else None,
         device_claims=pod_claims(pod) if spec.resource_claims else (),
         extended_requests=extended,

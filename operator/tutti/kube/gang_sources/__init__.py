@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 from typing import NamedTuple
 
 from ...model.applications import ApplicationPod
-from ...model.keys import POD_GROUP, ApiKind, GangKey
+from ...model.keys import POD_GROUP, ApiKind, GangKey, Uid
 from .. import wire
 from ..calls import CORE_VERSION, api_version
 from .base import GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
@@ -86,6 +86,7 @@ class Membership(NamedTuple):
     other_gangs: tuple[GangKey, ...] = ()
     role: str | None = None  # None: by Tutti's and Spark's labels
     run: int = 0
+    made_for: Uid | None = None  # the object of that gang that it was created for
 
 
 ALONE = Membership()
@@ -110,7 +111,8 @@ def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         return Membership(other_gangs=other_gangs, role=role)
     sources = [source for source, _ in candidates]
     run = max((source.run_of(pod) for source in sources if source.run_of is not None), default=0)
-    return Membership(first.name, first.kind, other_gangs, _role(pod, *sources), run)
+    made_for = None if source.made_for is None else source.made_for(pod)
+    return Membership(first.name, first.kind, other_gangs, _role(pod, *sources), run, made_for)
 
 
 def _role(pod: wire.Pod, source: GangSource, *other_sources: GangSource) -> str:

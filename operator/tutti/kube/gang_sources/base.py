@@ -27,8 +27,8 @@ class GangObject(GangDeclaration):
     job_awaiting_room: tuple[str, Uid] | None = None
     min_resources: Resources = NOTHING  # of all needed members together, by its controller
     queue_if_exists: str = ""  # the queue that it is in if there is a Queue of this name
-    # The roles of each stage, if pods of one stage never live beside pods of another. The pods of
-    # the newest stage that has pods are the members. Empty if the roles are always the same.
+    # The roles of each stage, if the gang starts stage by stage. The pods of the newest stage that
+    # has pods start together. Empty if the roles are always the same.
     stages: tuple[tuple[Role, ...], ...] = ()
     # Whether a stage needs room for all later stages, too, whose roles then have templates.
     holds_later_stages: bool = False
@@ -123,6 +123,9 @@ class GangSource(NamedTuple):
     # The number of the run that a pod was created for. Live pods are members only if they are of
     # the newest run.
     run_of: Callable[[wire.Pod], int] | None = None
+    # The uid of the object of this source whose controller created a pod; None if unknown. Pods of
+    # a deleted object are no members of a new one of its name.
+    made_for: Callable[[wire.Pod], Uid | None] | None = None
     # The field of pods that names the gang, as users write it. A pod with this field is placed only
     # if the source is read.
     pod_field: str = ""

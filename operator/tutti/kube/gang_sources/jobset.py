@@ -1,9 +1,10 @@
 """Gangs of JobSets (jobset.x-k8s.io), which Kubeflow's Trainer makes, too: each stage is a gang.
 
-A replicated job that depends on the completion of another one never runs beside it. So the two are
-in different stages, and only the pods of the newest stage are members. A replicated job that waits
-until another one is ready cannot start together with it. So its pods are extra members of the same
-stage. The number of pods is as in batch/v1. The controller of JobSet writes the status.
+A replicated job that depends on the completion of another one never runs beside that one, so the
+two are in different stages. Pods of a job that runs on beside a later stage are its extra members
+once it has begun. A replicated job that waits until another one is ready cannot start together with
+it. So its pods are extra members of the same stage. The number of pods is as in batch/v1. The
+controller of JobSet writes the status.
 
 With the annotation ``tutti.dev/hold-later-stages-seconds``, a stage also needs room for all later
 stages, by the templates of their pods, and this room is held for so many seconds.
@@ -26,6 +27,7 @@ from .topology_annotations import PodTemplates, levels_of
 NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+UID_LABEL = "jobset.sigs.k8s.io/jobset-uid"
 RUN_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 COMPLETE, IN_ORDER = "Complete", "InOrder"
 HOLD = "tutti.dev/hold-later-stages-seconds"
@@ -209,6 +211,11 @@ def _run_of(pod: wire.Pod) -> int:
     return int(text) if text.isdecimal() and len(text) <= _LONGEST_RUN else 0
 
 
+def _made_for(pod: wire.Pod) -> Uid | None:
+    uid = pod.metadata.labels.get(UID_LABEL)
+    return Uid(uid) if uid else None
+
+
 KIND = Kind(ApiKind("jobset.x-k8s.io", "JobSet"), "jobsets", JobSet, decode_set, version="v1alpha2")
 SOURCE = GangSource(
     KIND.crd,
@@ -217,6 +224,7 @@ SOURCE = GangSource(
     (KIND,),
     role_of=_role_of,
     run_of=_run_of,
+    made_for=_made_for,
     same_gangs=_same_gangs,
     is_optional=True,
 )

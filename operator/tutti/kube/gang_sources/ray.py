@@ -121,6 +121,12 @@ def _role_of(pod: wire.Pod) -> str:
     return pod.metadata.labels.get(GROUP_LABEL, "")
 
 
+def _made_for(pod: wire.Pod) -> Uid | None:
+    owners = pod.metadata.owner_references
+    clusters = (owner for owner in owners if owner.controller and owner.kind == KIND.api.kind)
+    return next((Uid(owner.uid) for owner in clusters if owner.uid), None)
+
+
 KIND = Kind(
     ApiKind("ray.io", "RayCluster"), "rayclusters", RayCluster, decode_cluster, version="v1"
 )
@@ -130,6 +136,7 @@ SOURCE = GangSource(
     _gang_of,
     (KIND,),
     role_of=_role_of,
+    made_for=_made_for,
     same_gangs=_same_gangs,
     is_optional=True,
 )

@@ -134,6 +134,20 @@ def test_pods_name_the_set_their_role_and_their_run(
     assert (member.gang, member.role, member.run) == (gang, role, run)
 
 
+@pytest.mark.parametrize(
+    ("labels", "uid"),
+    [({}, None), ({"jobset-uid": ""}, None), ({"jobset-uid": "u"}, "u")],
+)
+def test_pods_name_the_uid_of_the_set_that_made_them(
+    labels: dict[str, str], uid: str | None
+) -> None:
+    names = {f"{PREFIX}{name}": value for name, value in labels.items()}
+    member = decode_member(pod({**LABELS, **names}), gang_sources.chosen([NAME]))
+    assert member.made_for == uid
+    in_a_group = pod({**LABELS, **names, "tutti.dev/pod-group": "own"})
+    assert decode_member(in_a_group, gang_sources.chosen([NAME])).made_for is None
+
+
 def test_the_pod_group_of_its_train_job_is_no_other_gang() -> None:
     """It counts the pods of all stages."""
     sources = gang_sources.chosen([NAME, PLUGINS])

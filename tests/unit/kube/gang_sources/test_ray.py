@@ -9,6 +9,7 @@ import pytest
 from tutti.kube import gang_sources, wire
 from tutti.kube.codec.decode import decode_member
 from tutti.kube.gang_sources.ray import KIND, RayCluster, decode_cluster
+from tutti.kube.wire.base import OwnerReference
 from tutti.model.cluster import Role
 from tutti.model.keys import POD, POD_GROUP, ApiKind, GangKey
 
@@ -103,6 +104,20 @@ def test_levels_of_more_groups_than_can_be_counted_take_no_time() -> None:
 def test_head_and_workers_are_members(labels: dict[str, str], gang: GangKey, role: str) -> None:
     member = decode_member(pod(labels), gang_sources.chosen([NAME]))
     assert (member.gang, member.role) == (gang, role)
+
+
+def test_pods_name_the_uid_of_the_cluster_that_made_them() -> None:
+    made = pod({"ray.io/cluster": "c", "ray.io/node-type": "head", "ray.io/group": "headgroup"})
+    owner = OwnerReference(kind="RayCluster", name="c", uid="u")
+    for owners, uid in (
+        ((), None),
+        ((owner,), None),
+        ((owner.model_copy(update={"controller": True}),), "u"),
+        ((owner.model_copy(update={"controller": True, "kind": "RayJob"}),), None),
+    ):
+        metadata = made.metadata.model_copy(update={"owner_references": owners})
+        owned = made.model_copy(update={"metadata": metadata})
+        assert decode_member(owned, gang_sources.chosen([NAME])).made_for == uid
 
 
 def test_the_pod_groups_that_kuberay_makes_are_no_other_gangs() -> None:

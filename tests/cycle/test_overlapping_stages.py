@@ -1,0 +1,99 @@
+"""A gang whose stages overlap: a job without a dependency runs beside the next stage."""
+
+from dataclasses import replace
+
+from tutti.kube.gang_sources import GangObject
+from tutti.model.cluster import Member, Phase, Role
+from tutti.model.keys import Uid
+
+from ..harness.builders import node
+from ..harness.fakes import Clock, FakeCluster, Life
+from .test_held_stages import KEY, stage_pod
+
+LOAD, SIDE, NODES = Role("load", 1), Role("side", 2), Role("node", 2)
+
+
+class Played:
+    """A cluster with one node, and the gang, of which ``load`` and ``side`` start first."""
+
+    def __init__(self, cpu: int) -> None:
+        self.cluster, self.clock = FakeCluster(), Clock()
+        self.cluster.add(node("n1", cpu=cpu))
+        self.put_group("g")
+        self.life = Life(self.cluster, self.clock)
+
+    def put_group(self, uid: str) -> None:
+        """Create the gang, or create it again."""
+        first, stages = (LOAD, SIDE), ((LOAD, SIDE), (NODES,))
+        created = self.clock.now
+        self.cluster._put_group(
+            GangObject(KEY, Uid(uid), 2, roles=first, stages=stages, created=created)
+        )
+
+    async def turn(self, *pods: Member) -> None:
+        """Create pods, and let some cycles pass."""
+        for pod in pods:
+            self.cluster.add_pod(replace(pod, created=self.clock.now))
+        self.life.watch.catch_up()
+        for _ in range(3):
+            self.clock.now += 1.0
+            await self.life.turn()
+            self.life.watch.catch_up()
+
+    async def first_stage(self) -> None:
+        """Start the first stage."""
+        pods = (stage_pod("l", "load", 1), stage_pod("s", "side", 1), stage_pod("t", "side", 1))
+        await self.turn(*(replace(pod, made_for=Uid("g")) for pod in pods))
+        assert self.on_nodes() == ["l", "s", "t"]
+
+    async def second_stage(self) -> None:
+        """End ``load`` alone, and create the second stage."""
+        await self.first_stage()
+        self.end("l", Phase.SUCCEEDED)
+        await self.turn(stage_pod("a", "node", 1), stage_pod("b", "node", 1))
+
+    def end(self, name: str, phase: Phase) -> None:
+        """A pod ends now."""
+        self.cluster.change_pod(name, phase=phase, ended=self.clock.now)
+
+    def on_nodes(self) -> list[str]:
+        """The pods that have a node and are not over."""
+        pods = self.cluster.pods.values()
+        return sorted(pod.key.name for pod in pods if pod.node and not pod.is_over)
+
+
+async def test_a_lost_pod_of_the_first_stage_is_replaced_while_the_second_runs() -> None:
+    played = Played(cpu=4)
+    await played.second_stage()
+    assert played.on_nodes() == ["a", "b", "s", "t"]
+    played.end("s", Phase.FAILED)
+    await played.turn(stage_pod("s2", "side", 1))
+    assert played.on_nodes() == ["a", "b", "s2", "t"]
+    assert played.cluster.broken == []
+
+
+async def test_the_second_stage_starts_whole_beside_the_first() -> None:
+    played = Played(cpu=3)
+    await played.second_stage()
+    assert played.on_nodes() == ["s", "t"]
+    played.end("s", Phase.FAILED)
+    await played.turn(stage_pod("s2", "side", 1))
+    assert played.on_nodes() == ["s2", "t"]
+    for name in ("s2", "t"):
+        played.end(name, Phase.SUCCEEDED)
+    await played.turn()
+    assert played.on_nodes() == ["a", "b"]
+
+
+async def test_a_gang_that_is_created_again_starts_whole_beside_pods_of_the_deleted_gang() -> None:
+    played = Played(cpu=5)
+    await played.first_stage()
+    played.cluster.delete_group(KEY.name, KEY.kind)
+    played.put_group("g2")
+    new = (stage_pod(f"{role}-2", role, 1) for role in ("load", "side"))
+    more = stage_pod("side-3", "side", 1)
+    await played.turn(*(replace(pod, made_for=Uid("g2")) for pod in (*new, more)))
+    assert played.on_nodes() == ["l", "s", "t"]
+    played.cluster.delete_pod("l")
+    await played.turn()
+    assert played.on_nodes() == ["load-2", "s", "side-2", "side-3", "t"]
