@@ -10,7 +10,7 @@ from tutti.operator import planner
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Problem, Solution
 
-from ..harness.builders import gang, node
+from ..harness.builders import AMPLE_BUDGET, gang, node
 from ..harness.fakes import Clock, FakeCluster, Life
 from . import scenarios
 
@@ -36,7 +36,7 @@ class Endless:
 
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endless]:
-    monkeypatch.setattr(planner, "GRACE_SECONDS", 0.05 - Budget().seconds)
+    monkeypatch.setattr(planner, "GRACE_SECONDS", 0.05 - AMPLE_BUDGET.seconds)
     endless_strategy = Endless()
     yield endless_strategy
     endless_strategy.may_answer.set()
