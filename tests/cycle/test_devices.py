@@ -509,6 +509,18 @@ async def test_the_pods_of_a_gang_share_a_claim_on_one_node() -> None:
     assert len(cluster.devices.claim("both").consumers) == 8
 
 
+async def test_a_claim_that_has_its_devices_needs_no_class_that_is_supported() -> None:
+    """A later pod of the gang uses it, too, and nothing is to be chosen."""
+    cluster = cluster_of(nodes=1)
+    cluster.put_devices(claim("both"))
+    cluster.add(sharing("a", 2))
+    await settled(cluster)
+    cluster.put_devices(replace(device_class(), unsupported=("suitableNodes",)))
+    cluster.add_pod(replace(sharing("a", 3).made.members[2], created=9.0))
+    await settled(cluster)
+    assert (bound(cluster), [*cluster.reservations]) == (3, [])
+
+
 async def test_pods_that_share_a_claim_wait_until_one_node_has_room_for_all() -> None:
     cluster = cluster_of(nodes=3)
     cluster.put_devices(claim("both"))

@@ -496,6 +496,37 @@ async def test_a_gang_whose_job_would_fail_borrows_only_once_the_job_tolerates_i
         assert terminating(cluster) == ["loan-0", "loan-1"]
 
 
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["its PodGroup stays", "goes, too"])
+async def test_a_claim_exceeds_no_limit_while_other_pods_of_its_queue_terminate(
+    *, is_deleted: bool
+) -> None:
+    """The node has room for both."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=6))
+    amounts = (("cpu", 2000),)
+    cluster.add_queue(Queue("a", Uid("queue-a"), guaranteed=amounts, limits=amounts))
+    cluster.add_queue(Queue("b", Uid("queue-b")))
+    for name, queue, size in (("old", "a", 2), ("lent", "b", 4)):
+        cluster.add(gang(name).of(size, cpu=1).but(created=0.0).each(created=0.0))
+        cluster.change_group(name, queue=queue)
+    await live(cluster)
+    assert len(on_nodes(cluster)) == 6
+    for name in ("old-0", "old-1"):
+        cluster.change_pod(name, terminating=True, gone_by=1e9)
+    if is_deleted:
+        cluster.delete_group("old")
+    for name in ("lent-0", "lent-1"):
+        cluster.delete_pod(name)
+    waits(cluster, "new", "a", at=5.0)
+    life = await live(cluster)
+    assert "new-0" not in on_nodes(cluster)
+    for name in ("old-0", "old-1"):
+        cluster.delete_pod(name)
+    await turns(life)
+    assert {"new-0", "new-1"} <= {*on_nodes(cluster)}
+    assert not cluster.broken
+
+
 async def test_a_claimant_that_goes_ends_nobody() -> None:
     cluster, clock = prioritized(), Clock()
     cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None

@@ -19,10 +19,11 @@ from ..model.cluster import (
     Snapshot,
 )
 from ..model.decisions import Assignment
-from ..model.keys import LeaderTerm, Uid
+from ..model.keys import GangKey, LeaderTerm, Uid
 from ..model.volumes import VolumeChoice
 from ..planning import partial_release
 from ..verify import reservation_checks
+from ..verify.queues import starts
 from ..verify.reservation_checks import Unkeepable
 
 
@@ -363,6 +364,9 @@ def _claim_steps(
     """
     claims = [held for held in snapshot.reservations if held.victims is not None]
     lost_for_good = reservation_checks.lost_for_good(snapshot) if claims else {}
+    awaiting: Collection[GangKey] = ()
+    if claims and snapshot.queues:
+        awaiting = starts.awaiting_limits(snapshot, {claim.gang for claim in claims})
     steps = {}
     for claim in claims:
         gang = gangs.get(claim.uid)
@@ -371,7 +375,10 @@ def _claim_steps(
             gone = lost_for_good.get(claim.uid, Unkeepable())
             why = _why_not_begin(claim, gang, reserved, gone, snapshot)
             has_room = claim.uid not in unkeepable
-            if (step := _next_claim(claim, why, snapshot, has_room=has_room)) is not None:
+            step = _next_claim(claim, why, snapshot, has_room=has_room)
+            if step is None and claim.gang in awaiting:
+                step = Await()
+            if step is not None:
                 steps[claim.uid] = step
     return steps
 

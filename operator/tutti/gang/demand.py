@@ -33,7 +33,6 @@ class PlacementRequest:
     is_starved: bool = False  # a starved gang goes before the others of its priority
     maximums: tuple[tuple[str, int], ...] = ()  # by role
     is_repair: bool = False  # the members replace lost ones of a gang that has started
-    is_extra: bool = False  # the members are beyond those needed, of a gang that starts or started
     # The members by shape, as ``by_shape`` returns them.
     alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
     uids: tuple[Uid, ...] = field(init=False, repr=False, compare=False)  # of the members
@@ -331,11 +330,7 @@ def growth_requests(census: MemberCounts, placed: Collection[Uid]) -> tuple[Plac
     maximums = dict(maximums_of(members, places))
     return tuple(
         PlacementRequest(
-            gang,
-            1,
-            (m,),
-            maximums=((m.role, maximums[m.role]),) if m.role in maximums else (),
-            is_extra=True,
+            gang, 1, (m,), maximums=((m.role, maximums[m.role]),) if m.role in maximums else ()
         )
         for m in members
     )

@@ -22,6 +22,7 @@ from ..gang.room_findings import (
 from ..model.cluster import Gang, Member
 from ..model.decisions import Finding, Reason, Rejection
 from ..model.keys import GangKey, Uid
+from ..model.resources import NOTHING
 from ..model.shapes import Shape
 from ..queues.at_limit import NO_GANGS, LimitedGangs
 from ..strategies.capacity import fits_per_node
@@ -121,7 +122,7 @@ def _of_started(
     requests = demand.repair_requests(census, context.placed, ())
     repairs = {member.uid for request in requests for member in request.members}
     replaces = any(member.uid in repairs for member in alike)
-    want = PlacementRequest(census.gang, 1, alike, is_repair=replaces, is_extra=not replaces)
+    want = PlacementRequest(census.gang, 1, alike, is_repair=replaces)
     if (member := capacity.nowhere_member(context.empty, want)) is not None:
         return _nowhere(context, want, member, known)
     if limits := _limits(context, want):
@@ -156,7 +157,7 @@ def _held_room(context: ExplainContext, want: PlacementRequest) -> tuple[Finding
 def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
     """The limits of queues that keep the gang waiting, and whether its place is held for it."""
     base, hold, key = context.left.base, context.hold, want.gang.key
-    credit = context.quotas.credit_for(want)
+    credit = context.quotas.credit_of.get(key, NOTHING) if want.is_repair else NOTHING
     limits = [
         context.limited.finding(limit, key, added_use, credit[limit.resource])
         for limit, added_use in problems.exceeded(base, want, context.quotas)

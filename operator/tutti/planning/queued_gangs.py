@@ -25,7 +25,7 @@ from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import POD, GangKey, Uid
 from ..model.queues import ROOT, QueueRecord, Stop
-from ..model.resources import NOTHING, Resources
+from ..model.resources import Resources
 from ..queues import admission, charge, claims, limits, use
 from ..queues.admission import Membership, Refusal
 from ..queues.at_limit import NO_GANGS, LimitedGangs, WaitingGang
@@ -128,7 +128,8 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     for gang in pods.gangs:
         membership, record = memberships[gang.key], records.get(gang.uid)
         others = pods.others.get(gang.key, ())
-        gang_charge = _charge(gang, reservations.get(gang.uid), record, others)
+        started = charge.as_started(gang, record)
+        gang_charge = charge.gang_charge(started, reservations.get(gang.uid), record, others)
         if gang_charge.total.amounts:
             charges[gang.key] = gang_charge
             queues[gang.key] = admission.charged_queue(tree, record, membership)
@@ -283,25 +284,6 @@ def _marked(members: MemberCounts, unendable: Collection[GangKey]) -> MemberCoun
     if gang.key not in unendable:
         return members
     return replace(members, gang=replace(gang, is_protected=True))
-
-
-def _charge(
-    gang: Gang,
-    reservation: Reservation | None,
-    record: QueueRecord | None,
-    others: Sequence[Member],
-) -> GangCharge:
-    """What a gang is charged with the minimum that its record says it started with.
-
-    Once no member stays, the whole gang starts anew. It has no credit if it then needs more members
-    than it started with, or if members have succeeded: some of those that start are extras.
-    """
-    started = charge.as_started(gang, record)
-    own = charge.gang_charge(started, reservation, record, others)
-    starts_anew = not any(member.counts_as_bound for member in gang.members)
-    if starts_anew and (started is not gang or gang.finished):
-        return replace(own, credit=NOTHING)
-    return own
 
 
 def _without_strangers(members: MemberCounts, strangers: Collection[Uid]) -> MemberCounts:

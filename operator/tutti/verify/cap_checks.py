@@ -49,7 +49,7 @@ def usage(
 def faults(usage: Usage, caps: Iterable[GangCap]) -> Iterator[str]:
     """A sentence for each cap and resource whose limit the plan would exceed."""
     for cap in caps:
-        used, planned = _total(usage.before, cap.gangs), _total(usage.after, cap.gangs)
+        used, planned = total_of(usage.before, cap.gangs), total_of(usage.after, cap.gangs)
         for name, limit in sorted(cap.limits.items()):
             if planned[name] > max(limit, used[name]):
                 amounts = (format_amount(name, n) for n in (planned[name], limit))
@@ -66,7 +66,7 @@ def within(
     index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
     reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
     before = usage(snapshot, index, (), use_of).before
-    used = [_total(before, cap.gangs) for cap in caps]
+    used = [total_of(before, cap.gangs) for cap in caps]
     valid: list[Placement] = []
     for placement in placements:
         gang = index.gangs[placement.gang]
@@ -143,7 +143,7 @@ def slots_by_role(reservation: Reservation | None, placement: Placement | None) 
     return counts
 
 
-def _total(use: Mapping[GangKey, Counter[str]], gangs: Iterable[GangKey]) -> Counter[str]:
+def total_of(use: Mapping[GangKey, Counter[str]], gangs: Iterable[GangKey]) -> Counter[str]:
     """The sum of the use of these gangs."""
     total = Counter[str]()
     for key in gangs:

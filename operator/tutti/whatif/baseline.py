@@ -181,10 +181,7 @@ def _request_of(census: MemberCounts) -> PlacementRequest | None:
     available = {role: sum(member.role == role for member in ready) for role in lacks}
     minimums = tuple((role, min(n, available[role])) for role, n in lacks.items())
     maximums = demand.maximums_of(ready, census.places_by_role)
-    is_extra = census.missing <= 0
-    return PlacementRequest(
-        census.gang, need, ready, minimums, maximums=maximums, is_extra=is_extra
-    )
+    return PlacementRequest(census.gang, need, ready, minimums, maximums=maximums)
 
 
 def room_for(base: Grid, shape: Shape, free: Table) -> Fit:

@@ -769,53 +769,6 @@ def test_pods_of_an_older_run_stay_charged_to_the_queue_of_their_gang() -> None:
     assert charged.total == resources(cpu=2, pods=2)
 
 
-def starting_anew(limit: int, *, lingers: int = 1, **changes: Any) -> Snapshot:
-    """Three members ran; so many of them still leave, and three others wait."""
-    both = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
-    record = charging(started_in(VISION, both, 3), both)
-    both = both.each(terminating=True).of(3, cpu=1).needing(3).but(**changes)
-    anew = replace(both, members=both.members[3 - lingers :])
-    return snapshot_of(ROOM, ML, limited(cpu=limit), anew, record, at=60.0)
-
-
-@pytest.mark.parametrize("strategy", ["ilp", "bestfit"])
-def test_a_gang_that_starts_anew_is_charged_once_for_the_members_that_it_had(strategy: str) -> None:
-    """What leaves counts beside what starts, because both hold room; what has gone does not."""
-    for lingers, limit, starting in (
-        (1, 3000, set()),
-        (1, 4000, {"a"}),
-        (2, 4000, set()),
-        (2, 5000, {"a"}),
-    ):
-        world = starting_anew(limit, lingers=lingers)
-        made = plan(world, STRATEGIES[strategy](), BEST_FIT, AMPLE_BUDGET)
-        assert (started(made), violations(world, made)) == (starting, ())
-    (charged,) = queue_gangs(observed_demand.observe(world)).charges.values()
-    assert (charged.total, charged.credit) == (resources(cpu=3, pods=3), resources(cpu=1, pods=1))
-
-
-@pytest.mark.parametrize("changes", [{"min_member": 4}, {"finished": ("",)}])
-def test_a_gang_that_starts_anew_with_other_members_has_no_credit(changes: dict[str, Any]) -> None:
-    """Some of them are extras once it runs, because its record says what it needs."""
-    (charged,) = queue_gangs(
-        observed_demand.observe(starting_anew(4000, **changes))
-    ).charges.values()
-    assert charged.credit == resources()
-
-
-def test_members_beyond_those_needed_add_all_that_they_request_to_a_start() -> None:
-    """They join in the same plan as the gang that starts anew."""
-    for limit, members in ((4000, 3), (5000, 4), (6000, 5)):
-        both = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
-        record = charging(started_in(VISION, both, 3), both)
-        both = both.each(terminating=True).of(5, cpu=1).needing(3)
-        anew = replace(both, members=both.members[2:])
-        world = snapshot_of(ROOM, ML, limited(cpu=limit), anew, record, at=60.0)
-        made = plan(world, STRATEGIES["ilp"](), BEST_FIT, AMPLE_BUDGET)
-        assert violations(world, made) == ()
-        assert [len(placement.assignments) for placement in made.placements] == [members]
-
-
 def test_a_plan_that_starts_a_gang_beside_its_older_run_is_found_wrong() -> None:
     older, again = two_runs()
     world = snapshot_of(ROOM, ML, limited(cpu=2000), again, at=60.0)

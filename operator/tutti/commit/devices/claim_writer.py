@@ -69,7 +69,11 @@ class ClaimWriter:
         claim = self._state.devices.claim(users[0][1].pod.namespace, allocation.claim)
         results = None if claim is None else _missing_results(claim, allocation)
         known_classes = self._state.devices.classes_by_name()
-        if claim is None or results is None or requests.broken_class(claim, known_classes):
+        if (
+            claim is None
+            or results is None
+            or (results and requests.broken_class(claim, known_classes))
+        ):
             lacking |= gangs  # the next cycle sees the Reservation as lost
             return
         known = {consumer.uid for consumer in claim.consumers}

@@ -119,7 +119,7 @@ def started(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[S
         for share in shares:
             members[share.part] += share.count
         for part, count in members.items():
-            yield Started(want.gang.key, groups[part][0].shape, count, is_extra=want.is_extra)
+            yield Started(want.gang.key, groups[part][0].shape, count, is_repair=want.is_repair)
 
 
 def room_left(

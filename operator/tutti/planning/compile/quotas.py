@@ -2,8 +2,7 @@
 
 Running gangs are charged already. Each round adds the gangs that it starts, so no plan exceeds the
 room below a limit, in whichever rounds the gangs start. A gang is charged for lost members, too:
-their replacements add only what they request beyond that charge. So does the whole gang if it
-starts anew while pods of its last start still leave.
+their replacements add only what they request beyond that charge.
 """
 
 from collections import defaultdict
@@ -30,7 +29,7 @@ class Started(NamedTuple):
     gang: GangKey
     shape: Shape
     members: int
-    is_extra: bool = False  # beyond those needed
+    is_repair: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +59,7 @@ class Quotas:
         added, credit_of = [0] * len(self.limits), {**self.credit_of}
         for start in started:
             requests, members = charged(start.shape.requests), start.members
-            if not start.is_extra and start.gang in credit_of:
+            if start.is_repair and start.gang in credit_of:
                 credit, requests = credit_of[start.gang], requests.scaled(members)
                 credit_of[start.gang] = (credit - requests).at_least(NOTHING)
                 requests, members = (requests - credit).at_least(NOTHING), 1
@@ -83,14 +82,9 @@ class Quotas:
         of_gang = _indices(self.of_gang, enumerate(new_limits, len(self.limits)))
         return replace(self, limits=(*self.limits, *new_limits), of_gang=of_gang)
 
-    def credit_for(self, want: PlacementRequest) -> Resources:
-        """What the gang is charged already of what these members request."""
-        return NOTHING if want.is_extra else self.credit_of.get(want.gang.key, NOTHING)
-
     def held_for(self, gang: GangKey, requests: Resources) -> "Quotas":
-        """The limits, with the room that is held below them for the start of a gang."""
+        """The limits, with the room that is held below them for a gang."""
         limits = list(self.limits)
-        requests = (requests - self.credit_of.get(gang, NOTHING)).at_least(NOTHING)
         for index in self.of_gang.get(gang, ()):
             limits[index] = replace(limits[index], held=requests[limits[index].resource])
         return replace(self, limits=tuple(limits))
@@ -112,10 +106,10 @@ class Quotas:
     def exceeded_by_equal(self, want: PlacementRequest) -> Sequence[tuple[QueueLimit, int]] | None:
         """The limits that equal members exceed, each with the amount that they use.
 
-        None if counting is not enough: for unequal members, for gangs with a credit, and for
-        amounts that a program would round.
+        None if counting is not enough: for unequal members, for repairs, and for amounts that a
+        program would round.
         """
-        if len(want.alike) > 1 or self.credit_for(want).amounts:
+        if len(want.alike) > 1 or want.is_repair:
             return None
         indices = self.of_gang.get(want.gang.key, ())
         if not indices:
@@ -152,22 +146,22 @@ class Quotas:
             limit = self.limits[index]
             amount, unit = amounts[limit.resource]
             most = {number: _most_use(base, wants[number], amount) for number in numbers}
-            credited = self._credited(limit.resource, unit, wants, most)
-            for row, credit in _rows(most, credited):
+            repairs = self._repairs(limit.resource, unit, wants, most)
+            for row, credit in _rows(most, repairs):
                 room = (limit.room + credit * unit) // unit
                 if sum(most[number] for number in row) > room:
                     yield LimitCap(limit, Cap(frozenset(row), amount, room), unit)
 
-    def _credited(
+    def _repairs(
         self, resource: str, unit: int, wants: Sequence[PlacementRequest], most: Mapping[int, int]
-    ) -> Sequence["_Credited"]:
-        """The requests that use the credit of their gang, by gang, each with this credit."""
+    ) -> Sequence["_Repair"]:
+        """The repairs of each gang among these requests, each with the credit for lost members."""
         numbers: dict[GangKey, list[int]] = {}
         for number in most:
-            if self.credit_for(wants[number]).amounts:
+            if wants[number].is_repair and wants[number].gang.key in self.credit_of:
                 numbers.setdefault(wants[number].gang.key, []).append(number)
         return [
-            _Credited(own, self.credit_of[gang][resource] // unit) for gang, own in numbers.items()
+            _Repair(own, self.credit_of[gang][resource] // unit) for gang, own in numbers.items()
         ]
 
 
@@ -200,29 +194,33 @@ class LimitCap(NamedTuple):
     unit: int
 
 
-class _Credited(NamedTuple):
-    """The requests for needed members of one gang, and its credit for lost members."""
+class _Repair(NamedTuple):
+    """The requests that replace lost members of one gang, and the credit for the lost members."""
 
     numbers: Sequence[int]
     credit: int
 
 
 def _rows(
-    most: Mapping[int, int], credited: Sequence[_Credited]
+    most: Mapping[int, int], repairs: Sequence[_Repair]
 ) -> Iterator[tuple[Collection[int], int]]:
     """The rows of a limit: the requests that each row counts, and its credit beyond the room.
 
-    Requests of a gang that can never exceed the gang's credit are in no row. The first row counts
-    all requests without credit. For each other gang with a credit, a row counts all remaining
-    requests and adds the credit of that gang alone. So no gang uses the credit of another gang.
-    With several such gangs, this is stricter than the limit.
+    Repairs of a gang that can never exceed the gang's credit are in no row. The first row counts
+    all requests that are not repairs, without credit. For each other gang with a credit, a row
+    counts all remaining requests and adds the credit of that gang alone. So no gang uses the credit
+    of another gang. With several such gangs, this is stricter than the limit.
     """
-    costly = [one for one in credited if sum(most[number] for number in one.numbers) > one.credit]
-    free = {number for one in credited if one not in costly for number in one.numbers}
-    all_credited = {number for one in credited for number in one.numbers}
-    yield [number for number in most if number not in all_credited], 0
-    for one in costly:
-        yield [number for number in most if number not in free], one.credit
+    costly = [
+        repair
+        for repair in repairs
+        if sum(most[number] for number in repair.numbers) > repair.credit
+    ]
+    free = {number for repair in repairs if repair not in costly for number in repair.numbers}
+    all_repairs = {number for repair in repairs for number in repair.numbers}
+    yield [number for number in most if number not in all_repairs], 0
+    for repair in costly:
+        yield [number for number in most if number not in free], repair.credit
 
 
 class _Amounts(defaultdict[str, tuple[NDArray[np.int64], int]]):

@@ -110,9 +110,8 @@ class _Borrowing:
         held = self.context.held
         if held is None or not any(held.binds(start) for start in starts):
             return True
-        running = [gang for gang in self.running(starts) if gang.key != held.gang.key]
-        tree = self.context.ledger.tree
-        return cover.would_be_covered(tree, (*running, *starts), [held.gang])
+        running = (*self.running(starts), *starts)
+        return cover.would_be_covered(self.context.ledger.tree, running, [held.gang])
 
     def running(self, starts: Sequence[QueuedGang]) -> Sequence[QueuedGang]:
         """The gangs that run, without gangs of ``starts`` that are charged for an earlier run."""
@@ -195,7 +194,9 @@ def limits_for(
     start: QueuedGang, quotas: Quotas, hold: HeldCapacity | None, ledger: QueueLedger
 ) -> Quotas:
     """The limits for the claim of a gang, less what is held of them unless it comes first."""
-    if hold is None or hold.holder is None or not _share_a_limit(quotas, start.key, hold.gang.key):
+    if hold is None or hold.holder is None or start.key == hold.gang.key:
+        return quotas
+    if not _share_a_limit(quotas, start.key, hold.gang.key):
         return quotas
     if _comes_first(start, hold.holder, ledger):
         return quotas

@@ -75,9 +75,7 @@ class QueueLedger:
         return tuple(self.gangs.values())
 
     def without(self, key: GangKey) -> Sequence[QueuedGang]:
-        """The gangs that run, without this one: as pods of its last start leave, it may start."""
-        if key not in self.gangs:
-            return self.running
+        """The gangs that run, without this one, which may be charged for pods that leave."""
         return [gang for gang in self.running if gang.key != key]
 
     @cached_property
@@ -226,29 +224,25 @@ class Entitlements:
     """Which gangs are entitled before the plan; gangs that request the same share their walks."""
 
     ledger: QueueLedger
-    known: dict[tuple[str, int, Resources, bool, GangKey | None], Entitlement] = field(
-        default_factory=dict
-    )
+    known: dict[tuple[str, int, Resources, bool], Entitlement] = field(default_factory=dict)
 
     def of(self, want: PlacementRequest) -> Entitlement:
         """Whether the gang is entitled, and its tier.
 
         It is entitled if it would be covered without the gangs of its queue that have no higher
-        priority. What it is charged for its last start does not count beside it.
+        priority.
         """
         start, tree = self.ledger.started(want), self.ledger.tree
         lines = cover.on_lines(tree, start.minimum)
-        charged = start.key if start.key in self.ledger.gangs else None
-        kind = start.queue, start.priority, lines, start.is_protected, charged
+        kind = start.queue, start.priority, lines, start.is_protected
         if kind not in self.known:
-            running = self.ledger.without(start.key)
             others = [
                 gang
-                for gang in running
+                for gang in self.ledger.running
                 if gang.queue != start.queue or gang.priority > start.priority
             ]
             must_borrow = not cover.would_be_covered(tree, others, [start])
-            tier = inf if must_borrow else cover.covering_tier(tree, running, start)
+            tier = inf if must_borrow else cover.covering_tier(tree, self.ledger.running, start)
             self.known[kind] = Entitlement(tier, must_borrow)
         return self.known[kind]
 

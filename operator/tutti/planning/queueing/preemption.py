@@ -74,17 +74,19 @@ class ClaimedPlan:
     ) -> "ClaimedPlan":
         """The plan before its first claim; the ledger has all that the plan has started.
 
-        A gang without a member that stays has ended: it is neither covered nor charged.
+        A gang without a member that stays has ended: it is neither covered nor charged. Pods that
+        are stuck stay.
         """
         pool = VictimPool.of(compiled.snapshot, compiled.grid, plan, rules)
         room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
         starting = ledger.begun | {
             reservation.gang for reservation in compiled.snapshot.reservations
         }
+        now = compiled.snapshot.taken_at
         ended = {
             gang.key
             for gang in _charged_gangs(compiled.snapshot, ledger)
-            if gang.key in ledger.gangs and not (holders(gang) or gang.key in starting)
+            if gang.key in ledger.gangs and gang.key not in starting and not _stays(gang, now)
         }
         leaving = {
             key: charged.total if key in ended else charged.leaving
@@ -109,6 +111,13 @@ def _charged_gangs(snapshot: Snapshot, ledger: QueueLedger) -> Iterator[Gang]:
     yield from snapshot.gangs
     known = {gang.key for gang in snapshot.gangs}
     yield from (gang for gang in ledger.queued.pods.gangs if gang.key not in known)
+
+
+def _stays(gang: Gang, now: float) -> bool:
+    """Whether a member holds room for longer."""
+    return bool(holders(gang)) or any(
+        m.is_stuck(now) and m.node is not None and not m.is_over for m in gang.members
+    )
 
 
 def charged_gangs(queued: QueuedGangs) -> ChargedGangs:

@@ -185,7 +185,7 @@ class _Stage:
         is_covered = first.tier < inf
         if is_covered:
             self._start_of_tier(first.tier, is_above)
-            running = self.ledger.without(gang.key)
+            running = self.ledger.running
             is_covered = cover.would_be_covered(ledger.tree, running, [start], first.tier)
             if not is_covered:
                 self.start_covered(is_not_behind)
@@ -407,8 +407,7 @@ class _Stage:
         keys = {want.gang.key for want in extras}
         bound = {key for key in keys if held.binds(self.ledger.gang(key))}
         joining = [want for want in extras if want.gang.key in bound]
-        running = [g for g in self._running_with(joining) if g.key != held.gang.key]
-        if cover.would_be_covered(self.ledger.tree, running, [held.gang]):
+        if cover.would_be_covered(self.ledger.tree, self._running_with(joining), [held.gang]):
             return extras
         return [want for want in extras if want.gang.key not in bound]
 

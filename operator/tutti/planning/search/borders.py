@@ -124,10 +124,6 @@ def staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest]
 
 
 def as_placed(want: PlacementRequest, placed: Collection[Uid]) -> PlacementRequest:
-    """The request for exactly the members that have a node.
-
-    A gang that starts with further members uses no credit here, because these never do.
-    """
+    """The request for exactly the members that have a node."""
     members = tuple(member for member in want.members if member.uid in placed)
-    is_extra = want.is_extra or len(members) > want.need
-    return PlacementRequest(want.gang, len(members), members, is_extra=is_extra)
+    return PlacementRequest(want.gang, len(members), members)

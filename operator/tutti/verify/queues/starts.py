@@ -4,12 +4,13 @@ Each queue with limits is one cap over the gangs that have the queue in their ch
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ...model.cluster import Member
+from ...model.cluster import Member, Snapshot
 from ...model.decisions import GangCap, Placement
 from ...model.keys import GangKey
 from ...model.queues import QueueMode
+from .. import cap_checks
 from .charges import QueueCharges
 
 
@@ -24,6 +25,31 @@ def caps(charges: QueueCharges) -> Sequence[GangCap]:
         for queue in charges.snapshot.queues
         if queue.limits and queue.mode is QueueMode.ACTIVE and queue.name in gangs
     ]
+
+
+def awaiting_limits(snapshot: Snapshot, gangs: Collection[GangKey]) -> Collection[GangKey]:
+    """Those of these gangs, which have Reservations, that must wait until pods below a limit go.
+
+    A limit above which the queues use more because of pods that terminate, stuck pods aside.
+    """
+    charges, now = QueueCharges.of(snapshot, ()), snapshot.taken_at
+    leaving = {
+        gang.key: cap_checks.needs_of(pod for pod in gang.members if _is_leaving(pod, now))
+        for gang in charges.snapshot.gangs
+    }
+    awaiting = set[GangKey]()
+    for cap in caps(charges):
+        if own := cap.gangs.intersection(gangs):
+            used = cap_checks.total_of(charges.usage.before, cap.gangs)
+            goes = cap_checks.total_of(leaving, cap.gangs)
+            full = [name for name, limit in cap.limits.items() if used[name] > limit and goes[name]]
+            before = charges.usage.before
+            awaiting |= {key for key in own if any(before[key][name] for name in full)}
+    return awaiting
+
+
+def _is_leaving(pod: Member, now: float) -> bool:
+    return pod.node is not None and pod.terminating and not (pod.is_over or pod.is_stuck(now))
 
 
 def faults(charges: QueueCharges, placements: Sequence[Placement]) -> Mapping[GangKey, str]:

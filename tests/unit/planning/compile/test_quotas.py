@@ -112,7 +112,7 @@ def test_repairs_within_the_credit_of_their_gang_are_in_no_row() -> None:
     quotas = Quotas.of([limit(GPU, 9, A, in_use=9)], {A.key: resources(gpu=6)})
     base, _ = compiled(A)
     assert [*quotas.caps(base, repairing(A))] == []
-    started = Started(A.key, A.made.members[0].shape, 2)
+    started = Started(A.key, A.made.members[0].shape, 2, is_repair=True)
     quotas = quotas.with_started([started])
     assert (quotas.limits[0].in_use, quotas.credit_of) == (9, {A.key: resources(gpu=2)})
     (row,) = quotas.caps(base, repairing(A))
@@ -125,29 +125,15 @@ def test_no_row_gives_a_gang_the_credit_of_another() -> None:
     credit_of = {A.key: resources(gpu=2), B.key: resources(gpu=4)}
     quotas = Quotas.of([limit(GPU, 9, A, B, in_use=8)], credit_of)
     base, requests = compiled(A, B)
-    extra = replace(requests[0], is_extra=True)
-    rows = [*quotas.caps(base, [*repairing(A, B), extra])]
+    rows = [*quotas.caps(base, [*repairing(A, B), requests[0]])]
     found = [({*row.cap.demands}, row.cap.room) for row in rows]
     everyone = {0, 1, 2, 3, 4, 5}
     assert found == [({5}, 1), (everyone, 3), (everyone, 5)]
 
 
-def test_members_beyond_those_needed_use_no_credit() -> None:
+def test_members_that_are_no_repair_use_no_credit() -> None:
     quotas = Quotas.of([limit(GPU, 9, A, in_use=9)], {A.key: resources(gpu=6)})
-    base, (request,) = compiled(A)
-    extra = replace(request, is_extra=True)
-    assert [row.cap.room for row in quotas.caps(base, [extra])] == [0]
-    after = quotas.with_started([Started(A.key, A.made.members[0].shape, 1, is_extra=True)])
+    base, requests = compiled(A)
+    assert [row.cap.room for row in quotas.caps(base, requests)] == [0]
+    after = quotas.with_started([Started(A.key, A.made.members[0].shape, 1)])
     assert (after.limits[0].in_use, after.credit_of) == (11, quotas.credit_of)
-
-
-def test_a_gang_that_starts_anew_uses_its_credit_and_is_held_no_more_than_it_adds() -> None:
-    quotas = Quotas.of([limit(GPU, 9, A, in_use=9)], {A.key: resources(gpu=5)})
-    base, (request,) = compiled(A)
-    (found,) = problems.exceeded(base, request, quotas)
-    assert (found.limit.in_use, found.wanted) == (9, 6)
-    assert quotas.held_for(A.key, resources(gpu=6)).limits[0].held == 1
-    whole = Quotas.of([limit(GPU, 10, A, in_use=9)], {A.key: resources(gpu=5)})
-    assert not problems.exceeded(base, request, whole)
-    after = whole.with_started([Started(A.key, A.made.members[0].shape, 3)])
-    assert (after.limits[0].in_use, after.credit_of) == (10, {A.key: resources()})

@@ -75,3 +75,15 @@ def test_a_starved_gang_claims_with_the_limit_that_is_held_for_it() -> None:
     loan = runs(gang("loan").of(4, gpu=1).priority(-1), own)
     of = seen(own, starved, waits("new", "a", 4), *loan, gpu=4)
     assert claimed(of, **LATE) == {"first": ["loan"]}
+
+
+def test_a_starved_gang_that_borrows_claims_once_pods_terminate_that_its_parent_covers() -> None:
+    """Its own place below its limit is not held from itself."""
+    parent = queue("p", **gpus(4))
+    a, b = queue("a", parent="p", **gpus(0, 4)), queue("b", parent="p")
+    leaves, record = runs(gang("leaves").of(4, gpu=1), b)
+    assert isinstance(leaves, GangBuilder)
+    parts = parent, a, b, queue("c"), leaves.each(terminating=True), record
+    starved = waits("first", "a", 4, created=0.0)
+    of = seen(*parts, starved, *old("loan", 4, into=queue("c")))
+    assert claimed(of, **LATE) == {"first": []}

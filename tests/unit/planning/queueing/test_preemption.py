@@ -230,14 +230,26 @@ def test_pods_that_terminate_leave_also_if_their_pod_group_is_gone(*, late: bool
     assert ends(plan(cluster)) == {"new": ["other"] if late else []}
 
 
-def test_pods_that_terminate_leave_their_limit_also_if_their_pod_group_is_gone() -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_pods_that_terminate_leave_their_limit_also_if_their_pod_group_is_gone(
+    *, late: bool
+) -> None:
+    """Unless they are stuck: then nobody knows when the limit has room."""
     own = queue("a", **gpus(4, 4))
     gone, record = old("gone", 4, into=own)
     assert isinstance(gone, GangBuilder)
-    strays = gone.each(terminating=True).members
+    strays = gone.each(terminating=True, gone_by=NOW - STUCK_SECONDS if late else NOW).members
     cluster = seen(own, B, waits("new", "a", 4), record, strays=strays)
     cluster = replace(cluster, nodes=(replace(cluster.nodes[0], used=resources(gpu=4, pods=4)),))
-    assert ends(plan(cluster)) == {"new": []}
+    assert ends(plan(cluster)) == ({} if late else {"new": []})
+
+
+def test_a_gang_of_stuck_pods_is_charged_until_they_have_gone() -> None:
+    own = queue("a", **gpus(4, 4))
+    stuck, record = old("stuck", 4, into=own)
+    assert isinstance(stuck, GangBuilder)
+    stuck = stuck.each(terminating=True, gone_by=NOW - STUCK_SECONDS)
+    assert plan(seen(own, B, waits("new", "a", 4), stuck, record)) == ()
 
 
 def test_only_victims_that_help_end() -> None:

@@ -396,35 +396,6 @@ def test_a_starved_gang_whose_cover_others_take_comes_after_all_covered_gangs() 
     assert started(planned(node("n1", gpu=10), *queues, starved, own, small)) == {"w", "x", "y"}
 
 
-def starves_anew(name: str, into: Queue) -> tuple[Part, Part]:
-    """A gang that needs two pods with 2 GPUs; the pod of its last start leaves the first node."""
-    before = gang(name).of(1, gpu=2).bound_on("n1").each(terminating=True)
-    starts = (RoleAtStart("", 1, resources(gpu=2, pods=1)),)
-    record = replace(reservation(before), record=QueueRecord(into.name, into.uid, 1.0, starts))
-    return before.of(2, gpu=2).needing(2).but(queue=into.name, created=0.0), record
-
-
-@pytest.mark.parametrize("guaranteed", [4, 6])
-def test_a_gang_that_starves_anew_keeps_the_cover_of_its_start(guaranteed: int) -> None:
-    """Not what its last start is charged, which its own start replaces."""
-    own = queue("a", **gpus(guaranteed))
-    newer = waits("w", "a", 1).of(1, gpu=1).but(min_member=2)
-    room = node("n1", gpu=4), node("n2", gpu=1), node("n3", gpu=1)
-    made = planned(*room, own, B, *starves_anew("x", own), newer)
-    assert started(made) == ({"w"} if guaranteed == 6 else set())
-
-
-@pytest.mark.parametrize("guaranteed", [5, 6])
-def test_no_member_joins_in_the_cover_of_a_gang_that_starves_anew(guaranteed: int) -> None:
-    """The leaf would cover the member, and its parent covers the gang beside it, or not."""
-    parent, own = queue("p", **gpus(guaranteed)), queue("a", parent="p", **gpus(2))
-    one, record = runs("r", own, 1)
-    assert isinstance(one, GangBuilder)
-    grows, room = one.of(1, gpu=1).needing(1), (node("n1", gpu=5), node("n2", gpu=1))
-    made = planned(*room, parent, own, *starves_anew("x", own), grows, record)
-    assert members(made) == ({"r": 1} if guaranteed == 6 else {})
-
-
 def test_higher_priorities_come_before_a_starved_gang_only_in_its_tier() -> None:
     high = [waits(f"h{i}", "a", 2, priority=9) for i in range(3)]
     starved, own = starves("x", "a", 2), waits("w", "b", 4)
