@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from tutti.kube.gang_sources import GangObject
-from tutti.model.cluster import Member, Phase, Role
-from tutti.model.keys import Uid
+from tutti.model.cluster import MadeFor, Member, Phase, Role
+from tutti.model.keys import PodKey, Uid
 
-from ..harness.builders import node
+from ..harness.builders import NAMESPACE, node
 from ..harness.fakes import Clock, FakeCluster, Life
 from .test_held_stages import KEY, stage_pod
 
@@ -43,7 +43,7 @@ class Played:
     async def first_stage(self) -> None:
         """Start the first stage."""
         pods = (stage_pod("l", "load", 1), stage_pod("s", "side", 1), stage_pod("t", "side", 1))
-        await self.turn(*(replace(pod, made_for=Uid("g")) for pod in pods))
+        await self.turn(*(replace(pod, made_for=MadeFor(KEY.kind, Uid("g"))) for pod in pods))
         assert self.on_nodes() == ["l", "s", "t"]
 
     async def second_stage(self) -> None:
@@ -73,16 +73,35 @@ async def test_a_lost_pod_of_the_first_stage_is_replaced_while_the_second_runs()
 
 
 async def test_the_second_stage_starts_whole_beside_the_first() -> None:
+    """A pod that the first has lost waits until the second has started."""
     played = Played(cpu=3)
     await played.second_stage()
     assert played.on_nodes() == ["s", "t"]
     played.end("s", Phase.FAILED)
     await played.turn(stage_pod("s2", "side", 1))
-    assert played.on_nodes() == ["s2", "t"]
-    for name in ("s2", "t"):
-        played.end(name, Phase.SUCCEEDED)
+    assert played.on_nodes() == ["a", "b", "t"]
+    played.end("t", Phase.SUCCEEDED)
     await played.turn()
-    assert played.on_nodes() == ["a", "b"]
+    assert played.on_nodes() == ["a", "b", "s2"]
+
+
+async def test_no_member_is_bound_once_the_last_of_its_stage_is_lost_unseen() -> None:
+    """Pods of an earlier stage that still count are not relied on."""
+    played = Played(cpu=4)
+    await played.second_stage()
+    assert played.on_nodes() == ["a", "b", "s", "t"]
+    played.end("b", Phase.FAILED)
+    played.cluster.add_pod(replace(stage_pod("b2", "node", 1), created=played.clock.now))
+    played.life.watch.catch_up()
+
+    def lose(name: str) -> None:
+        if name == "reserve":
+            played.cluster.before = lambda _name: None
+            played.end("a", Phase.FAILED)
+
+    played.cluster.before = lose
+    await played.life.turn()
+    assert played.cluster.pods[PodKey(NAMESPACE, "b2")].node is None
 
 
 async def test_a_gang_that_is_created_again_starts_whole_beside_pods_of_the_deleted_gang() -> None:
@@ -92,7 +111,9 @@ async def test_a_gang_that_is_created_again_starts_whole_beside_pods_of_the_dele
     played.put_group("g2")
     new = (stage_pod(f"{role}-2", role, 1) for role in ("load", "side"))
     more = stage_pod("side-3", "side", 1)
-    await played.turn(*(replace(pod, made_for=Uid("g2")) for pod in (*new, more)))
+    await played.turn(
+        *(replace(pod, made_for=MadeFor(KEY.kind, Uid("g2"))) for pod in (*new, more))
+    )
     assert played.on_nodes() == ["l", "s", "t"]
     played.cluster.delete_pod("l")
     await played.turn()

@@ -274,9 +274,14 @@ def _next_step(
 
 
 def _bound_member(gang: Gang | None, reserved: Sequence[Member]) -> Member | None:
-    """A bound member that the gang or its Reservation may rely on; None if none is bound."""
+    """A bound member that the gang or its Reservation may rely on; None if none is bound.
+
+    Members of roles that the gang needs come first: others may be of an earlier stage.
+    """
     bound = demand.count_members(gang).bound if gang is not None else ()
-    return next((member for member in (*bound, *reserved) if member.counts_as_bound), None)
+    needed = {role.name for role in gang.roles if role.min_member} if gang is not None else set()
+    first = [member for member in bound if member.role in needed]
+    return next((member for member in (*first, *bound, *reserved) if member.counts_as_bound), None)
 
 
 def _is_plain(

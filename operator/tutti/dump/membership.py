@@ -21,7 +21,7 @@ from ..kube.gang_sources.spark import (
     role_of,
 )
 from ..model.applications import DRIVER, ApplicationPod, ConfigMapKey
-from ..model.cluster import Gang, Member
+from ..model.cluster import Gang, MadeFor, Member
 from ..model.devices.claims import is_sharing
 from ..model.keys import POD_GROUP, ApiKind, GangKey, Uid
 
@@ -33,7 +33,7 @@ DECLARED_BY = "tutti.dev/declared-by"  # kind.group of the declaring object, if 
 GANG = "tutti.dev/gang"  # kind.group/name of the gang of a pod, if not of Tutti's PodGroup
 OTHER_GANGS = "tutti.dev/other-gangs"  # the other gangs that a pod names
 RUN = "tutti.dev/run"  # the number of the run that a pod was created for, unless it is 0
-MADE_FOR = "tutti.dev/made-for"  # the uid of the object that a pod was created for, if known
+MADE_FOR = "tutti.dev/made-for"  # kind.group/uid of the object that a pod was made for, if known
 
 # Fields of other declaring kinds that a PodGroup does not have: see ``_Declared``.
 DECLARATION = "tutti.dev/declaration"
@@ -114,7 +114,7 @@ def marks(value: Member) -> Raw:
     if value.run:
         annotations[RUN] = str(value.run)
     if value.made_for is not None:
-        annotations[MADE_FOR] = value.made_for
+        annotations[MADE_FOR] = f"{value.made_for.kind}/{value.made_for.uid}"
     if value.handed_over_at is not None:
         annotations[HANDED_OVER_AT] = moment(value.handed_over_at)
     return annotations
@@ -128,7 +128,7 @@ def read_back(value: Member, annotations: Mapping[str, str]) -> Member:
     value = replace(
         value,
         run=int(run) if run.isdecimal() and len(run) <= _RUN_DIGITS else value.run,
-        made_for=Uid(annotations[MADE_FOR]) if MADE_FOR in annotations else value.made_for,
+        made_for=_made_for(annotations[MADE_FOR]) if MADE_FOR in annotations else value.made_for,
         size_unknown_because=annotations.get(UNCONFIGURED, ""),
         other_gangs=tuple(other_gangs) or value.other_gangs,
     )
@@ -146,6 +146,11 @@ def kind_of(text: str) -> ApiKind:
 
 def _text(key: GangKey) -> str:
     return f"{key.kind}/{key.name}"
+
+
+def _made_for(text: str) -> MadeFor:
+    kind, _, uid = text.partition("/")
+    return MadeFor(kind_of(kind), Uid(uid))
 
 
 def _key(namespace: str, text: str) -> GangKey:

@@ -6,7 +6,7 @@ A Snapshot is immutable and complete: it has everything that a decision uses, an
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 from . import ports
 from .applications import ApplicationPod
@@ -62,6 +62,13 @@ class ScheduledCondition:
     message: str = ""
 
 
+class MadeFor(NamedTuple):
+    """The object whose controller created a pod."""
+
+    kind: ApiKind
+    uid: Uid
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """One pod that names our scheduler, or that we hand over to kube-scheduler."""
@@ -99,7 +106,7 @@ class Member:
     may_preempt: bool = True  # False if its preemptionPolicy is Never
     grace_seconds: int = GRACE_SECONDS  # that it may take to end
     run: int = 0  # the run of its gang that it was created for; pods of older runs do not count
-    made_for: Uid | None = None  # the object whose controller created it; None if unknown
+    made_for: MadeFor | None = None  # the object whose controller created it, if known
     bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
     unread_gang: GangKey | None = None  # a gang that it names, of a kind that is turned off
     device_claims: tuple[PodClaim, ...] = ()  # its claims for devices; sorted

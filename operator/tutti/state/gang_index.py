@@ -3,12 +3,14 @@
 The cluster state says which node each pod has.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from ..gang import demand, finished_members, refusals
+from ..kube import gang_sources
 from ..kube.gang_sources import GangObject
-from ..model.cluster import Gang, Member, Phase, Reservation, Role
+from ..model.cluster import Gang, GangDeclaration, Member, Phase, Reservation, Role
 from ..model.keys import POD, POD_GROUP, GangKey, Uid
 from .applications import Applications
 
@@ -270,7 +272,7 @@ class GangIndex:
         """The pods that name this key and are not members of its gang.
 
         These are all pods if there is no such group. Otherwise they are bound pods of older runs,
-        and bound pods that another scheduler binds than the members.
+        bound pods that another scheduler binds than the members, and pods of a deleted object.
         """
         members = tuple(self._by_gang.get(key, {}).values())
         if key.kind == POD:
@@ -282,7 +284,7 @@ class GangIndex:
             member
             for member in members
             if not (member.uid in current and refusals.is_bound_by_its_scheduler(group, member))
-            and member.node is not None
+            and (member.node is not None or not _is_for(member, group))
             and not member.is_over
         )
 
@@ -297,7 +299,7 @@ class GangIndex:
         if group is None or group.is_one_by_one:
             return None
         current = _current(members, group)
-        members = tuple(m for m in members if m.uid in current or _is_of_earlier_run(m, group))
+        members = tuple(m for m in members if m.uid in current or (m.is_over and _is_for(m, group)))
         class_value = group.priority_value
         if class_value is None:
             class_value = self._value_of(group.priority_class)
@@ -320,7 +322,7 @@ class GangIndex:
         if not (finished or any(member.phase is Phase.SUCCEEDED for member in gang.members)):
             return gang
         run = finished_members.run(gang, self._reservation_of(gang))
-        finished[:] = [member for member in finished if run.has(member)]
+        finished[:] = [member for member in finished if run.has(member) and _is_for(member, gang)]
         return run.of(gang)
 
     def _reservation_of(self, gang: Gang) -> Reservation | None:
@@ -331,28 +333,36 @@ class GangIndex:
 def _current(members: Collection[Member], group: GangObject) -> Collection[Uid]:
     """The pods of this object and of the newest run; live pods of others are not members.
 
-    Numbers of runs are compared only between pods that name the same gangs, because several jobs
-    whose pods name one PodGroup restart by themselves.
+    Numbers of runs are compared only between pods of one job, because several jobs whose pods name
+    one PodGroup restart by themselves.
     """
-    own = [member for member in members if member.made_for in (None, group.uid)]
-    newest: dict[tuple[GangKey, ...], int] = {}
+    own = [member for member in members if _is_for(member, group)]
+    newest: dict[GangKey | None, int] = {}
     for member in own:
-        newest[member.other_gangs] = max(newest.get(member.other_gangs, 0), member.run)
-    return {member.uid for member in own if member.run == newest[member.other_gangs]}
+        job = _job(member)
+        newest[job] = max(newest.get(job, 0), member.run)
+    return {member.uid for member in own if member.run == newest[_job(member)]}
 
 
-def _is_of_earlier_run(member: Member, group: GangObject) -> bool:
-    """Whether a pod is over and was made for this object, so that it may still count."""
-    return member.is_over and member.made_for in (None, group.uid)
+def _job(member: Member) -> GangKey | None:
+    """The job of a pod, whose restarts its run counts; None if no such job is known."""
+    gangs = (member.gang, *member.other_gangs)
+    return next((gang for gang in gangs if gang_sources.numbers_runs(gang.kind)), None)
+
+
+def _is_for(member: Member, group: GangDeclaration) -> bool:
+    """Whether a pod was made for this object, as far as is known."""
+    made_for = member.made_for
+    return made_for is None or made_for.kind != group.key.kind or made_for.uid == group.uid
 
 
 def _in_stage(gang: Gang, group: GangObject, reservation: Reservation | None) -> Gang:
     """The gang with the roles of its stage, the newest stage that has pods.
 
     Pods that are over, and pods that terminate, count only if there are no others. Once a stage has
-    begun, or its room is held, lost pods of earlier stages that still run are replaced, too. Before
-    that, such replacements come first, without the new stage: as the pods that run would count as
-    its own, it would not start whole.
+    begun, or its room is held, lost pods of earlier stages that still run are replaced, too; before
+    that, the pods that run would count as its own, and it would not start whole. While the newest
+    stage lacks pods, pods of an earlier stage that wait come first.
     """
     if not group.stages:
         return gang
@@ -367,10 +377,11 @@ def _in_stage(gang: Gang, group: GangObject, reservation: Reservation | None) ->
         begun |= {stage_of[slot.role] for slot in reservation.slots if slot.role in stage_of}
         entries = {entry.uid for entry in reservation.entries}
         starts = {stage_of[pod.role] for pod in pods if pod.uid in entries}
-    if newest not in begun | starts:
-        running = {stage_of[pod.role] for pod in live if pod.counts_as_bound}
-        waiting = {stage_of[pod.role] for pod in live if pod.may_get_a_node}
-        stage = max((n for n in running & waiting if n < newest), default=newest)
+    there = Counter(pod.role for pod in live)
+    is_complete = all(there[role.name] >= role.min_member for role in group.stages[newest])
+    if not (is_complete or newest in begun | starts):
+        waiting = (stage_of[pod.role] for pod in live if pod.may_get_a_node)
+        stage = max((n for n in waiting if n < newest), default=newest)
     roles = group.stages[stage]
     earlier, later = list[Role](), list[Role]()
     if stage in begun:

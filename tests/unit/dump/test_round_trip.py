@@ -20,6 +20,7 @@ from tutti.model.cluster import (
     ApiRefusal,
     BoundBy,
     Gang,
+    MadeFor,
     Member,
     Namespace,
     Node,
@@ -164,7 +165,7 @@ RAY = ApiKind("ray.io", "RayCluster")
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "run": 3,
-    "made_for": Uid("ml/a-uid"),  # the uid of the gang
+    "made_for": MadeFor(POD_GROUP, Uid("ml/a-uid")),  # the gang itself
     "bound_at": 1_767_225_600.25,
     "may_preempt": False,
     "grace_seconds": 90,

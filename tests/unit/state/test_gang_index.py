@@ -9,10 +9,10 @@ import pytest
 
 from tutti.gang.demand import count_members
 from tutti.kube.codec.queues import QueueObject
-from tutti.kube.gang_sources import GangObject
+from tutti.kube.gang_sources import GangObject, jobset
 from tutti.kube.list_watch import Item
 from tutti.model.applications import ApplicationPod
-from tutti.model.cluster import Phase, PodReservation, Role, SlotReservation
+from tutti.model.cluster import MadeFor, Phase, PodReservation, Role, SlotReservation
 from tutti.model.keys import POD, ApiKind, GangKey, NodeName, Uid
 from tutti.model.queues import Queue
 from tutti.state.cluster_state import ClusterState
@@ -214,23 +214,30 @@ def test_a_lost_pod_of_an_earlier_stage_is_replaced_once_the_new_stage_has_begun
     assert counts.missing_by_role == {"node": 1}
 
 
-def test_a_lost_pod_of_an_earlier_stage_is_replaced_before_the_new_stage_starts() -> None:
-    """Otherwise the pods that run would count as pods of the new stage."""
+def test_a_stage_that_can_start_does_not_wait_for_pods_of_an_earlier_stage() -> None:
     world = beside()
     for name in ("a", "b"):
         world.pod(name, role="node")
+    lose(world, "s2", "s3")
+    assert roles(world) == (SECOND, 2, ["a", "b"])
+
+
+def test_while_a_stage_lacks_pods_those_of_an_earlier_stage_come_first() -> None:
+    """Its other pods may come only once these have ended."""
+    world = beside()
+    world.pod("a", role="node")
+    assert roles(world) == (SECOND, 2, ["a"])
     lose(world, "s2", "s3")
     assert roles(world) == (BOTH, 3, ["load", "s1", "s2", "s3"])
     (running,) = world.state.snapshot(0.0).gangs
     assert count_members(running).missing_by_role == {"side": 1}
     world.pod("s3", role="side", node=NodeName("n1"))
-    assert roles(world) == (SECOND, 2, ["a", "b"])
+    assert roles(world) == (SECOND, 2, ["a"])
 
 
-def test_a_stage_that_is_about_to_start_keeps_its_room_from_replacements() -> None:
+def test_a_stage_with_a_reservation_that_lacks_a_pod_by_now_keeps_its_roles() -> None:
     world = beside()
-    for name in ("a", "b"):
-        world.pod(name, role="node")
+    world.pod("a", role="node")
     (waiting,) = world.state.snapshot(0.0).gangs
     entries = (
         PodReservation(m.key, m.uid, NodeName("n1")) for m in waiting.members if m.role == "node"
@@ -239,17 +246,7 @@ def test_a_stage_that_is_about_to_start_keeps_its_room_from_replacements() -> No
     standing = replace(standing, entries=tuple(entries), self_uid=Uid("r"), version="100")
     world.state.reservations.put(standing)
     lose(world, "s2", "s3")
-    assert roles(world) == (SECOND, 2, ["a", "b"])
-
-
-def test_a_stage_whose_pods_are_all_new_does_not_wait_for_pods_of_an_earlier_stage() -> None:
-    """As after a suspension: the pods of both stages are created again."""
-    world = beside()
-    for old, new in (("s1", "s3"), ("s2", "s4")):
-        lose(world, old, new)
-    for name in ("a", "b"):
-        world.pod(name, role="node")
-    assert roles(world) == (SECOND, 2, ["a", "b"])
+    assert roles(world) == (SECOND, 2, ["a"])
 
 
 def test_a_pod_of_no_role_changes_no_stage() -> None:
@@ -263,25 +260,28 @@ def test_a_pod_of_no_role_changes_no_stage() -> None:
 def test_pods_of_a_deleted_object_are_no_members_of_a_new_object_of_its_name() -> None:
     """They would count as bound, so that the new gang would not start whole."""
     world = Observed()
-    world.pod("old", made_for=Uid("before"), node=NodeName("n1"))
-    world.pod("over", made_for=Uid("before"), node=NodeName("n1"), phase=Phase.SUCCEEDED)
-    world.pod("waits", made_for=Uid("before"))
-    world.pod("new", made_for=Uid("u"))
+    before, now = (MadeFor(KUBERNETES, Uid(uid)) for uid in ("before", "u"))
+    world.pod("old", made_for=before, node=NodeName("n1"))
+    world.pod("over", made_for=before, node=NodeName("n1"), phase=Phase.SUCCEEDED)
+    world.pod("waits", made_for=before)
+    world.pod("new", made_for=now)
+    world.pod("of-another-kind", made_for=MadeFor(PLUGINS, Uid("before")))
     world.pod("unknown")
     world.group(basic=False)
-    assert world.gangs() == {KEY: ["new", "unknown"]}
-    assert world.strays() == ["old"]
+    assert world.gangs() == {KEY: ["new", "of-another-kind", "unknown"]}
+    assert world.strays() == ["old", "waits"]
 
 
-def test_runs_are_compared_between_pods_that_name_the_same_gangs() -> None:
+def test_runs_are_compared_between_pods_of_one_job() -> None:
     """Two jobs whose pods name one PodGroup; one of them has restarted twice."""
     world = Observed()
-    one, two = ((GangKey(NAMESPACE, name, PLUGINS),) for name in ("one", "two"))
-    world.pod("one-0", run=1, other_gangs=one)
-    world.pod("one-1", run=2, other_gangs=one)
-    world.pod("two-0", run=0, other_gangs=two)
+    one, two = (GangKey(NAMESPACE, name, jobset.KIND.api) for name in ("one", "two"))
+    world.pod("one-0", run=1, other_gangs=(one,))
+    world.pod("one-1", run=2, other_gangs=(OTHER, one))
+    world.pod("two-0", run=0, other_gangs=(two,))
+    world.pod("no-job", run=0)
     world.group(basic=False)
-    assert world.gangs() == {KEY: ["one-1", "two-0"]}
+    assert world.gangs() == {KEY: ["no-job", "one-1", "two-0"]}
 
 
 @pytest.mark.parametrize("is_held", [False, True])

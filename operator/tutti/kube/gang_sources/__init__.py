@@ -6,7 +6,8 @@ from pkgutil import iter_modules
 from typing import NamedTuple
 
 from ...model.applications import ApplicationPod
-from ...model.keys import POD_GROUP, ApiKind, GangKey, Uid
+from ...model.cluster import MadeFor
+from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
 from ..calls import CORE_VERSION, api_version
 from .base import GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
@@ -31,6 +32,7 @@ __all__ = [
     "chosen",
     "job_kind",
     "membership_of",
+    "numbers_runs",
     "source_name",
     "status_writer",
     "unread_gang_of",
@@ -59,6 +61,7 @@ _NAMES = {
     if kind is not None
 }
 _JOB_KINDS = {kind.api: source.job_kind for source in SOURCES for kind in source.kinds}
+_NUMBERING = {kind.api for source in SOURCES if source.run_of for kind in source.kinds}
 _WRITERS = {kind.api: source.status for source in SOURCES for kind in source.kinds}
 
 
@@ -86,7 +89,7 @@ class Membership(NamedTuple):
     other_gangs: tuple[GangKey, ...] = ()
     role: str | None = None  # None: by Tutti's and Spark's labels
     run: int = 0
-    made_for: Uid | None = None  # the object of that gang that it was created for
+    made_for: MadeFor | None = None
 
 
 ALONE = Membership()
@@ -111,7 +114,8 @@ def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         return Membership(other_gangs=other_gangs, role=role)
     sources = [source for source, _ in candidates]
     run = max((source.run_of(pod) for source in sources if source.run_of is not None), default=0)
-    made_for = None if source.made_for is None else source.made_for(pod)
+    makers = (source.made_for(pod) for source in sources if source.made_for is not None)
+    made_for = next(filter(None, makers), None)
     return Membership(first.name, first.kind, other_gangs, _role(pod, *sources), run, made_for)
 
 
@@ -152,6 +156,11 @@ def source_name(kind: ApiKind) -> str:
 def job_kind(kind: ApiKind) -> JobKind | None:
     """The jobs that create the pods of such gangs once there is room; None if no job waits."""
     return _JOB_KINDS.get(kind)
+
+
+def numbers_runs(kind: ApiKind) -> bool:
+    """Whether pods of gangs of this kind have the number of the run that they were created for."""
+    return kind in _NUMBERING
 
 
 def status_writer(kind: ApiKind) -> StatusWriter | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from ...model.applications import ApplicationPod
-from ...model.cluster import GangDeclaration, Role
+from ...model.cluster import GangDeclaration, MadeFor, Role
 from ...model.keys import ApiKind, GangKey, Uid
 from ...model.resources import NOTHING, Resources
 from .. import wire
@@ -123,9 +123,9 @@ class GangSource(NamedTuple):
     # The number of the run that a pod was created for. Live pods are members only if they are of
     # the newest run.
     run_of: Callable[[wire.Pod], int] | None = None
-    # The uid of the object of this source whose controller created a pod; None if unknown. Pods of
-    # a deleted object are no members of a new one of its name.
-    made_for: Callable[[wire.Pod], Uid | None] | None = None
+    # The object of this source whose controller created a pod, if known. Pods of a deleted object
+    # are no members of a new one of its name.
+    made_for: Callable[[wire.Pod], MadeFor | None] | None = None
     # The field of pods that names the gang, as users write it. A pod with this field is placed only
     # if the source is read.
     pod_field: str = ""

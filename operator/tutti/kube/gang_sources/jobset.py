@@ -12,7 +12,7 @@ stages, by the templates of their pods, and this room is held for so many second
 
 from dataclasses import replace
 
-from ...model.cluster import ABSENT_SECONDS, Role
+from ...model.cluster import ABSENT_SECONDS, MadeFor, Role
 from ...model.keys import ApiKind, GangKey, Uid
 from ...model.shapes import Template
 from .. import wire
@@ -211,9 +211,9 @@ def _run_of(pod: wire.Pod) -> int:
     return int(text) if text.isdecimal() and len(text) <= _LONGEST_RUN else 0
 
 
-def _made_for(pod: wire.Pod) -> Uid | None:
+def _made_for(pod: wire.Pod) -> MadeFor | None:
     uid = pod.metadata.labels.get(UID_LABEL)
-    return Uid(uid) if uid else None
+    return MadeFor(KIND.api, Uid(uid)) if uid else None
 
 
 KIND = Kind(ApiKind("jobset.x-k8s.io", "JobSet"), "jobsets", JobSet, decode_set, version="v1alpha2")

@@ -9,7 +9,7 @@ members. RayJobs and RayServices make RayClusters. KubeRay writes the status.
 
 from collections.abc import Iterator
 
-from ...model.cluster import Role
+from ...model.cluster import MadeFor, Role
 from ...model.keys import ApiKind, GangKey, Uid
 from .. import wire
 from ..calls import Kind
@@ -121,10 +121,10 @@ def _role_of(pod: wire.Pod) -> str:
     return pod.metadata.labels.get(GROUP_LABEL, "")
 
 
-def _made_for(pod: wire.Pod) -> Uid | None:
+def _made_for(pod: wire.Pod) -> MadeFor | None:
     owners = pod.metadata.owner_references
     clusters = (owner for owner in owners if owner.controller and owner.kind == KIND.api.kind)
-    return next((Uid(owner.uid) for owner in clusters if owner.uid), None)
+    return next((MadeFor(KIND.api, Uid(owner.uid)) for owner in clusters if owner.uid), None)
 
 
 KIND = Kind(

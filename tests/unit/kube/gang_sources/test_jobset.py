@@ -9,8 +9,8 @@ import pytest
 from tutti.kube import gang_sources, wire
 from tutti.kube.codec.decode import decode_member
 from tutti.kube.gang_sources.jobset import HOLD, KIND, JobSet, decode_set
-from tutti.model.cluster import Role
-from tutti.model.keys import POD, POD_GROUP, GangKey
+from tutti.model.cluster import MadeFor, Role
+from tutti.model.keys import POD, POD_GROUP, GangKey, Uid
 
 from .. import objects
 
@@ -143,9 +143,10 @@ def test_pods_name_the_uid_of_the_set_that_made_them(
 ) -> None:
     names = {f"{PREFIX}{name}": value for name, value in labels.items()}
     member = decode_member(pod({**LABELS, **names}), gang_sources.chosen([NAME]))
-    assert member.made_for == uid
+    made_for = None if uid is None else MadeFor(KIND.api, Uid(uid))
+    assert member.made_for == made_for
     in_a_group = pod({**LABELS, **names, "tutti.dev/pod-group": "own"})
-    assert decode_member(in_a_group, gang_sources.chosen([NAME])).made_for is None
+    assert decode_member(in_a_group, gang_sources.chosen([NAME])).made_for == made_for
 
 
 def test_the_pod_group_of_its_train_job_is_no_other_gang() -> None:

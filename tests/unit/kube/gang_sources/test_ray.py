@@ -10,8 +10,8 @@ from tutti.kube import gang_sources, wire
 from tutti.kube.codec.decode import decode_member
 from tutti.kube.gang_sources.ray import KIND, RayCluster, decode_cluster
 from tutti.kube.wire.base import OwnerReference
-from tutti.model.cluster import Role
-from tutti.model.keys import POD, POD_GROUP, ApiKind, GangKey
+from tutti.model.cluster import MadeFor, Role
+from tutti.model.keys import POD, POD_GROUP, ApiKind, GangKey, Uid
 
 from .. import objects
 
@@ -117,7 +117,8 @@ def test_pods_name_the_uid_of_the_cluster_that_made_them() -> None:
     ):
         metadata = made.metadata.model_copy(update={"owner_references": owners})
         owned = made.model_copy(update={"metadata": metadata})
-        assert decode_member(owned, gang_sources.chosen([NAME])).made_for == uid
+        made_for = None if uid is None else MadeFor(KIND.api, Uid(uid))
+        assert decode_member(owned, gang_sources.chosen([NAME])).made_for == made_for
 
 
 def test_the_pod_groups_that_kuberay_makes_are_no_other_gangs() -> None:
