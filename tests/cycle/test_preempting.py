@@ -505,7 +505,7 @@ async def test_a_claim_exceeds_no_limit_while_other_pods_of_its_queue_terminate(
     cluster.add(node("n1", cpu=6))
     amounts = (("cpu", 2000),)
     cluster.add_queue(Queue("a", Uid("queue-a"), guaranteed=amounts, limits=amounts))
-    cluster.add_queue(Queue("b", Uid("queue-b")))
+    cluster.add_queue(Queue("b", Uid("queue-b"), limits=(("cpu", 9000),)))
     for name, queue, size in (("old", "a", 2), ("lent", "b", 4)):
         cluster.add(gang(name).of(size, cpu=1).but(created=0.0).each(created=0.0))
         cluster.change_group(name, queue=queue)

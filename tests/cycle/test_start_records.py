@@ -105,6 +105,39 @@ async def test_a_podgroup_that_is_created_again_frees_nothing_of_the_limit() -> 
     assert not cluster.broken
 
 
+async def test_a_start_anew_does_not_get_the_record_of_an_earlier_start() -> None:
+    """While the API server does not delete the Reservation of that start, the gang waits."""
+    cluster, clock = with_queue(), Clock()
+    life = Life(cluster, clock)
+    await life.settle()
+    started = record(cluster)
+    assert started is not None
+    cluster.fault = lambda _at, name: (
+        Fault(errors.Unavailable("overloaded", status=503), is_committed=False)
+        if name == "release"
+        else None
+    )
+    for name in ("a-0", "a-1", "a-2"):
+        cluster.delete_pod(name)
+    cluster.add_queue(Queue("nlp", Uid("nlp-1"), limits=(("cpu", 3000),)))
+    cluster.change_group("a", queue="nlp")
+    for pod in gang("a").of(3, cpu=1).each(created=9.0).made.members:
+        cluster.add_pod(replace(pod, uid=Uid(f"{pod.uid}-again")))
+    life.watch.catch_up()
+    for _ in range(4):
+        await life.turn()
+        clock.now += 1.0
+    assert not is_bound(cluster, "a-0")
+    cluster.fault = lambda _at, _name: None
+    clock.now += 600.0
+    await life.settle()
+    assert is_bound(cluster, "a-0")
+    again = record(cluster)
+    assert again is not None
+    assert again.queue == "nlp"
+    assert not cluster.broken
+
+
 async def test_without_queues_no_record_is_kept() -> None:
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=8), gang("a").of(3, cpu=1))

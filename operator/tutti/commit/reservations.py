@@ -88,9 +88,14 @@ class ReservationWriter:
     async def create(self, reservation: Reservation) -> None:
         """Write a Reservation down: from then on every leader carries it out.
 
-        If a spent Reservation has the record of the gang's start, that object gets the room.
+        If a spent Reservation has the record of the gang's start, that object gets the room. If its
+        record is of an earlier start, it must be deleted first.
         """
         spent = self._state.reservations.spent(reservation.uid)
+        if spent is not None and not self._state.reservations.needs_record(spent):
+            why = "of an earlier start is not deleted yet"
+            self._back_off(reservation, f"the Reservation {reservation.uid} {why}")
+            return
         with self._backing_off(reservation, "Reservation"):
             try:
                 if spent is None:

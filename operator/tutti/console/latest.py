@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from .observation import Observation
 
+MOST_GONE = 5_000  # rows that are gone; a reader from before those gets all rows
+
 T = TypeVar("T")
 
 
@@ -48,7 +50,11 @@ class RowHistory:
             return
         for name in self._rows.keys() - set(names):
             del self._rows[name]
+            self._gone.pop(name, None)
             self._gone[name] = version
+        while len(self._gone) > MOST_GONE:
+            oldest = next(iter(self._gone))
+            self._begin = max(self._begin, self._gone.pop(oldest))
         for name, row in rows.items():
             if name not in self._rows or self._rows[name][0] != row:
                 self._rows[name] = row, version

@@ -93,7 +93,8 @@ def figures(text: str) -> Record:
         samples[sample.name].append(sample)
 
     def by_label(name: str, label: str) -> Mapping[str, float]:
-        return {sample.labels.get(label, ""): sample.value for sample in samples[name]}
+        known = (sample for sample in samples[name] if math.isfinite(sample.value))
+        return {sample.labels.get(label, ""): sample.value for sample in known}
 
     def number(name: str) -> float | None:
         return next((s.value for s in samples[name] if math.isfinite(s.value)), None)
@@ -122,11 +123,19 @@ def figures(text: str) -> Record:
 def _within(buckets: Sequence[Sample], stage: str) -> float | None:
     """The smallest bucket bound with 95 % of a stage's times; None if there is none."""
     own = [sample for sample in buckets if sample.labels.get("stage") == stage]
-    counts = sorted((float(sample.labels["le"]), sample.value) for sample in own)
+    bounded = ((_bound(sample.labels.get("le", "")), sample.value) for sample in own)
+    counts = sorted((bound, n) for bound, n in bounded if bound is not None)
     total = counts[-1][1] if counts else 0
     bounds = (bound for bound, n in counts if total and n >= MOST_OF_THEM * total)
     bound = next(bounds, math.inf)
     return bound if math.isfinite(bound) else None
+
+
+def _bound(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _samples(text: str) -> Iterator[Sample]:

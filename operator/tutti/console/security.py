@@ -80,4 +80,6 @@ def cookie_name(port: int) -> str:
 
 
 def _is_same(token: str, other: str) -> bool:
-    return hmac.compare_digest(token.encode(), other.encode())
+    # Headers and JSON may have surrogates, which UTF-8 has not.
+    tokens = (text.encode(errors="surrogatepass") for text in (token, other))
+    return hmac.compare_digest(*tokens)

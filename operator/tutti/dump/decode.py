@@ -140,9 +140,11 @@ def _created(document: Document) -> float:
         at = (
             timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(str(timestamp))
         )
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        datetime.fromtimestamp(seconds, UTC)  # in its own time zone, it may be in the year 10000
     except (ValueError, OverflowError):
         return 0.0  # the decoder reports the error
+    return seconds
 
 
 def _decoded(all_documents: Iterable[Document], into: Objects) -> Objects:

@@ -215,7 +215,7 @@ def _moment(word: object) -> float:
     whole, _, fraction = text.removesuffix("Z").partition(".")
     try:
         seconds = int(datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp())
-        return float(f"{seconds}.{fraction or 0}")
+        return float(f"{seconds}.{int(fraction or 0):0{len(fraction)}}")
     except (ValueError, OverflowError) as problem:
         raise _wrong(TAKEN_AT, f"{text[:40]!r} is not a time") from problem
 

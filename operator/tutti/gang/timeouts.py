@@ -57,7 +57,7 @@ def next_stuck_at(snapshot: Snapshot) -> float | None:
 
 def may_be_bound(members: Iterable[Member], now: float) -> bool:
     """Whether kube-scheduler may still bind some of these members in time."""
-    return any(member.is_handed_over and now < _binding_deadline(member) for member in members)
+    return any(member.is_handed_over and now < _binding_deadline(member, now) for member in members)
 
 
 def next_unbound_at(snapshot: Snapshot) -> float | None:
@@ -67,7 +67,7 @@ def next_unbound_at(snapshot: Snapshot) -> float | None:
     """
     reserved = {reservation.uid for reservation in snapshot.reservations}
     moments = (
-        _binding_deadline(member)
+        _binding_deadline(member, snapshot.taken_at)
         for gang in snapshot.gangs
         if gang.bound_by is BoundBy.KUBE_SCHEDULER and gang.uid in reserved
         for member in gang.members
@@ -76,8 +76,11 @@ def next_unbound_at(snapshot: Snapshot) -> float | None:
     return min((at for at in moments if snapshot.taken_at < at), default=None)
 
 
-def _binding_deadline(member: Member) -> float:
-    at = member.created if member.handed_over_at is None else member.handed_over_at
+def _binding_deadline(member: Member, now: float) -> float:
+    """When kube-scheduler should have bound a member; users may have written a time to come."""
+    at = member.handed_over_at
+    if at is None or at > now + BINDING_SECONDS:
+        at = member.created
     return at + BINDING_SECONDS
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 import yaml
@@ -80,6 +81,10 @@ class Access:
     async def _sign(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
+        url, server = request.url, urlsplit(self.server)
+        port = server.port or (443 if server.scheme == "https" else 80)
+        if (url.scheme, url.host, url.port) != (server.scheme, server.hostname, port):
+            return await send(request)  # after a redirect, which a proxied pod may have made
         # An exec plugin or a rotated service account may give another token at every request.
         try:
             token = await self._configuration.get_api_key_with_prefix(

@@ -56,6 +56,7 @@ V = TypeVar("V")
 W = TypeVar("W", bound=wire.Object)
 Heard = Callable[[Right, int], None]
 NO_ANSWER = 0  # the status for ``heard`` of a call without an answer
+FIRST_BAD = 300  # the first status that is an error: a redirect may lead anywhere
 
 
 def ignore_call(_call: Right, _status: int) -> None:
@@ -508,10 +509,14 @@ class Client:
         )
         try:
             async with self._session.request(
-                stream.watches.method, self._server + stream.path, params=query, timeout=timeout
+                stream.watches.method,
+                self._server + stream.path,
+                params=query,
+                timeout=timeout,
+                allow_redirects=False,
             ) as response:
                 self._heard(stream.watches, response.status)
-                if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
+                if response.status >= FIRST_BAD:
                     raise _refusal(response, await response.read())
                 async for line in _lines(response.content):
                     yield line
@@ -538,12 +543,13 @@ class Client:
                 params=query,
                 headers=headers,
                 timeout=timeout,
+                allow_redirects=False,
             ) as response:
                 answer = await response.read()
                 if self._clock is not None:
                     self._clock.dated(response.headers.get("Date", ""), sent)
                 self._heard(call, response.status)
-                if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
+                if response.status >= FIRST_BAD:
                     raise _refusal(response, answer)
                 return answer
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:

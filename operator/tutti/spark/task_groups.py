@@ -15,6 +15,7 @@ from ..model.cluster import Member
 from ..model.terminal import visible
 
 SHOWN = 60  # characters of a text that is quoted
+MOST_LEVELS = 100
 
 Raw = dict[str, Any]
 
@@ -55,6 +56,8 @@ def _task_groups(text: str) -> tuple[yunikorn.TaskGroup, ...]:
         groups = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise BadTaskGroups(f"{text[:SHOWN]!r} is not JSON: {problem}") from problem
+    if _is_deep(groups):
+        raise BadTaskGroups(f"it is nested more than {MOST_LEVELS} levels deep")
     try:
         task_groups = yunikorn.parse(groups)
     except BadObject as problem:
@@ -62,6 +65,15 @@ def _task_groups(text: str) -> tuple[yunikorn.TaskGroup, ...]:
     if not task_groups:
         raise BadTaskGroups("there is no task group in it")
     return task_groups
+
+
+def _is_deep(value: object) -> bool:
+    """Whether JSON is nested too deeply to be written into a PodGroup."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        lists = ([*of.values()] if isinstance(of, dict) else of for of in level)
+        level = [inner for of in lists if isinstance(of, list) for inner in of]
+    return bool(level)
 
 
 def _role(task: yunikorn.TaskGroup) -> Raw:

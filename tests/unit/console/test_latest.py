@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tutti.console.latest import Latest, RowHistory
+from tutti.console.latest import MOST_GONE, Latest, RowHistory
 from tutti.console.observation import Observation
 
 from ...harness.builders import snapshot_of
@@ -40,3 +40,16 @@ def test_a_reader_from_before_the_history_began_gets_everything() -> None:
     history.take(4, {"a": 1}, ["a"])
     assert history.since(3)["whole"]
     assert not history.since(4)["whole"]
+
+
+def test_of_the_rows_that_are_gone_the_last_are_known() -> None:
+    """Otherwise a page that is open for days would need ever more memory."""
+    history = RowHistory()
+    history.take(1, {"stays": 0}, ["stays"])
+    for version in range(2, MOST_GONE + 4):
+        history.take(version, {f"g{version}": 1}, ["stays", f"g{version}"])
+    assert len(history._gone) == MOST_GONE
+    assert history.since(1)["whole"]
+    assert history.since(2)["whole"]
+    late = history.since(5)
+    assert (late["whole"], len(late["gone"])) == (False, MOST_GONE - 2)

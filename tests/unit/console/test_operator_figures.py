@@ -100,6 +100,25 @@ def test_times_beyond_every_bucket_have_no_bound() -> None:
     assert stage["within"] is None
 
 
+def test_what_a_pod_invents_is_left_out() -> None:
+    """Any pod may have the labels of the operator."""
+    stage = 'stage="plan"'
+    text = "\n".join(
+        (
+            f"tutti_cycle_stage_seconds_count{{{stage}}} 2",
+            f"tutti_cycle_stage_seconds_sum{{{stage}}} NaN",
+            f"tutti_cycle_stage_seconds_bucket{{{stage}}} 1",
+            f'tutti_cycle_stage_seconds_bucket{{{stage},le="often"}} 1',
+            f'tutti_cycle_stage_seconds_bucket{{{stage},le="0.5"}} 2',
+            'tutti_cycles_total{result="done"} +Inf',
+        )
+    )
+    figures = operator_figures.figures(text)
+    assert figures["stages"] == [{"stage": "plan", "times": 2, "seconds": 0.0, "within": 0.5}]
+    assert figures["cycles"] == {}
+    json.dumps(figures, allow_nan=False)
+
+
 async def test_the_right_that_is_missing_is_named() -> None:
     api = Api({PODS: {"items": [pod()]}, PROXY: FORBIDDEN})
     (replica,) = await operator_figures.read(api, "ml")

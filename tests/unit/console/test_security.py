@@ -86,6 +86,7 @@ def test_a_token_is_good_once() -> None:
     assert not session.is_open_to("", "secret 2")
     assert not session.is_open_to("secret 2", "secret 1")
     assert not session.is_open_to("é", "secret 2")
+    assert not session.is_open_to("\udcff", "\ud800"), "as aiohttp reads bytes that are no UTF-8"
     assert "secret 1" not in repr(session)
 
 

@@ -113,7 +113,13 @@ def test_how_many_failures_a_job_tolerates_counts_whether_it_exists_or_not(
 
 def test_the_moment_of_files_is_that_of_the_youngest_object() -> None:
     old = {"apiVersion": "v1", "kind": "ConfigMap"}
-    ages = ("2020-01-01T00:00:00Z", "2025-01-01T00:00:00+01:00", "nonsense", None)
+    ages = (
+        "2020-01-01T00:00:00Z",
+        "2025-01-01T00:00:00+01:00",
+        "nonsense",
+        "9999-12-31T23:59:59-12:00",
+        None,
+    )
     objects = read(*({**old, "metadata": {"creationTimestamp": age}} for age in ages))
     assert objects.taken_at == 1_735_686_000.0
 

@@ -195,6 +195,13 @@ WRONG: dict[str, tuple[Any, str]] = {
         {"kind": "List", "metadata": {"annotations": {"tutti.dev/taken-at": "then"}}},
         "some.yaml, document 1: metadata.annotations.tutti.dev/taken-at: 'then' is not a time",
     ),
+    "a moment with a fraction that is none": (
+        {
+            "kind": "List",
+            "metadata": {"annotations": {"tutti.dev/taken-at": "2026-01-01T00:00:00.1e2Z"}},
+        },
+        "some.yaml, document 1: metadata.annotations.tutti.dev/taken-at: '2026-01-01T00:00:00.1e2",
+    ),
     "gangs without their Reservation": (
         {
             "kind": "List",

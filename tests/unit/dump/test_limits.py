@@ -12,7 +12,7 @@ from tutti import dump
 from tutti.dump import defaults, documents, limits, load
 from tutti.gang import slots
 from tutti.kube import kinds
-from tutti.kube.gang_sources import pod_group
+from tutti.kube.gang_sources import base, pod_group
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -84,6 +84,8 @@ def test_the_limits_are_those_of_the_crds() -> None:
     assert limits.NO_PREFERRED in [rule["message"] for rule in rules]
     slot = schema("reservation")["placement"]["items"]["properties"]["slots"]
     assert slot["additionalProperties"]["maximum"] == limits.MOST_SLOTS
+    minimum = schema("reservation")["queue"]["properties"]["minimum"]
+    assert minimum["maxItems"] == base.MOST_ROLES + 1, "and members without a role"
 
 
 def beyond(field: str, asked: str, most: str, remedy: str = "lower it") -> str:

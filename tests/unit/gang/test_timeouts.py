@@ -158,6 +158,8 @@ def test_kube_scheduler_has_its_time_from_the_patch_or_else_from_the_creation() 
     assert not timeouts.may_be_bound([handed("a-0", 100.0)], 100.0 + timeouts.BINDING_SECONDS)
     assert timeouts.may_be_bound([handed("a-0", None)], 4.0 + timeouts.BINDING_SECONDS)
     assert not timeouts.may_be_bound([handed("a-0", None)], 5.0 + timeouts.BINDING_SECONDS)
+    forged = handed("a-0", 1e11)
+    assert not timeouts.may_be_bound([forged], 5.0 + timeouts.BINDING_SECONDS)
     bound = replace(handed("a-0", 100.0), is_handed_over=False)
     assert not timeouts.may_be_bound([bound], 101.0)
 

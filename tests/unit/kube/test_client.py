@@ -153,6 +153,37 @@ async def reached(answer: dict[str, Any], status: int = 200) -> AsyncIterator[tu
         yield api, asked
 
 
+async def test_no_redirect_is_followed_and_no_other_server_gets_the_token() -> None:
+    """A pod that answers through the proxy of the API server may redirect to anywhere."""
+    seen: list[str] = []
+
+    async def note(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization", ""))
+        return web.Response(text="{}")
+
+    async with serving(note) as elsewhere:
+        address = elsewhere._server.replace("127.0.0.1", "localhost")
+
+        async def redirect(request: web.Request) -> web.Response:
+            assert request.headers["Authorization"] == "Bearer secret"
+            return web.Response(status=302, headers={"Location": f"{address}/stolen"})
+
+        async with serving(redirect) as api:
+            configuration = Configuration(host=api._server)
+            configuration.api_key["BearerToken"] = "Bearer secret"
+            signing = access.Access(configuration)
+            async with client.Client(signing) as own:
+                with pytest.raises(errors.Unavailable) as said:
+                    await own.read_lease()
+                assert said.value.status == 302
+                with pytest.raises(errors.Unavailable):
+                    [line async for line in own.watch(kinds.BOUND, "1")]
+            async with signing.session() as session:
+                await session.get(f"{address}/other")
+                await session.get(f"{api._server}/own")
+    assert seen == ["", ""]
+
+
 SERVER_SECONDS = 60.0  # kube-apiserver's --request-timeout; a webhook has half of it
 
 

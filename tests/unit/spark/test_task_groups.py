@@ -71,6 +71,10 @@ def test_the_podgroup_belongs_to_the_controller_of_the_pod_or_to_the_pod() -> No
     [
         ("{", "'{' is not JSON"),
         ("[" * 9_000, "is not JSON"),
+        (
+            f'[{{"name": "w", "minMember": 1, "affinity": {{"a": {"[" * 99}{"]" * 99}}}}}]',
+            "it is nested more than 100 levels deep",
+        ),
         ("x" * 40_000, "it has more than 32,768 characters"),
         ("{}", "taskGroups"),
         ("[]", "there is no task group in it"),

@@ -91,9 +91,11 @@ def _seconds(text: str | None) -> float | None:
     """The time in an annotation, which users may change; None if it cannot be read."""
     try:
         at = datetime.fromisoformat(text or "")
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        datetime.fromtimestamp(seconds, UTC)  # in its own time zone, it may be in the year 10000
     except (ValueError, OverflowError):
         return None
+    return seconds
 
 
 def hand_over(body: bytes, assignment: Assignment, at: float) -> Mapping[str, Any]:

@@ -194,11 +194,10 @@ def limits_for(
     start: QueuedGang, quotas: Quotas, hold: HeldCapacity | None, ledger: QueueLedger
 ) -> Quotas:
     """The limits for the claim of a gang, less what is held of them unless it comes first."""
-    if hold is None or hold.holder is None or start.key == hold.gang.key:
+    if hold is None or hold.holder is None:
         return quotas
-    if not _share_a_limit(quotas, start.key, hold.gang.key):
-        return quotas
-    if _comes_first(start, hold.holder, ledger):
+    is_apart = start.key == hold.gang.key or not _share_a_limit(quotas, start.key, hold.gang.key)
+    if is_apart or _comes_first(start, hold.holder, ledger):
         return quotas
     return quotas.held_for(hold.gang.key, hold.requests)
 

@@ -88,7 +88,9 @@ def test_a_pod_that_is_pinned_and_ungated_is_on_its_node() -> None:
     assert (bound.node, bound.is_handed_over, bound.handed_over_at) == ("n1", False, None)
 
 
-@pytest.mark.parametrize("at", ["", "soon", "9999999-01-01", "2026-13-01T00:00:00Z"])
+@pytest.mark.parametrize(
+    "at", ["", "soon", "9999999-01-01", "2026-13-01T00:00:00Z", "9999-12-31T23:59:59-14:00"]
+)
 def test_a_time_that_users_broke_is_unknown(at: str) -> None:
     broken = {"annotations": {hand_over.HANDED_OVER_AT: at}}
     handed = hand_over.decode_handed_member(pod(affinity({"matchFields": [PIN]}), **broken))
