@@ -19,7 +19,7 @@ from ..model.cluster import (
     Snapshot,
 )
 from ..model.decisions import Assignment
-from ..model.keys import GangKey, LeaderTerm, Uid
+from ..model.keys import LeaderTerm, Uid
 from ..model.volumes import VolumeChoice
 from ..planning import partial_release
 from ..verify import reservation_checks
@@ -369,22 +369,27 @@ def _claim_steps(
     """
     claims = [held for held in snapshot.reservations if held.victims is not None]
     lost_for_good = reservation_checks.lost_for_good(snapshot) if claims else {}
-    awaiting: Collection[GangKey] = ()
-    if claims and snapshot.queues:
-        awaiting = starts.awaiting_limits(snapshot, {claim.gang for claim in claims})
+    reserved_of = {
+        claim.uid: [members[entry.uid] for entry in claim.entries if entry.uid in members]
+        for claim in claims
+    }
+    unbound = [
+        claim
+        for claim in claims
+        if _bound_member(gangs.get(claim.uid), reserved_of[claim.uid]) is None
+    ]
+    awaiting = starts.awaiting_limits(snapshot, unbound) if unbound and snapshot.queues else ()
     steps = {}
-    for claim in claims:
-        gang = gangs.get(claim.uid)
-        reserved = [members[entry.uid] for entry in claim.entries if entry.uid in members]
-        if _bound_member(gang, reserved) is None:
-            gone = lost_for_good.get(claim.uid, Unkeepable())
-            why = _why_not_begin(claim, gang, reserved, gone, snapshot)
-            has_room = claim.uid not in unkeepable
-            step = _next_claim(claim, why, snapshot, has_room=has_room)
-            if step is None and claim.gang in awaiting:
-                step = Await()
-            if step is not None:
-                steps[claim.uid] = step
+    for claim in unbound:
+        gang, reserved = gangs.get(claim.uid), reserved_of[claim.uid]
+        gone = lost_for_good.get(claim.uid, Unkeepable())
+        why = _why_not_begin(claim, gang, reserved, gone, snapshot)
+        has_room = claim.uid not in unkeepable
+        step = _next_claim(claim, why, snapshot, has_room=has_room)
+        if step is None and claim.gang in awaiting:
+            step = Await()
+        if step is not None:
+            steps[claim.uid] = step
     return steps
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import aiohttp
 import yaml
@@ -81,9 +80,8 @@ class Access:
     async def _sign(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        url, server = request.url, urlsplit(self.server)
-        port = server.port or (443 if server.scheme == "https" else 80)
-        if (url.scheme, url.host, url.port) != (server.scheme, server.hostname, port):
+        url = request.url
+        if url.origin() != type(url)(self.server).origin():
             return await send(request)  # after a redirect, which a proxied pod may have made
         # An exec plugin or a rotated service account may give another token at every request.
         try:

@@ -561,6 +561,10 @@ class Client:
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:
+    if response.status < 400:  # noqa: PLR2004 - HTTP's own boundary
+        where = response.headers.get("Location", "elsewhere")[:200]
+        why = f"the server redirects to {where}, and redirects are not followed"
+        return errors.Unavailable(why, status=response.status)
     seconds = response.headers.get("Retry-After", "")
     # The header may also be a date, which the API server never sends.
     return errors.from_response(

@@ -486,7 +486,8 @@ class Snapshot:
     nodes: tuple[Node, ...] = ()  # sorted by name
     gangs: tuple[Gang, ...] = ()  # sorted by key
     reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
-    # Pods whose PodGroup does not exist, and pods of older runs that still have a node.
+    # Pods whose PodGroup does not exist or was created again, and pods of older runs that still
+    # have a node.
     strays: tuple[Member, ...] = field(default=())
     # All pods that have a node and are not over, ours included, sorted by uid. Empty while no rule
     # between pods is in force. If no pod of ours has rules or preferences about pods, only foreign

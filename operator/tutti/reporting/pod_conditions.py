@@ -3,13 +3,14 @@
 Autoscalers read these conditions. Each is written once, unlike the status of a PodGroup.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..gang import demand, finding_text
 from ..kube.codec import encode
 from ..model.cluster import Gang, Member
 from ..model.decisions import Reason, Rejection
+from ..model.keys import GangKey
 from ..planning import missing_members
 
 
@@ -70,12 +71,16 @@ def _pod_reason(reason: Reason) -> str:
     return "Unschedulable" if reason in waits_for_room else reason.value
 
 
-def stray_notes(strays: Iterable[Member]) -> Iterable[PodCondition]:
-    """The conditions of pods whose PodGroup does not exist."""
+def stray_notes(
+    strays: Iterable[Member], groups: Callable[[GangKey], object | None]
+) -> Iterable[PodCondition]:
+    """The conditions of pods whose PodGroup does not exist, or was deleted and created again."""
     for member in strays:
         if member.is_waiting:
             owner = f"{member.group_kind.kind} {member.key.namespace}/{member.group}"
             sentence = f"{owner} does not exist; the pod waits until it does"
+            if groups(member.gang) is not None:
+                sentence = f"the pod was made for an earlier {owner}, which has been deleted"
             yield PodCondition(
                 member, "PodGroupNotFound", sentence, is_its_own=True, may_change=True
             )

@@ -126,7 +126,7 @@ class Reporter:
                 self._api, encode.Event(about, release.reason, release.sentence, now, warning=True)
             )
         if self._of_pods:
-            notes += not_shown(stray_notes(snapshot.strays))
+            notes += not_shown(stray_notes(snapshot.strays, self._state.group))
             next_at = min(next_at, await self._tell_pods(notes, now))
         next_at = min(next_at, quiet_until, *(wait.until for wait in self._waits.values()))
         return None if next_at == math.inf else max(0.0, next_at - now)

@@ -377,7 +377,7 @@ def _in_stage(gang: Gang, group: GangObject, reservation: Reservation | None) ->
         begun |= {stage_of[slot.role] for slot in reservation.slots if slot.role in stage_of}
         entries = {entry.uid for entry in reservation.entries}
         starts = {stage_of[pod.role] for pod in pods if pod.uid in entries}
-    there = Counter(pod.role for pod in live)
+    there = Counter(pod.role for pod in live if pod.is_waiting)
     is_complete = all(there[role.name] >= role.min_member for role in group.stages[newest])
     if not (is_complete or newest in begun | starts):
         waiting = (stage_of[pod.role] for pod in live if pod.may_get_a_node)

@@ -173,7 +173,7 @@ async def test_no_redirect_is_followed_and_no_other_server_gets_the_token() -> N
             configuration.api_key["BearerToken"] = "Bearer secret"
             signing = access.Access(configuration)
             async with client.Client(signing) as own:
-                with pytest.raises(errors.Unavailable) as said:
+                with pytest.raises(errors.Unavailable, match=f"redirects to {address}/st") as said:
                     await own.read_lease()
                 assert said.value.status == 302
                 with pytest.raises(errors.Unavailable):

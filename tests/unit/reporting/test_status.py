@@ -429,11 +429,14 @@ def test_a_pod_that_does_not_wait_is_told_nothing() -> None:
 
 def test_a_stray_is_told_which_pod_group_is_missing() -> None:
     lost = replace(member("p", shape(cpu=1)), group="nowhere")
-    (note,) = stray_notes([lost, replace(lost, gates=("hold",))])
+    (note,) = stray_notes([lost, replace(lost, gates=("hold",))], lambda _key: None)
     assert note.reason == "PodGroupNotFound"
     assert "PodGroup ml/nowhere does not exist" in note.message
-    (note,) = stray_notes([replace(lost, group_kind=ApiKind("jobset.x-k8s.io", "JobSet"))])
+    of_a_job = replace(lost, group_kind=ApiKind("jobset.x-k8s.io", "JobSet"))
+    (note,) = stray_notes([of_a_job], lambda _key: None)
     assert "JobSet ml/nowhere does not exist" in note.message
+    (note,) = stray_notes([of_a_job], lambda _key: "created again")
+    assert "made for an earlier JobSet ml/nowhere, which has been deleted" in note.message
 
 
 def test_a_gang_that_lost_members_says_so_while_it_is_repaired() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Phase, Reservation, SlotReservation, Snapshot
+from tutti.model.cluster import STUCK_SECONDS, Phase, Reservation, SlotReservation, Snapshot
 from tutti.model.decisions import GangCap, Placement, Plan
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
@@ -292,3 +292,32 @@ def test_what_runs_without_a_record_is_charged_somewhere_whatever_it_names() -> 
     assert [cap.gangs for cap in caps(snapshot)] == [{runs.key}]
     unseen = snapshot_of(ROOMY, *inner, runs.but(queue=""))
     assert caps(unseen) == []
+
+
+def waits_for(limit: int, *, second: bool = True, stuck: bool = False) -> list[str]:
+    """The claims that wait; the victim of the second one terminates."""
+    victim = gang("victim").of(2, cpu=1).bound_on("n1", "n1").but(queue="a")
+    gone_by = -STUCK_SECONDS if stuck else 9.0
+    parts = [victim.each(terminating=True, gone_by=gone_by)]
+    claims = []
+    for number, name in enumerate(("c1", "c2") if second else ("c1",)):
+        claimant = gang(name).of(2, cpu=1).but(queue="a")
+        entries = ((f"{name}-{i}", "n1") for i in range(2))
+        claims.append(replace(reservation(claimant, *entries, at=float(number)), victims=()))
+        parts.append(claimant)
+    world = snapshot_of(ROOMY, ML, capped("a", limit), queue("b"), B, *parts, *claims)
+    return sorted(key.name for key in starts.awaiting_limits(world, claims))
+
+
+def test_a_claim_waits_for_pods_that_leave_room_below_its_limit() -> None:
+    assert waits_for(2000, second=False) == ["c1"]
+    assert waits_for(4000, second=False) == []
+    assert waits_for(2000, second=False, stuck=True) == []
+
+
+def test_a_claim_does_not_wait_for_the_victims_of_a_younger_claim() -> None:
+    assert waits_for(4000) == ["c2"]
+
+
+def test_a_claim_does_not_wait_if_that_would_not_bring_use_within_the_limit() -> None:
+    assert waits_for(1000, second=False) == []

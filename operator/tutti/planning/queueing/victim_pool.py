@@ -184,7 +184,7 @@ class VictimPool:
         members = {m.key.name: m for m in holders(gang) if m.uid not in self.ended}
         shares = {pod: _share(ledger, member) for pod, member in members.items()}
         work = {pod: shares[pod] * self._seconds(queued, member) for pod, member in members.items()}
-        if gang.key in entitlement.gangs:
+        if members and gang.key in entitlement.gangs:  # a gang may have stuck pods alone
             spent = min(self.spent.get(gang.key, Fraction(0)), DAY_SECONDS * sum(shares.values()))
             lost = sum(work.values(), Fraction(0))
             cost = Cost(lost + spent, len(members), 1)

@@ -4,9 +4,9 @@ Each queue with limits is one cap over the gangs that have the queue in their ch
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ...model.cluster import Member, Snapshot
+from ...model.cluster import Member, Reservation, Snapshot
 from ...model.decisions import GangCap, Placement
 from ...model.keys import GangKey
 from ...model.queues import QueueMode
@@ -27,24 +27,35 @@ def caps(charges: QueueCharges) -> Sequence[GangCap]:
     ]
 
 
-def awaiting_limits(snapshot: Snapshot, gangs: Collection[GangKey]) -> Collection[GangKey]:
-    """Those of these gangs, which have Reservations, that must wait until pods below a limit go.
+def awaiting_limits(snapshot: Snapshot, claims: Iterable[Reservation]) -> Collection[GangKey]:
+    """The gangs of those claims that must wait until pods below a limit have gone.
 
-    A limit above which the queues use more because of pods that terminate, stuck pods aside.
+    ``claims`` have no bound member. The use of all queues below the limit exceeds it, younger
+    claims aside, and would not without the pods that terminate, stuck pods aside.
     """
-    charges, now = QueueCharges.of(snapshot, ()), snapshot.taken_at
+    now = snapshot.taken_at
+    gone = {pod.uid for pod in snapshot.pods if _is_leaving(pod, now)}
+    if not gone:
+        return ()
+    charges = QueueCharges.of(snapshot, ())
     leaving = {
-        gang.key: cap_checks.needs_of(pod for pod in gang.members if _is_leaving(pod, now))
+        gang.key: cap_checks.needs_of(pod for pod in gang.members if pod.uid in gone)
         for gang in charges.snapshot.gangs
     }
-    awaiting = set[GangKey]()
+    oldest_first = sorted(claims, key=lambda claim: (claim.reserved_at, claim.gang))
+    uses, awaiting = charges.usage.before, set[GangKey]()
     for cap in caps(charges):
-        if own := cap.gangs.intersection(gangs):
-            used = cap_checks.total_of(charges.usage.before, cap.gangs)
-            goes = cap_checks.total_of(leaving, cap.gangs)
-            full = [name for name, limit in cap.limits.items() if used[name] > limit and goes[name]]
-            before = charges.usage.before
-            awaiting |= {key for key in own if any(before[key][name] for name in full)}
+        used = cap_checks.total_of(uses, cap.gangs)
+        goes = cap_checks.total_of(leaving, cap.gangs)
+        for claim in reversed(oldest_first):
+            if claim.gang in cap.gangs:
+                own = uses[claim.gang]
+                if any(
+                    own[name] and limit < used[name] <= limit + goes[name]
+                    for name, limit in cap.limits.items()
+                ):
+                    awaiting.add(claim.gang)
+                used.subtract(own)
     return awaiting
 
 

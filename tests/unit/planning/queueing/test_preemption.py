@@ -250,6 +250,11 @@ def test_a_gang_of_stuck_pods_is_charged_until_they_have_gone() -> None:
     assert isinstance(stuck, GangBuilder)
     stuck = stuck.each(terminating=True, gone_by=NOW - STUCK_SECONDS)
     assert plan(seen(own, B, waits("new", "a", 4), stuck, record)) == ()
+    borrows = queue("a", **gpus(0, 4))
+    low, record = runs(gang("stuck").of(4, gpu=1).priority(-1), borrows)
+    assert isinstance(low, GangBuilder)
+    low = low.each(terminating=True, gone_by=NOW - STUCK_SECONDS)
+    assert plan(seen(borrows, B, waits("new", "a", 4), low, record)) == ()
 
 
 def test_only_victims_that_help_end() -> None:
