@@ -24,21 +24,12 @@ def stage_pod(name: str, role: str, cpu: int) -> Member:
     )
 
 
-class Played:
-    """A node of four CPUs: the first stage needs one, the second needs all of them."""
+class Staged:
+    """A cluster with one node, a gang with stages, and an operator."""
 
-    def __init__(self, *, holds: bool, later: Role = HELD) -> None:
-        group = GangObject(
-            KEY,
-            Uid("g"),
-            1,
-            roles=(LOAD,),
-            absent_seconds=HOLD_SECONDS,
-            stages=((LOAD,), (later if holds else NODES,)),
-            holds_later_stages=holds,
-        )
+    def __init__(self, group: GangObject, cpu: int) -> None:
         self.cluster, self.clock = FakeCluster(), Clock()
-        self.cluster.add(node("n1", cpu=5))
+        self.cluster.add(node("n1", cpu=cpu))
         self.cluster._put_group(group)
         self.life = Life(self.cluster, self.clock)
 
@@ -55,6 +46,22 @@ class Played:
     def node_of(self, *names: str) -> list[str | None]:
         """Where these pods are."""
         return [self.cluster.pods[PodKey(NAMESPACE, name)].node for name in names]
+
+
+class Played(Staged):
+    """A node of five CPUs: the first stage needs one, the second needs four of them."""
+
+    def __init__(self, *, holds: bool, later: Role = HELD) -> None:
+        group = GangObject(
+            KEY,
+            Uid("g"),
+            1,
+            roles=(LOAD,),
+            absent_seconds=HOLD_SECONDS,
+            stages=((LOAD,), (later if holds else NODES,)),
+            holds_later_stages=holds,
+        )
+        super().__init__(group, cpu=5)
 
 
 @pytest.mark.parametrize("holds", [True, False])

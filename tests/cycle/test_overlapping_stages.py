@@ -3,42 +3,26 @@
 from dataclasses import replace
 
 from tutti.kube.gang_sources import GangObject
-from tutti.model.cluster import MadeFor, Member, Phase, Role
+from tutti.model.cluster import MadeFor, Phase, Role
 from tutti.model.keys import PodKey, Uid
 
-from ..harness.builders import NAMESPACE, node
-from ..harness.fakes import Clock, FakeCluster, Life
-from .test_held_stages import KEY, stage_pod
+from ..harness.builders import NAMESPACE
+from .test_held_stages import KEY, Staged, stage_pod
 
 LOAD, SIDE, NODES = Role("load", 1), Role("side", 2), Role("node", 2)
 
 
-class Played:
-    """A cluster with one node, and the gang, of which ``load`` and ``side`` start first."""
+def overlapping(uid: str, created: float = 0.0) -> GangObject:
+    """The gang, of which ``load`` and ``side`` start first."""
+    first = (LOAD, SIDE)
+    return GangObject(KEY, Uid(uid), 2, roles=first, stages=(first, (NODES,)), created=created)
+
+
+class Played(Staged):
+    """The gang, on one node."""
 
     def __init__(self, cpu: int) -> None:
-        self.cluster, self.clock = FakeCluster(), Clock()
-        self.cluster.add(node("n1", cpu=cpu))
-        self.put_group("g")
-        self.life = Life(self.cluster, self.clock)
-
-    def put_group(self, uid: str) -> None:
-        """Create the gang, or create it again."""
-        first, stages = (LOAD, SIDE), ((LOAD, SIDE), (NODES,))
-        created = self.clock.now
-        self.cluster._put_group(
-            GangObject(KEY, Uid(uid), 2, roles=first, stages=stages, created=created)
-        )
-
-    async def turn(self, *pods: Member) -> None:
-        """Create pods, and let some cycles pass."""
-        for pod in pods:
-            self.cluster.add_pod(replace(pod, created=self.clock.now))
-        self.life.watch.catch_up()
-        for _ in range(3):
-            self.clock.now += 1.0
-            await self.life.turn()
-            self.life.watch.catch_up()
+        super().__init__(overlapping("g"), cpu)
 
     async def first_stage(self) -> None:
         """Start the first stage."""
@@ -108,7 +92,7 @@ async def test_a_gang_that_is_created_again_starts_whole_beside_pods_of_the_dele
     played = Played(cpu=5)
     await played.first_stage()
     played.cluster.delete_group(KEY.name, KEY.kind)
-    played.put_group("g2")
+    played.cluster._put_group(overlapping("g2", played.clock.now))
     new = (stage_pod(f"{role}-2", role, 1) for role in ("load", "side"))
     more = stage_pod("side-3", "side", 1)
     await played.turn(

@@ -3,9 +3,6 @@
 import sys
 from collections.abc import Callable
 
-from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget, Problem, Solution
-
 
 def calls_of(work: Callable[[], object]) -> int:
     """How many functions of Python a piece of work calls."""
@@ -21,18 +18,3 @@ def calls_of(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return count
-
-
-class Counting:
-    """The strategy ``ilp``, and how many problems it has been given."""
-
-    name = "counting"
-
-    def __init__(self) -> None:
-        self.solved = 0
-        self._inner = STRATEGIES["ilp"]()
-
-    def solve(self, problem: Problem, budget: Budget) -> Solution:
-        """Count a problem, and solve it."""
-        self.solved += 1
-        return self._inner.solve(problem, budget)

@@ -7,7 +7,7 @@ its author can correct it.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from ..kube import errors, kinds, wire
 from ..kube.calls import Kind
 from ..kube.codec import decode, hand_over
 from ..kube.codec.encode import moment
+from ..kube.codec.metadata import seconds_by_users
 from ..kube.gang_sources import GangObject, pod_group
 from ..kube.list_watch import Item
 from ..model.cluster import ForeignPod, Member, Namespace
@@ -140,11 +141,9 @@ def _created(document: Document) -> float:
         at = (
             timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(str(timestamp))
         )
-        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-        datetime.fromtimestamp(seconds, UTC)  # in its own time zone, it may be in the year 10000
+        return seconds_by_users(at)
     except (ValueError, OverflowError):
         return 0.0  # the decoder reports the error
-    return seconds
 
 
 def _decoded(all_documents: Iterable[Document], into: Objects) -> Objects:

@@ -85,7 +85,7 @@ class BadObject(Exception):
 
 
 def from_response(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """The error for an HTTP answer with a status of 300 or more.
+    """The error for an HTTP answer with a status of 400 or more.
 
     ``retry_after`` is the value of the header in seconds; a value in the body overrides it.
     """

@@ -175,6 +175,10 @@ class Member:
         """Whether it terminates, and should have been gone for ``STUCK_SECONDS``."""
         return self.terminating and self.gone_by is not None and now >= self.gone_by + STUCK_SECONDS
 
+    def is_leaving(self, now: float) -> bool:
+        """Whether it terminates, and its end is to be waited for."""
+        return self.terminating and not (self.is_over or self.is_stuck(now))
+
     @property
     def lacks_claims(self) -> bool:
         """Whether it waits for its claims: for volumes, or for devices."""

@@ -33,11 +33,10 @@ from ..model.resources import NOTHING, Resources
 from .devices.index import DeviceIndex
 from .gang_index import GangIndex
 from .lost_members import LostMembers
-from .lost_reservations import LostReservations
 from .node_usage import NOTHING_ATTACHED, NodeUsage, VolumeUsage
 from .placed_pods import PlacedPods
 from .pod_index import PodIndex
-from .reservation_index import ReservationIndex
+from .reservation_index import LostReservations, ReservationIndex
 from .storage.claim_index import ClaimIndex
 from .store import Store
 

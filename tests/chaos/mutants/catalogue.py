@@ -437,7 +437,7 @@ COUNTS_NO_LEAVING_ROOM = Mutant(
     (
         Patch(
             "planning/queueing/victim_pool.py",
-            "if member.node is not None and is_leaving:",
+            "if member.node is not None and member.is_leaving(now):",
             "if False:",
         ),
     ),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import Reservation, SlotReservation
 from tutti.model.keys import GangKey, NodeName, Uid
-from tutti.state.lost_reservations import LostReservations
+from tutti.state.reservation_index import LostReservations
 
 from ...harness.builders import NAMESPACE, gang, reservation
 

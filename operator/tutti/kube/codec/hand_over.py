@@ -7,7 +7,7 @@ the required node affinity of a gated pod only be narrowed (``ValidatePodUpdate`
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..gang_sources import ALWAYS, GangSource
 from ..gang_sources.spark import TUTTI_GROUP_LABEL
 from .decode import decode_member
 from .encode import timestamp
+from .metadata import seconds_by_users
 from .shapes import NODE_NAME, claims, pinned_to
 
 KUBE_SCHEDULER = "default-scheduler"  # of Kubernetes; most pods of most clusters name it
@@ -90,12 +91,9 @@ def decode_handed_member(pod: wire.Pod) -> Member:
 def _seconds(text: str | None) -> float | None:
     """The time in an annotation, which users may change; None if it cannot be read."""
     try:
-        at = datetime.fromisoformat(text or "")
-        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-        datetime.fromtimestamp(seconds, UTC)  # in its own time zone, it may be in the year 10000
+        return seconds_by_users(datetime.fromisoformat(text or ""))
     except (ValueError, OverflowError):
         return None
-    return seconds
 
 
 def hand_over(body: bytes, assignment: Assignment, at: float) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """The metadata of every API object: its name and its times."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from .. import wire
 from ..errors import BadObject
@@ -24,3 +24,14 @@ def named(obj: wire.Object) -> str:
 def seconds_of(moment: datetime | None) -> float:
     """A moment in seconds since the epoch; 0 if there is none."""
     return moment.timestamp() if moment is not None else 0.0
+
+
+def seconds_by_users(moment: datetime) -> float:
+    """A moment that a user wrote, in seconds since the epoch; it is in UTC if it has no zone.
+
+    Raises:
+        ValueError, OverflowError: in UTC, it is not in the years 1 to 9999.
+    """
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    datetime.fromtimestamp(seconds, UTC)
+    return seconds

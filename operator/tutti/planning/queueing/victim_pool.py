@@ -166,8 +166,7 @@ class VictimPool:
         promised = grids.reserved_room(self.snapshot)
         leaving: dict[NodeName, list[Resources]] = {}
         for member in self.snapshot.pods:
-            is_leaving = member.terminating and not (member.is_over or member.is_stuck(now))
-            if member.node is not None and is_leaving:
+            if member.node is not None and member.is_leaving(now):
                 leaving.setdefault(member.node, []).append(grids.footprint(member.shape))
         taken = [
             node.used

@@ -65,10 +65,7 @@ class ClaimJudge:
         )
         records = snapshot.records
         reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-        now = snapshot.taken_at
-        leaving = {
-            m.uid: m for m in snapshot.pods if m.terminating and not (m.is_over or m.is_stuck(now))
-        }
+        leaving = {m.uid: m for m in snapshot.pods if m.is_leaving(snapshot.taken_at)}
         judge._end(leaving.values())
         for gang in snapshot.gangs:
             staying = replace(gang, members=tuple(m for m in gang.members if m.uid not in leaving))

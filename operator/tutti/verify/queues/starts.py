@@ -34,7 +34,7 @@ def awaiting_limits(snapshot: Snapshot, claims: Iterable[Reservation]) -> Collec
     claims aside, and would not without the pods that terminate, stuck pods aside.
     """
     now = snapshot.taken_at
-    gone = {pod.uid for pod in snapshot.pods if _is_leaving(pod, now)}
+    gone = {pod.uid for pod in snapshot.pods if pod.node is not None and pod.is_leaving(now)}
     if not gone:
         return ()
     charges = QueueCharges.of(snapshot, ())
@@ -57,10 +57,6 @@ def awaiting_limits(snapshot: Snapshot, claims: Iterable[Reservation]) -> Collec
                     awaiting.add(claim.gang)
                 used.subtract(own)
     return awaiting
-
-
-def _is_leaving(pod: Member, now: float) -> bool:
-    return pod.node is not None and pod.terminating and not (pod.is_over or pod.is_stuck(now))
 
 
 def faults(charges: QueueCharges, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
