@@ -1,6 +1,7 @@
 """What happens between two calls of one cycle, or unseen by a watch that lags, breaks nothing."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from tutti.state.pod_index import MOST_LATE
 from ..harness import builders
 from ..harness.builders import NAMESPACE, gang, node, single
 from ..harness.fakes import STREAMS, Clock, FakeCluster, Fault, Life
+from ..harness.operator_process import SENT
 from . import scenarios
 
 
@@ -53,6 +55,26 @@ def phase(life: Life, gang_name: str) -> object:
 def successor(name: str, group: str, **amounts: float) -> Member:
     pod = builders.member(name, builders.shape(**amounts))
     return replace(pod, group=group, created=50.0)
+
+
+async def test_a_binding_is_logged_with_the_version_up_to_which_bound_pods_are_seen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
+    with caplog.at_level(logging.DEBUG):
+        await life.turn()
+        seen = life.cluster.version
+        life.watch.catch_up()
+        life.cluster.add(single("later", cpu=1))
+        life.watch.catch_up()
+        await life.turn()
+    lines = (SENT.search(record.message) for record in caplog.records)
+    sent = {line["uid"]: int(line["version"]) for line in lines if line}
+    bound = {pod.key.name: pod for pod in life.cluster.pods.values() if pod.node is not None}
+    assert {bound[name].uid for name in ("a-0", "a-1", "later")} == sent.keys()
+    shown = [int(bound[name].version) for name in ("a-0", "a-1")]
+    assert sent[bound["a-0"].uid] < min(shown)
+    assert sent[bound["later"].uid] == max(shown) <= seen
 
 
 async def test_a_gang_is_reserved_first_then_bound_then_nothing_is_held() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,9 @@ ACCOUNT = "tutti"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")  # kinds
 READY_SECONDS = 30.0
+SENT = re.compile(
+    r"pod \S+ \((?P<uid>\S+)\): binding it .* seen up to version (?P<version>\d+)$", re.MULTILINE
+)
 _DIE_WITH_PARENT = (sys.executable, die_with_parent.__file__)
 
 
@@ -205,6 +209,14 @@ class OperatorProcess:
     def kill(self) -> None:
         """End it as a power cut would."""
         self.stop(signal.SIGKILL)
+
+    def seen(self) -> Mapping[str, int]:
+        """Up to which version it had seen bound pods when it sent the last binding of each uid.
+
+        Empty unless it logs at debug.
+        """
+        sent = SENT.finditer(self.log.read_text(errors="replace"))
+        return {binding["uid"]: int(binding["version"]) for binding in sent}
 
     def tail(self, lines: int = 40) -> str:
         """The end of its log."""

@@ -98,7 +98,7 @@ class Rig:
         self._witness = judge.Witness(plane.kubeconfig, operator.gang_sources)
         self.ends_at_rest = True  # a test that ends in the middle of something says so
         self.is_outlived = False  # operator and control plane are somebody else's, and go on
-        self.unseen_seconds = 0.0  # see judge.judge
+        self.shares_nodes = False  # others bind to the nodes too; the operator logs at debug
 
     @classmethod
     def start(
@@ -155,7 +155,7 @@ class Rig:
             audit=self.plane.audit_log,
             operator_user=user,
             scheduler_name=scheduler_name or self.operator.scheduler_name,
-            unseen_seconds=self.unseen_seconds,
+            seen=self.operator.seen() if self.shares_nodes else None,
         )
 
     def _standing(self) -> list[dict[str, Any]]:

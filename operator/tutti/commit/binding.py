@@ -89,6 +89,10 @@ class Binder:
         node = self._state.node(assignment.node)
         if node is None or not plan_checks.takes(node, member):
             return  # the room was taken while this binding waited: the next cycle sees it as lost
+        logger.debug(
+            "pod %s (%s): binding it to node %s; bound pods are seen up to version %d",
+            *(assignment.pod, assignment.uid, assignment.node, self._state.pods.bound.newest),
+        )
         self._state.pods.assume(member, assignment.node)
         try:
             await self._place(assignment, member)

@@ -49,6 +49,11 @@ class Store(Generic[V]):
     def __iter__(self) -> Iterator[V]:
         return (item.value for item in self._items.values())
 
+    @property
+    def newest(self) -> int:
+        """The highest version seen; a watch showed every object of its stream up to here."""
+        return self._newest
+
     def get(self, uid: Uid) -> V | None:
         """The value of one object; None if it is not here."""
         item = self._items.get(uid)

@@ -50,7 +50,7 @@ def _row(figures: Figures) -> tuple[str, ...]:
         f"{figures.by_gangs}",
         f"{figures.by_ordinary}",
         f"{figures.per_thousand:.1f}",
-        f"{figures.visible}",
+        "?" if figures.visible is None else f"{figures.visible}",
         f"{figures.rejected}",
         f"{figures.seconds:.0f}",
     )

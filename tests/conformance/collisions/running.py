@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECOND = "second"
-UNSEEN_SECONDS = 1.0  # what came so short before, no scheduler can be asked to know
 PATIENCE = 900.0
 OVER = ("Succeeded", "Failed")
 
@@ -32,9 +31,9 @@ class Figures:
     name: str  # of the gangs' scheduler
     bindings: int  # by the gangs' scheduler
     ordinary: int  # bindings by the other one
-    by_gangs: int  # over-commits by the gangs' scheduler, by what it could not have seen
+    by_gangs: int  # over-commits by the gangs' scheduler; Tutti's, by what it had not seen
     by_ordinary: int  # over-commits by the other one, where the gangs have pods
-    visible: int  # over-commits by the gangs' scheduler onto what was taken long before
+    visible: int | None  # over-commits by Tutti onto what it had seen; None: nobody can tell
     rejected: int  # pods that the kubelets turned away
     seconds: float
 
@@ -43,14 +42,15 @@ class Figures:
         return (
             f"{self.name}: {self.bindings} bindings beside {self.ordinary} of kube-scheduler, "
             f"{self.by_gangs} collisions by it and {self.by_ordinary} by kube-scheduler, "
-            f"{self.visible} onto room seen taken: {self.per_thousand:.1f} per 1,000; "
+            f"{'?' if self.visible is None else self.visible} onto room seen taken: "
+            f"{self.per_thousand:.1f} per 1,000; "
             f"{self.rejected} pods turned away by kubelets, {self.seconds:.0f} s"
         )
 
     @property
     def per_thousand(self) -> float:
         """Over-commits per thousand bindings of both."""
-        found = self.by_gangs + self.by_ordinary + self.visible
+        found = self.by_gangs + self.by_ordinary + (self.visible or 0)
         return 1000 * found / max(1, self.bindings + self.ordinary)
 
 
@@ -83,13 +83,17 @@ class Run:
         ordinary = sum(entry.user != self.user for entries in bound.values() for entry in entries)
         mine = f"was bound by {self.user} "
         by_gangs = sum(mine in collision.sentence for collision in verdict.collisions)
+        by_ordinary = len(verdict.collisions) - by_gangs
+        visible: int | None = len(verdict.of(Promise.CAPACITY))
+        if not self.rig.shares_nodes:  # the judge takes it that the scheduler had seen all
+            by_gangs, visible = by_gangs + len(verdict.of(Promise.CAPACITY)), None
         return Figures(
             name=self.scheduler,
             bindings=verdict.bindings,
             ordinary=ordinary,
             by_gangs=by_gangs,
-            by_ordinary=len(verdict.collisions) - by_gangs,
-            visible=len(verdict.of(Promise.CAPACITY)),
+            by_ordinary=by_ordinary,
+            visible=visible,
             rejected=len(self.kubelet.rejected),
             seconds=self.seconds,
         )
@@ -115,8 +119,9 @@ class Run:
 
 @contextmanager
 def _cluster(load: Load, *, operator: bool) -> Iterator[tuple[Rig, Kubelet]]:
-    with Rig.start("controller-manager", operator=False) as rig:
-        rig.unseen_seconds = UNSEEN_SECONDS
+    environment = {"TUTTI_LOG_LEVEL": "debug"}
+    with Rig.start("controller-manager", operator=False, environment=environment) as rig:
+        rig.shares_nodes = operator
         kubescheduler.start(rig.plane, ORDINARY)
         with Kubelet(rig.plane) as kubelet:
             about = {"cpu": load.cpus, "memory": "64Gi"}

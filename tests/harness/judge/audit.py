@@ -94,11 +94,6 @@ def hand_overs(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, 
     return {key: tuple(of_pod) for key, of_pod in by_pod.items()}
 
 
-def arrivals(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...]]:
-    """Find what may have put a pod on its node, by pod: its creation, and its binding."""
-    return _created(entries, "pods", "pods/binding", "bindings")
-
-
 def _created(
     entries: Sequence[AuditEntry], *resources: str
 ) -> Mapping[Key, tuple[AuditEntry, ...]]:

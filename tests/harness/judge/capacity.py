@@ -1,7 +1,7 @@
 """P2: at each binding by Tutti, what is bound to the node fits what the node offers.
 
 Room is used from the binding until the pod is gone or its containers have ended. On nodes that
-others bind to as well, what came too short before to be known is a collision, not a violation.
+others bind to as well, an over-commit by what Tutti had not seen is a collision, not a violation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +21,7 @@ class _Room:
     node: Node | None = None
     gone_at: int | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
+    arrivals: dict[str, int] = field(default_factory=dict)  # by uid, the revision
     used: Amounts = field(default_factory=dict)
 
     def remove(self, pod: Pod) -> None:
@@ -28,9 +29,10 @@ class _Room:
         for name, value in (old.requests if old else {}).items():
             self.used[name] -= value
 
-    def add(self, pod: Pod) -> None:
+    def add(self, pod: Pod, revision: int) -> None:
         self.remove(pod)
         self.pods[pod.uid] = pod
+        self.arrivals.setdefault(pod.uid, revision)
         for name, value in pod.requests.items():
             self.used[name] = self.used.get(name, 0) + value
 
@@ -49,9 +51,13 @@ class _Room:
         ]
 
     def was_seen_full(self, pod: Pod, standpoint: Standpoint) -> bool:
-        """Whether there was no room for the pod even without what may not have been seen yet."""
-        others = (other for other in self.pods.values() if other.uid != pod.uid)
-        unseen = [other for other in others if standpoint.may_not_have_seen(pod, other)]
+        """Whether there was no room for the pod even without what had not been seen yet."""
+        unseen = [
+            other
+            for other in self.pods.values()
+            if other.uid != pod.uid
+            and standpoint.had_not_seen(pod, other, self.arrivals[other.uid])
+        ]
         return not unseen or bool(self.shortages(pod, unseen))
 
 
@@ -109,7 +115,7 @@ def _arrival(rooms: dict[str, _Room], step: Step) -> Pod | None:
         rooms.setdefault(before.node, _Room()).remove(before)
     if not isinstance(after, Pod) or not after.takes_room:
         return None
-    rooms.setdefault(after.node, _Room()).add(after)
+    rooms.setdefault(after.node, _Room()).add(after, step.revision)
     return None if isinstance(before, Pod) and before.node else after
 
 

@@ -3,7 +3,7 @@
 ``weigh`` is a pure function, tested with histories written by hand; ``judge`` reads the log first.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,18 +32,18 @@ def judge(
     operator_user: str,
     scheduler_name: str = "tutti",
     namespaces: Collection[str] | None = None,
-    unseen_seconds: float = 0.0,
+    seen: Mapping[str, int] | None = None,
 ) -> Verdict:
     """Judge what happened while the witness watched, in all or in these namespaces.
 
-    P8 is judged in all namespaces: hands off means everywhere. ``unseen_seconds`` is for nodes
-    that others bind to as well: an over-commit by what came so short before is a collision.
+    P8 is judged in all namespaces: hands off means everywhere. ``seen`` is for nodes that
+    others bind to as well (see Standpoint): an over-commit by what was not seen is a collision.
     """
     standpoint = Standpoint(
         operator_user=operator_user,
         scheduler_name=scheduler_name,
         namespaces=None if namespaces is None else frozenset(namespaces),
-        unseen_seconds=unseen_seconds,
+        seen=seen,
     )
     return weigh(history, audits.read_audit(audit), standpoint)
 
@@ -54,7 +54,6 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     standpoint = replace(
         standpoint,
         binders=audits.binders(heard),
-        arrivals=audits.arrivals(heard),
         evictions=audits.evictions(heard),
         hand_overs=audits.hand_overs(heard),
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from .audit import AuditEntry
 from .views import Key, Pod
@@ -12,15 +11,15 @@ from .views import Key, Pod
 class Standpoint:
     """Tutti's user, its scheduler name, and the namespaces that matter (None: all).
 
-    ``unseen_seconds`` is how long what others put on a node may be unknown to Tutti there.
+    Where others bind to the nodes too, ``seen`` has, by the uid of each pod that Tutti bound, up to
+    which revision Tutti had seen bound pods when it sent the binding. None: nobody else binds.
     """
 
     operator_user: str
     scheduler_name: str = "tutti"
     namespaces: frozenset[str] | None = None
-    unseen_seconds: float = 0.0
+    seen: Mapping[str, int] | None = None
     binders: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
-    arrivals: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
     evictions: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
     hand_overs: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
 
@@ -46,23 +45,17 @@ class Standpoint:
             return users[-1]
         return self.operator_user if self.is_ours(pod) else f"scheduler {pod.scheduler}"
 
-    def may_not_have_seen(self, ours: Pod, other: Pod) -> bool:
-        """Whether another's pod came so short before ours was bound that Tutti may not know it."""
-        if not self.unseen_seconds or self.bound_by_us(other):
+    def had_not_seen(self, ours: Pod, other: Pod, arrival: int) -> bool:
+        """Whether Tutti had not seen another's pod on its node when it sent our pod's binding.
+
+        ``arrival`` is the revision at which the other pod got its node.
+        """
+        if self.seen is None or self.bound_by_us(other):
             return False
-        came, sent = self._last(self.arrivals, other), self._last(self._placers(ours), ours)
-        if came is None or came.answered is None or sent is None or sent.at is None:
-            return False
-        return sent.at - came.answered < timedelta(seconds=self.unseen_seconds)
+        return arrival > self.seen.get(ours.uid, arrival)
 
     def _placers(self, pod: Pod) -> Mapping[Key, Sequence[AuditEntry]]:
         return self.hand_overs if pod.is_handed else self.binders
-
-    def _last(self, entries: Mapping[Key, Sequence[AuditEntry]], pod: Pod) -> AuditEntry | None:
-        of_pod = (
-            entry for entry in entries.get(pod.key, ()) if not entry.uid or entry.uid == pod.uid
-        )
-        return max(of_pod, key=lambda entry: (entry.at is not None, entry.at), default=None)
 
     def bound_by_us(self, pod: Pod) -> bool:
         """Whether Tutti bound the pod."""

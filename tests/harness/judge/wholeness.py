@@ -52,7 +52,8 @@ class _Sweep:
 
     def __init__(self, standpoint: Standpoint, entries: Iterable[AuditEntry]) -> None:
         self.gangs: dict[Key, Gang] = {}
-        self._strangers: dict[str, list[Pod]] = {}  # by node, in the order in which they came
+        # By node, in the order in which they came, with the revisions at which they did.
+        self._strangers: dict[str, list[tuple[Pod, int]]] = {}
         self._standpoint = standpoint
         self._deleters: dict[Key, list[AuditEntry]] = {}
         for entry in entries:
@@ -110,21 +111,21 @@ class _Sweep:
         assert isinstance(pod, Pod)
         if self._standpoint.bound_by_us(pod):
             return []
-        self._strangers.setdefault(pod.node, []).append(pod)
+        self._strangers.setdefault(pod.node, []).append((pod, step.revision))
         return self._lose_on(
             pod.node, f"pod {pod.key} took room on {pod.node} at revision {step.revision}"
         )
 
     def _lose_unseen(self, gang: Gang, first: Pod) -> None:
-        """Count the room that others took when the first member was on its way to its node.
+        """Count the room that others took and that Tutti had not seen when it bound the first.
 
-        Tutti may not have known of it, nor have had a way to know, when it reserved.
+        It did not know of it when it reserved, either.
         """
         for node in {
             node for reservation in gang.reservations.values() for node in reservation.nodes
         }:
-            for other in self._strangers.get(node, ()):
-                if self._standpoint.may_not_have_seen(first, other):
+            for other, arrival in self._strangers.get(node, ()):
+                if self._standpoint.had_not_seen(first, other, arrival):
                     gang.lose(f"pod {other.key} took room on {node} just before")
 
     def _take_node(self, step: Step) -> list[Gang]:

@@ -75,16 +75,17 @@ def test_an_overcommit_by_us_beside_another_scheduler_is_ours() -> None:
     assert len(story.verdict().of(Promise.CAPACITY)) == 1
 
 
-@pytest.mark.parametrize(("at", "ours"), [(0.9, 0), (1.1, 1)])
-def test_what_another_scheduler_took_long_before_is_seen_and_what_it_just_took_is_not(
-    at: float, ours: int
+@pytest.mark.parametrize(("since", "ours"), [(-1, 0), (0, 1), (None, 1)])
+def test_to_bind_onto_room_that_was_seen_taken_by_another_is_a_violation_and_else_a_collision(
+    since: int | None, ours: int
 ) -> None:
     story = two_nodes()
     story.pod("theirs", gpu="1", scheduler="default-scheduler")
     story.pod("ours", gpu="4")
-    story.bind("theirs", "a", by=KUBE, at=0.0)
-    story.bind("ours", "a", at=at)
-    verdict = story.verdict(unseen_seconds=1.0)
+    arrival = story.bind("theirs", "a", by=KUBE)
+    story.phase("theirs", "Running")
+    story.bind("ours", "a")
+    verdict = story.verdict(seen={} if since is None else {"uid-ours": arrival + since})
     assert len(verdict.violations) == ours
     assert len(verdict.collisions) == 1 - ours
 
@@ -93,17 +94,17 @@ def test_what_we_just_took_is_seen_by_us() -> None:
     story = two_nodes()
     for name in ("one", "two"):
         story.pod(name, gpu="3")
-        story.bind(name, "a", at=0.0)
-    assert len(story.verdict(unseen_seconds=1.0).of(Promise.CAPACITY)) == 1
+        story.bind(name, "a")
+    assert len(story.verdict(seen={"uid-two": 0}).of(Promise.CAPACITY)) == 1
 
 
 def test_what_another_just_took_excuses_nothing_that_would_not_fit_without_it() -> None:
     story = two_nodes()
     story.pod("theirs", gpu="1", scheduler="default-scheduler")
     story.pod("ours", gpu="5")
-    story.bind("theirs", "a", by=KUBE, at=0.0)
-    story.bind("ours", "a", at=0.1)
-    assert len(story.verdict(unseen_seconds=1.0).of(Promise.CAPACITY)) == 1
+    story.bind("theirs", "a", by=KUBE)
+    story.bind("ours", "a")
+    assert len(story.verdict(seen={"uid-ours": 0}).of(Promise.CAPACITY)) == 1
 
 
 def test_a_resource_that_the_pod_does_not_take_is_not_held_against_its_binding() -> None:

@@ -150,22 +150,22 @@ def test_a_node_lost_between_reserving_and_binding_excuses_what_is_missing() -> 
 
 
 @pytest.mark.parametrize("is_before_the_reservation", [True, False])
-@pytest.mark.parametrize(("at", "ours"), [(0.9, 0), (1.1, 1)])
-def test_room_that_another_just_took_when_the_first_member_was_bound_excuses_what_is_missing(
-    at: float, ours: int, *, is_before_the_reservation: bool
+@pytest.mark.parametrize(("since", "ours"), [(-1, 0), (0, 1)])
+def test_room_that_was_not_seen_taken_when_the_first_member_was_bound_excuses_what_is_missing(
+    since: int, ours: int, *, is_before_the_reservation: bool
 ) -> None:
     story = two_nodes()
     story.group("train", 2)
     story.pods("train", 2)
     story.pod("theirs", scheduler="default-scheduler")
     if is_before_the_reservation:
-        story.bind("theirs", "b", by=KUBE, at=0.0)
+        arrival = story.bind("theirs", "b", by=KUBE)
     story.reserve("train", {"train-0": "a", "train-1": "b"})
     if not is_before_the_reservation:
-        story.bind("theirs", "b", by=KUBE, at=0.0)
-    story.bind("train-0", "a", at=at)
+        arrival = story.bind("theirs", "b", by=KUBE)
+    story.bind("train-0", "a")
     story.release("train")
-    verdict = story.verdict(unseen_seconds=1.0)
+    verdict = story.verdict(seen={"uid-train-0": arrival + since})
     assert (len(verdict.violations), len(verdict.broken)) == (ours, 1 - ours)
 
 

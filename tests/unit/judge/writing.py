@@ -201,11 +201,11 @@ class Story:
         for index in range(count):
             self.pod(f"{group}-{index}", group, **requests)
 
-    def bind(self, name: str, node: str, *, by: str = US, at: float | None = None) -> int:
-        """Bind a pod, in the watch and in the audit log, there at a second if one is given."""
+    def bind(self, name: str, node: str, *, by: str = US) -> int:
+        """Bind a pod, in the watch and in the audit log."""
         uid = f"uid-{name}"
         old = self._bodies[Kind.PODS, uid]
-        self.wrote("create", "pods/binding", name, user=by, uid=uid, code=201, at=at)
+        self.wrote("create", "pods/binding", name, user=by, uid=uid, code=201)
         return self.put(Kind.PODS, old | {"spec": old["spec"] | {"nodeName": node}})
 
     def phase(self, name: str, phase: str) -> int:
@@ -299,10 +299,13 @@ class Story:
         return History.of(self.events, start=100, gaps=self.gaps)
 
     def verdict(
-        self, *, namespaces: frozenset[str] | None = None, unseen_seconds: float = 0.0
+        self,
+        *,
+        namespaces: frozenset[str] | None = None,
+        seen: Mapping[str, int] | None = None,
     ) -> Verdict:
         """Have it judged."""
-        standpoint = Standpoint(US, namespaces=namespaces, unseen_seconds=unseen_seconds)
+        standpoint = Standpoint(US, namespaces=namespaces, seen=seen)
         return weigh(self.history(), self.entries, standpoint)
 
 
