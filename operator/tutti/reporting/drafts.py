@@ -33,6 +33,7 @@ class Draft(NamedTuple):
     wait: float  # for how many seconds the write may be put off, so that changes share a write
     may_stay: bool = False  # the status may stay as it is, even if it differs
     version: str = ""  # the resourceVersion that the status is for; empty for any
+    overwrites: bool = False  # the Tutti of another scheduler name wrote the status last
 
 
 def draft(
@@ -66,8 +67,11 @@ def draft(
     told = news(newest, observed)
     if status.lost is not None:  # while the claim stands, and from the newest total
         return Draft(new_status, newest, told, 0.0, version=group.version)
-    is_at_rest = may_stay(gang, observed, status.scheduler)
-    return Draft(new_status, newest, told, wait, is_at_rest)
+    return Draft(
+        *(new_status, newest, told, wait),
+        may_stay=may_stay(gang, observed, status.scheduler),
+        overwrites=_is_anothers(observed, status.scheduler),
+    )
 
 
 def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
@@ -98,8 +102,13 @@ def may_stay(gang: Gang, observed: Mapping[str, object], scheduler: str) -> bool
     """
     is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
     is_cleared = observed.get("phase") == "Finished" and is_over and not is_whole(gang)
-    is_anothers = observed.get("schedulerName", scheduler) != scheduler
-    return is_cleared or (is_anothers and not gang.members and not gang.finished)
+    is_without_pods = not gang.members and not gang.finished
+    return is_cleared or (is_without_pods and _is_anothers(observed, scheduler))
+
+
+def _is_anothers(observed: Mapping[str, object], scheduler: str) -> bool:
+    """Whether the Tutti of another scheduler name wrote a status."""
+    return observed.get("schedulerName", scheduler) != scheduler
 
 
 def merged(

@@ -72,6 +72,7 @@ class Reporter:
         self._of_pods = of_pods
         self._gate = ConcurrencyLimit(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
+        self._overwritten: dict[Uid, float] = {}  # when the status of another Tutti was overwritten
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
         self._labelled_nodes: Mapping[NodeName, Node] = {}  # none while there is no Topology
         self._topologies: Sequence[Topology] = ()
@@ -195,6 +196,7 @@ class Reporter:
         here = {gang.uid for gang in chain(snapshot.gangs, self._state.one_by_one())}
         self._unchanged.forget(here, turned)
         self._noticed = {uid: keys for uid, keys in self._noticed.items() if uid in here}
+        self._overwritten = {uid: at for uid, at in self._overwritten.items() if uid in here}
         if len(self._written) > self._most_written:
             groups = self._state.groups
             self._written = {u: at for u, at in self._written.items() if groups.get(u) is not None}
@@ -281,6 +283,11 @@ class Reporter:
             return written + SENTENCE_SECONDS
         if draft.wait > 0:
             return now + draft.wait
+        if draft.overwrites:  # two scheduler names may have pods in one PodGroup
+            until = min(self._overwritten.get(gang.uid, -math.inf), now) + SENTENCE_SECONDS
+            if now < until:
+                return until
+            self._overwritten[gang.uid] = now
         return _StatusUpdate(gang, draft.newest, draft.news, draft.version)
 
     def _preference_note(self, about: GangReport) -> str:
