@@ -64,9 +64,27 @@ async def test_the_second_stage_starts_whole_beside_the_first() -> None:
     played.end("s", Phase.FAILED)
     await played.turn(stage_pod("s2", "side", 1))
     assert played.on_nodes() == ["a", "b", "t"]
+    said = played.cluster.pods[PodKey(NAMESPACE, "s2")].scheduled_condition
+    assert said.reason == "Unschedulable"
     played.end("t", Phase.SUCCEEDED)
     await played.turn()
     assert played.on_nodes() == ["a", "b", "s2"]
+
+
+async def test_a_pod_of_a_later_stage_is_told_that_an_earlier_stage_starts_first() -> None:
+    played = Played(cpu=2)
+    await played.turn(
+        stage_pod("l", "load", 1), stage_pod("s", "side", 1), stage_pod("a", "node", 1)
+    )
+    for _ in range(3):
+        await played.turn()
+    assert played.on_nodes() == []
+    said = played.cluster.pods[PodKey(NAMESPACE, "a")].scheduled_condition
+    assert said.reason == "WaitingForMembers"
+    assert said.message == (
+        "JobSet tune starts in stages: pods of the role 'node' wait until the pods of another "
+        "stage have started"
+    )
 
 
 async def test_no_member_is_bound_once_the_last_of_its_stage_is_lost_unseen() -> None:

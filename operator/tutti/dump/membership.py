@@ -50,6 +50,7 @@ class _Declared(wire.Object):
     unsupported_fields: tuple[str, ...] = ()
     needs_equal_members: bool = False
     has_later_stages: bool = False
+    other_stages: tuple[str, ...] = ()
 
 
 def declaration(gang: Gang) -> Raw:
@@ -65,6 +66,8 @@ def declaration(gang: Gang) -> Raw:
         body["needsEqualMembers"] = True
     if gang.has_later_stages:
         body["hasLaterStages"] = True
+    if gang.other_stages:
+        body["otherStages"] = gang.other_stages
     marks = {DECLARED_BY: str(gang.key.kind)}
     return {**marks, DECLARATION: json.dumps(body)} if body else marks
 
@@ -85,6 +88,7 @@ def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
         unsupported_fields=declaration_body.unsupported_fields,
         needs_equal_members=declaration_body.needs_equal_members,
         has_later_stages=declaration_body.has_later_stages,
+        other_stages=declaration_body.other_stages,
     )
 
 

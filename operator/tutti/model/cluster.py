@@ -320,6 +320,7 @@ class GangDeclaration:
     needs_equal_members: bool = False  # all must have its priority and one preemption policy
     # Its absent members are of later stages: they come once all present members have succeeded.
     has_later_stages: bool = False
+    other_stages: tuple[str, ...] = ()  # the roles of stages whose pods do not start now, sorted
     is_one_by_one: bool = False  # its pods start like pods that name no gang
     same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
     preferred_domains: tuple[DomainRule, ...] = ()  # the same, of levels that are only preferred

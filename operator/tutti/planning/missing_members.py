@@ -138,8 +138,8 @@ def _before_the_start(members: MemberCounts) -> Iterator[Finding]:
     yield from _gated(members)
     if failed := sum(member.phase is Phase.FAILED for member in gang.members):
         yield Failed(failed)
-    if members.roleless:
-        yield WithoutRole(len(members.roleless))
+    if roleless := sum(member.role not in gang.other_stages for member in members.roleless):
+        yield WithoutRole(roleless)
     if members.surplus:
         yield BeyondMaximum(len(members.surplus))
     for role in gang.roles:

@@ -33,7 +33,13 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
     for member in gang.members:
         if not member.is_waiting:
             continue
-        if not gang.accepts(member):
+        if member.role in gang.other_stages:
+            sentence = (
+                f"{gang.key.kind.kind} {gang.key.name} starts in stages: pods of the role "
+                f"{member.role!r} wait until the pods of another stage have started"
+            )
+            yield PodCondition(member, Reason.WAITING_FOR_MEMBERS, sentence, may_change=True)
+        elif not gang.accepts(member):
             sentence = (
                 f"PodGroup {gang.key.name} has no role {member.role!r}: "
                 f"label tutti.dev/role must be one of {', '.join(role_names)}"

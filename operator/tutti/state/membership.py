@@ -74,6 +74,7 @@ def in_stage(gang: Gang, group: GangObject, reservation: Reservation | None) -> 
         roles=roles,
         min_member=max(1, sum(role.min_member for role in roles)),
         has_later_stages=bool(later),
+        other_stages=tuple(sorted(stage_of.keys() - {role.name for role in roles})),
     )
 
 

@@ -285,6 +285,7 @@ FOREIGN: dict[str, Any] = {
     "unsupported_fields": ("spec.resourceClaims",),
     "needs_equal_members": True,
     "has_later_stages": True,
+    "other_stages": ("prepare",),
 }
 RESERVATION: dict[str, Any] = {
     "slots": (SlotReservation(NodeName("n1"), "worker", 2),),

@@ -79,6 +79,7 @@ def test_the_short_role_is_named() -> None:
 def test_pods_of_no_known_role_are_mentioned() -> None:
     made = gang("a").role("worker", 2, 1).of(1, role="wroker").needing(2)
     assert waits(made) == "role worker: 1 of 2 exist; 1 pod names no role of the gang"
+    assert waits(made.but(other_stages=("wroker",))) == "role worker: 1 of 2 exist"
 
 
 def test_gated_members_are_mentioned() -> None:
