@@ -156,7 +156,10 @@ async def test_the_operator_says_its_cycles_to_who_may_read_its_metrics(
     meta = {"name": "views", "namespace": "ml"}
     rbac = "rbac.authorization.k8s.io"
     head = {"apiVersion": f"{rbac}/v1", "metadata": {"name": "views"}}
-    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list"]},
+    ]
     role = {**head, "kind": "ClusterRole", "rules": rules}
     binding = {
         **head,

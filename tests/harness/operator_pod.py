@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
-from .operator_process import NAMESPACE
+from .operator_process import ACCOUNT, NAMESPACE
 
 if TYPE_CHECKING:
     from .rig import Rig
@@ -30,6 +30,7 @@ def create(rig: Rig) -> None:
             "labels": {"app.kubernetes.io/name": "tutti"},
         },
         "spec": {
+            "serviceAccountName": ACCOUNT,
             "nodeName": "elsewhere",
             "containers": [
                 {

@@ -65,6 +65,7 @@ class LiveCluster:
         """
         self.title = title
         self._now = now
+        self._scheduler = scheduler
         self._namespace = namespace
         self._state = state = ClusterState(
             self._wake, reads_devices=reads_devices, binds_volumes=binds_volumes
@@ -192,7 +193,7 @@ class LiveCluster:
 
     async def operators(self) -> Sequence[Record]:
         """See ``Cluster.operators``."""
-        return await operator_figures.read(self._api.api, self._namespace)
+        return await operator_figures.read(self._api.api, self._scheduler, self._namespace)
 
 
 def _within(right: Right, namespace: str) -> Right:

@@ -481,9 +481,15 @@ class Client:
         path = Call.CREATE_EVENT.path(event.regarding.namespace)
         await self._send(Call.CREATE_EVENT, path, encode.event(event))
 
-    async def get(self, right: Right, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """Read an answer that is only shown to users; raises ``errors.ApiError``."""
-        return await self._send(right, path, query=query)
+    async def get(
+        self, right: Right, path: str, query: Mapping[str, str] | None = None, *, most: int
+    ) -> bytes:
+        """Read an answer that is only shown to users; raises ``errors.ApiError``.
+
+        ``Unavailable`` is raised also for an answer of more than ``most`` bytes, of which no more
+        is read.
+        """
+        return await self._send(right, path, query=query, most=most)
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
         """See ``Source.page``."""
@@ -531,6 +537,7 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         kind: str = "",
+        most: int | None = None,
     ) -> bytes:
         headers = {"Content-Type": f"application/{kind}+json" if kind else "application/json"}
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
@@ -545,7 +552,7 @@ class Client:
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                answer = await response.read()
+                answer = await (response.read() if most is None else _read_at_most(response, most))
                 if self._clock is not None:
                     self._clock.dated(response.headers.get("Date", ""), sent)
                 self._heard(call, response.status)
@@ -558,6 +565,23 @@ class Client:
 
     def _unreached(self, request: str, problem: Exception) -> errors.Unavailable:
         return errors.Unavailable(f"{request}: {connection_errors.why(problem, self._server)}.")
+
+
+async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body of a response.
+
+    Raises:
+        errors.Unavailable: the body has more than so many bytes.
+    """
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > most:
+            raise errors.Unavailable(
+                f"the answer has more than {most:,} bytes, and the rest is not read",
+                status=response.status,
+            )
+    return bytes(body)
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:

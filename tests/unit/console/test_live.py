@@ -56,7 +56,14 @@ class Source:
         )
         return json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
 
-    async def get(self, right: Right, path: str, query: Mapping[str, str] | None = None) -> bytes:  # noqa: ARG002
+    async def get(
+        self,
+        right: Right,  # noqa: ARG002
+        path: str,
+        query: Mapping[str, str] | None = None,  # noqa: ARG002
+        *,
+        most: int,  # noqa: ARG002
+    ) -> bytes:
         """See ``Reader.get``."""
         return json.dumps({"items": self.objects.get(path, [])}).encode()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -182,6 +182,27 @@ async def test_no_redirect_is_followed_and_no_other_server_gets_the_token() -> N
                 await session.get(f"{address}/other")
                 await session.get(f"{api._server}/own")
     assert seen == ["", ""]
+
+
+async def test_of_an_answer_without_end_no_more_is_read_than_allowed() -> None:
+    """A pod that answers through the proxy of the API server may send for ever."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=int(request.query["status"]))
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            for _ in range(1 if request.query.get("ends") else 100_000):
+                await response.write(b"x" * 1000)
+        return response
+
+    right = Right("", "pods/proxy", "get")
+    async with serving(answer) as api:
+        whole = await api.get(right, "/m", {"status": "200", "ends": "1"}, most=1000)
+        assert whole == b"x" * 1000
+        for status in ("200", "500"):
+            with pytest.raises(errors.Unavailable, match="has more than 2,500 bytes") as said:
+                await api.get(right, "/m", {"status": status}, most=2500)
+            assert said.value.status == int(status)
 
 
 SERVER_SECONDS = 60.0  # kube-apiserver's --request-timeout; a webhook has half of it
