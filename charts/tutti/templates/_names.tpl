@@ -38,6 +38,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* The scheduler's name; only a shadow may have that of kube-scheduler, which binds the same pods. */}}
+{{- define "tutti.scheduler" -}}
+{{- if and (eq .Values.settings.schedulerName "default-scheduler") (ne .Values.settings.mode "shadow") -}}
+{{- fail (printf "settings.schedulerName: kube-scheduler binds the pods of default-scheduler, and with settings.mode: %s Tutti would bind them, too; set settings.mode: shadow, or another name" .Values.settings.mode) -}}
+{{- end -}}
+{{- .Values.settings.schedulerName -}}
+{{- end -}}
+
 {{/* A replica's given name in the Lease, if any: replicas that share one would all lead. */}}
 {{- define "tutti.identity" -}}
 {{- with .Values.settings.identity -}}

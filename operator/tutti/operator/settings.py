@@ -253,6 +253,12 @@ class Settings(BaseModel):
                 f"{PREFIX}HAND_OVER: pods of scheduler {KUBE_SCHEDULER} are handed over to "
                 f"kube-scheduler, so {PREFIX}SCHEDULER_NAME cannot be {KUBE_SCHEDULER}"
             )
+        if settings.mode != Mode.SHADOW and settings.scheduler_name == KUBE_SCHEDULER:
+            wrong.append(
+                f"{PREFIX}SCHEDULER_NAME: kube-scheduler binds the pods of {KUBE_SCHEDULER}, and "
+                f"with {PREFIX}MODE={settings.mode} Tutti would bind them, too; set "
+                f"{PREFIX}MODE={Mode.SHADOW}, or give Tutti another name"
+            )
         if wrong:
             raise SettingsError(tuple(wrong))
         return settings

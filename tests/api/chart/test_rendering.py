@@ -408,6 +408,14 @@ REFUSED: Mapping[str, tuple[str, str]] = {
         "at '/dumpVolume': maxProperties: got 2, want 1",
     ),
     "one name for two": ("settings.identity=me", "several replicas need names of their own"),
+    "the name of kube-scheduler": (
+        "settings.schedulerName=default-scheduler",
+        "with settings.mode: active Tutti would bind them, too; set settings.mode: shadow",
+    ),
+    "the name of kube-scheduler in a pause": (
+        "settings.schedulerName=default-scheduler,settings.mode=paused",
+        "with settings.mode: paused Tutti would bind them, too",
+    ),
     "a name too long for a label": (
         f"admission.enabled=true,settings.schedulerName={'s' * 64}",
         "has to be a label's value, which has at most 63 characters",
@@ -420,6 +428,12 @@ def test_a_wrong_value_is_refused_in_words(value: str, sentence: str) -> None:
     with pytest.raises(HelmError) as refused:
         render(f"--set={value}")
     assert sentence in str(refused.value)
+
+
+def test_a_shadow_may_have_the_name_of_kube_scheduler() -> None:
+    parts = render("--set=settings.schedulerName=default-scheduler,settings.mode=shadow")
+    (role,) = (part for part in parts if part["kind"] == "Role")
+    assert role["rules"][1]["resourceNames"] == ["default-scheduler"]
 
 
 def test_volcanos_source_also_grants_the_patch_of_its_groups_and_the_jobs() -> None:
