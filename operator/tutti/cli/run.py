@@ -22,7 +22,7 @@ def command(kubeconfig: str | None) -> None:
     from ..operator.settings import Settings, SettingsError
 
     try:
-        settings = Settings.from_environment(os.environ)
+        settings = Settings.of_operator(os.environ)
     except SettingsError as wrong:
         for sentence in wrong.sentences:
             say(f"tutti run: {sentence}", aside=True)

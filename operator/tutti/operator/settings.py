@@ -253,14 +253,26 @@ class Settings(BaseModel):
                 f"{PREFIX}HAND_OVER: pods of scheduler {KUBE_SCHEDULER} are handed over to "
                 f"kube-scheduler, so {PREFIX}SCHEDULER_NAME cannot be {KUBE_SCHEDULER}"
             )
+        if wrong:
+            raise SettingsError(tuple(wrong))
+        return settings
+
+    @classmethod
+    def of_operator(cls, environment: Mapping[str, str]) -> Self:
+        """Read every ``TUTTI_*`` variable for an operator, which may bind pods.
+
+        Raises:
+            SettingsError: as ``from_environment``, or both kube-scheduler and this operator would
+                bind the same pods.
+        """
+        settings = cls.from_environment(environment)
         if settings.mode != Mode.SHADOW and settings.scheduler_name == KUBE_SCHEDULER:
-            wrong.append(
+            sentence = (
                 f"{PREFIX}SCHEDULER_NAME: kube-scheduler binds the pods of {KUBE_SCHEDULER}, and "
                 f"with {PREFIX}MODE={settings.mode} Tutti would bind them, too; set "
                 f"{PREFIX}MODE={Mode.SHADOW}, or give Tutti another name"
             )
-        if wrong:
-            raise SettingsError(tuple(wrong))
+            raise SettingsError((sentence,))
         return settings
 
 

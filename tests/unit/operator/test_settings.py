@@ -122,7 +122,7 @@ def test_the_budget_of_a_search_is_chosen_by_two_settings() -> None:
 
 
 def test_pods_of_a_tutti_that_is_the_default_scheduler_are_handed_over_to_nobody() -> None:
-    name = {"TUTTI_SCHEDULER_NAME": "default-scheduler", "TUTTI_MODE": "shadow"}
+    name = {"TUTTI_SCHEDULER_NAME": "default-scheduler"}
     assert Settings.from_environment(name).scheduler_name == "default-scheduler"
     with pytest.raises(SettingsError, match="TUTTI_SCHEDULER_NAME cannot be default-scheduler"):
         Settings.from_environment({**name, "TUTTI_HAND_OVER": "true"})
@@ -133,13 +133,14 @@ def test_only_a_shadow_looks_at_the_pods_that_kube_scheduler_binds(mode: Mode) -
     """Both would bind them; its Lease has another name, so the election does not notice it."""
     name = {"TUTTI_SCHEDULER_NAME": "default-scheduler"}
     with pytest.raises(SettingsError) as wrong:
-        Settings.from_environment({**name, "TUTTI_MODE": mode.value})
+        Settings.of_operator({**name, "TUTTI_MODE": mode.value})
     (said,) = wrong.value.sentences
     assert said == (
         "TUTTI_SCHEDULER_NAME: kube-scheduler binds the pods of default-scheduler, and with "
         f"TUTTI_MODE={mode} Tutti would bind them, too; set TUTTI_MODE=shadow, or give Tutti "
         "another name"
     )
-    assert Settings.from_environment({**name, "TUTTI_MODE": "shadow"}).mode == Mode.SHADOW
+    assert Settings.of_operator({**name, "TUTTI_MODE": "shadow"}).mode == Mode.SHADOW
+    assert Settings.from_environment(name).scheduler_name == "default-scheduler"
     with pytest.raises(SettingsError, match="would bind them, too"):
-        Settings.from_environment(name)
+        Settings.of_operator(name)
