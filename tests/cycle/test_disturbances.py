@@ -5,6 +5,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -75,6 +76,28 @@ async def test_a_binding_is_logged_with_the_version_up_to_which_bound_pods_are_s
     shown = [int(bound[name].version) for name in ("a-0", "a-1")]
     assert sent[bound["a-0"].uid] < min(shown)
     assert sent[bound["later"].uid] == max(shown) <= seen
+
+
+async def test_a_gang_whose_room_is_taken_before_its_first_binding_is_not_started_in_part() -> None:
+    """Others may take room while the Lease is read, or while other gangs are bound."""
+    life = a_life(node("n1", cpu=2), node("n2", cpu=2), gang("a").of(2, cpu=2))
+    taken = partial(life.cluster.occupy, "n2", builders.shape(cpu=1).requests)
+    once_before(life, "read_lease", taken, is_seen=True)
+    for _ in range(3):
+        await life.turn()
+    assert "reserve" in life.cluster.calls
+    assert "bind" not in life.cluster.calls
+    assert not life.cluster.reservations
+    assert phase(life, "a") == "Waiting"
+
+
+async def test_two_members_do_not_start_on_room_for_one() -> None:
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=2))
+    taken = partial(life.cluster.occupy, "n1", builders.shape(cpu=1).requests)
+    once_before(life, "read_lease", taken, is_seen=True)
+    for _ in range(3):
+        await life.turn()
+    assert "bind" not in life.cluster.calls
 
 
 async def test_a_gang_is_reserved_first_then_bound_then_nothing_is_held() -> None:

@@ -5,6 +5,7 @@ Nothing here knows of Reservations: the commit decides what is bound when.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 
 from ..kube import errors
@@ -82,13 +83,17 @@ class Binder:
         self._api = api
         self._clock = clock
 
+    def has_room(self, members: Sequence[tuple[Assignment, Member]]) -> bool:
+        """Whether the watch is not late, and shows room for all these members on their nodes."""
+        nodes = {assignment.node: self._state.node(assignment.node) for assignment, _ in members}
+        known = {name: node for name, node in nodes.items() if node is not None}
+        on_nodes = ((assignment.node, member) for assignment, member in members)
+        return not self.is_late and plan_checks.take(known, on_nodes)
+
     async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
         """Bind a member, unless its node has no room for it now, or the room cannot be known."""
-        if self.is_late:
-            return  # pods that the watch does not show yet may use the room: wait for a cycle
-        node = self._state.node(assignment.node)
-        if node is None or not plan_checks.takes(node, member):
-            return  # the room was taken while this binding waited: the next cycle sees it as lost
+        if not self.has_room([(assignment, member)]):
+            return  # the next cycle decides what became of the room, or waits for the watch
         logger.debug(
             "pod %s (%s): binding it to node %s; bound pods are seen up to version %d",
             *(assignment.pod, assignment.uid, assignment.node, self._state.pods.bound.newest),

@@ -5,6 +5,7 @@ why they are enough. Standing Reservations take the same path as new ones.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -260,11 +261,22 @@ class Commit:
             [(gang, members[own.uid]) for gang, own in bindings if gang not in lacking], lacking
         )
         unstarted = await self._unstarted(step_lists.relied_on(steps))
-        await self._limit.all(
-            partial(self._bind, term, gang, *_current(assignment, members[assignment.uid], named))
+        due = [
+            (gang, *_current(assignment, members[assignment.uid], named))
             for gang, assignment in bindings
             if gang not in unstarted and gang not in lacking
-        )
+        ]
+        starting = _starting(due, snapshot)
+        stopped: set[GangKey] = set()
+
+        async def bind(gang: GangKey, assignment: Assignment, member: Member) -> None:
+            all_members = starting.pop(gang, ())
+            if all_members and not self._binder.has_room(all_members):
+                stopped.add(gang)  # others took its room while it waited for its turn
+            if gang not in stopped:
+                await self._bind(term, gang, assignment, member)
+
+        await self._limit.all(partial(bind, *binding) for binding in due)
 
     async def _unstarted(self, relied_on: Mapping[GangKey, Member]) -> Collection[GangKey]:
         """The gangs whose repair must wait, because the bound member that it relies on may be lost.
@@ -382,6 +394,19 @@ class Commit:
             )
             for reservation, step in steps
         )
+
+
+def _starting(
+    due: Sequence[tuple[GangKey, Assignment, Member]], snapshot: Snapshot
+) -> dict[GangKey, list[tuple[Assignment, Member]]]:
+    """The bindings of each gang of which no member has a node."""
+    by_gang = defaultdict[GangKey, list[tuple[Assignment, Member]]](list)
+    for gang, assignment, member in due:
+        by_gang[gang].append((assignment, member))
+    for known in snapshot.gangs:
+        if known.key in by_gang and any(member.counts_as_bound for member in known.members):
+            del by_gang[known.key]
+    return by_gang
 
 
 def _current(

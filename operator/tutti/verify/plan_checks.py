@@ -358,7 +358,13 @@ def _rule_violations(
         yield from checker.faults(member, node)
 
 
-def takes(node: Node, member: Member) -> bool:
-    """Whether the node has room for the member beside its bound pods; ignores Reservations."""
-    lacking = lookup.Ledger({node.name: node}).lacks(node.name, lookup.needs(member.shape))
-    return not lacking and fits_node(member.shape, node) is None
+def take(nodes: Mapping[NodeName, Node], members: Iterable[tuple[NodeName, Member]]) -> bool:
+    """Whether nodes have room for all members beside their bound pods; ignores Reservations."""
+    ledger = lookup.Ledger(nodes)
+    for name, member in members:
+        needs = lookup.needs(member.shape)
+        node = nodes.get(name)
+        if node is None or ledger.lacks(name, needs) or fits_node(member.shape, node) is not None:
+            return False
+        ledger.take(name, needs)
+    return True

@@ -56,7 +56,7 @@ class _Room:
             other
             for other in self.pods.values()
             if other.uid != pod.uid
-            and standpoint.had_not_seen(pod, other, self.arrivals[other.uid])
+            and standpoint.had_not_seen((pod.uid,), other, self.arrivals[other.uid])
         ]
         return not unseen or bool(self.shortages(pod, unseen))
 

@@ -1,6 +1,6 @@
 """Whose doings are judged: the names by which Tutti's are told from everybody else's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .audit import AuditEntry
@@ -45,14 +45,16 @@ class Standpoint:
             return users[-1]
         return self.operator_user if self.is_ours(pod) else f"scheduler {pod.scheduler}"
 
-    def had_not_seen(self, ours: Pod, other: Pod, arrival: int) -> bool:
-        """Whether Tutti had not seen another's pod on its node when it sent our pod's binding.
+    def had_not_seen(self, ours: Iterable[str], other: Pod, arrival: int) -> bool:
+        """Whether Tutti had not seen another's pod on its node when it sent the first binding.
 
-        ``arrival`` is the revision at which the other pod got its node.
+        ``ours`` are the uids of the pods that it bound. ``arrival`` is the revision at which the
+        other pod got its node.
         """
         if self.seen is None or self.bound_by_us(other):
             return False
-        return arrival > self.seen.get(ours.uid, arrival)
+        first = min((self.seen[uid] for uid in ours if uid in self.seen), default=arrival)
+        return arrival > first
 
     def _placers(self, pod: Pod) -> Mapping[Key, Sequence[AuditEntry]]:
         return self.hand_overs if pod.is_handed else self.binders

@@ -96,7 +96,7 @@ class _Sweep:
             by_us = after.uid in new_gang.by_us or (may_be and self._standpoint.bound_by_us(after))
             new_gang.join(after, by_us=by_us)
             if by_us and new_gang.bound == {after.uid}:
-                self._lose_unseen(new_gang, after)
+                self._lose_unseen(new_gang)
             if may_be and after.counts_as_bound and after.node and not by_us:
                 who = self._standpoint.binder(after)
                 new_gang.begin(f"{who} bound {after.key.name} at revision {step.revision}")
@@ -116,16 +116,16 @@ class _Sweep:
             pod.node, f"pod {pod.key} took room on {pod.node} at revision {step.revision}"
         )
 
-    def _lose_unseen(self, gang: Gang, first: Pod) -> None:
+    def _lose_unseen(self, gang: Gang) -> None:
         """Count the room that others took and that Tutti had not seen when it bound the first.
 
         It did not know of it when it reserved, either.
         """
-        for node in {
-            node for reservation in gang.reservations.values() for node in reservation.nodes
-        }:
+        standing = gang.reservations.values()
+        sent = {uid for reservation in standing for uid in reservation.named}
+        for node in {node for reservation in standing for node in reservation.nodes}:
             for other, arrival in self._strangers.get(node, ()):
-                if self._standpoint.had_not_seen(first, other, arrival):
+                if self._standpoint.had_not_seen(sent, other, arrival):
                     gang.lose(f"pod {other.key} took room on {node} just before")
 
     def _take_node(self, step: Step) -> list[Gang]:

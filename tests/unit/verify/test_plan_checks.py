@@ -386,7 +386,9 @@ def test_a_node_takes_a_member_if_there_is_room_beside_what_is_bound(
     part: NodeBuilder, answer: str
 ) -> None:
     (seen,) = snapshot_of(part).nodes
-    assert plan_checks.takes(seen, A.made.members[0]) == (answer == "taken")
+    assert plan_checks.take({seen.name: seen}, [(seen.name, A.made.members[0])]) == (
+        answer == "taken"
+    )
 
 
 def test_more_members_of_a_role_than_it_may_have_are_caught() -> None:
