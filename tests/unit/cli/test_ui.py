@@ -32,12 +32,18 @@ def test_a_cluster_that_is_not_there_ends_with_1(tmp_path: Path) -> None:
 
 
 def test_an_api_server_that_does_not_answer_ends_with_1(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     config = tmp_path / "config"
-    config.write_text(
-        f"""
+    with socket.socket() as deaf:  # it has the port and does not listen: nobody else can
+        deaf.bind(("127.0.0.1", 0))
+        config.write_text(_kubeconfig(deaf.getsockname()[1]))
+        result = ui("--kubeconfig", str(config))
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "refused the connection" in result.stderr
+
+
+def _kubeconfig(port: int) -> str:
+    return f"""
 apiVersion: v1
 kind: Config
 clusters: [{{name: c, cluster: {{server: "http://127.0.0.1:{port}"}}}}]
@@ -45,11 +51,6 @@ users: [{{name: u, user: {{}}}}]
 contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
 current-context: x
 """
-    )
-    result = ui("--kubeconfig", str(config))
-    assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
-    assert "refused the connection" in result.stderr
 
 
 def test_a_wrong_setting_and_an_unknown_strategy_end_with_2(tmp_path: Path) -> None:
