@@ -260,11 +260,10 @@ def test_a_pod_runs_until_it_is_deleted(control_plane: ControlPlane, namespace: 
 def test_a_pod_succeeds_after_the_seconds_it_was_given(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    control_plane.create([pod("short", namespace, **{RUN_SECONDS: "3"})])
-    until(lambda: phase(control_plane, namespace, "short") == "Running", "short runs")
     began = time.monotonic()
+    control_plane.create([pod("short", namespace, **{RUN_SECONDS: "3"})])
     until(lambda: phase(control_plane, namespace, "short") == "Succeeded", "short succeeded")
-    assert time.monotonic() - began > 1
+    assert time.monotonic() - began > 2
 
 
 def test_a_running_pod_can_be_told_to_end(control_plane: ControlPlane, namespace: str) -> None:

@@ -129,10 +129,13 @@ def _bound_claim(place: Place, name: str, node: str) -> list[dict[str, Any]]:
 def test_pods_that_wait_for_room_are_unschedulable_and_are_told_once(place: Place) -> None:
     """Autoscalers act on that word; pods that wait for siblings do not say it."""
     place.nodes(1, gpus=2)
+    # All of it is there at once: no cycle can find members missing, and say so.
+    place.rig.operator.stop()
     place.group("room", 3)
     place.group("siblings", 3)
     place.members("room", 3, gpu=1)
     place.members("siblings", 2, cpu=1)
+    place.rig.operator.start()
     place.until_waiting("room", "NotEnoughRoom")
     place.rig.until(lambda: place.says("room-2"), "the pods say why they wait")
     place.rig.until(lambda: place.says("siblings-1"), "the pods say why they wait")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
-from tests.harness.controlplane import RUN_SECONDS
-from tests.harness.rig import Rig, members, pod, pod_group
+from tests.harness.rig import Rig, ending, members, pod, pod_group
 
 GPUS = 320
 
@@ -26,7 +24,7 @@ def test_thirty_gangs_that_do_not_fit_together_all_run_whole_in_the_end() -> Non
         waiting = [name for name in gangs if rig.bound(name) == 0]
         assert waiting, "more was asked for than fits, so some gang must wait"
         # Only now may anybody end: those who wait could have started before somebody looked.
-        rig.plane.apply(_ending(pod, seconds=4) for pod in rig.pods())
+        rig.plane.apply(ending(pod, seconds=4) for pod in rig.pods())
 
         def all_finished() -> bool:
             path = "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"
@@ -35,13 +33,6 @@ def test_thirty_gangs_that_do_not_fit_together_all_run_whole_in_the_end() -> Non
 
         rig.until(all_finished, "every gang has finished", seconds=240)
         assert not rig.reservations()
-
-
-def _ending(one: dict[str, Any], seconds: int) -> dict[str, Any]:
-    """What makes a pod end so long after its start."""
-    known = {key: one["metadata"][key] for key in ("name", "namespace")}
-    metadata = {**known, "annotations": {RUN_SECONDS: str(seconds)}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
 def test_two_gangs_of_sixty_percent_half_start_by_default_and_run_in_turn_with_tutti() -> None:
@@ -54,18 +45,19 @@ def test_two_gangs_of_sixty_percent_half_start_by_default_and_run_in_turn_with_t
         rig.until(lambda: not rig.pods(), "the pods are gone")
 
         rig.create(pod_group("left", 12), pod_group("right", 12))
-        started = _alternately(rig, "tutti", run_seconds=3)
+        started = _alternately(rig, "tutti")
         assert sorted(started.values()) == [0, 12], "Tutti starts one whole, the other not at all"
+        rig.plane.apply(ending(pod, seconds=1) for pod in rig.pods())
         rig.until(lambda: _finished(rig) == 24, "one gang runs after the other")
 
 
-def _alternately(rig: Rig, scheduler: str, run_seconds: float | None = None) -> dict[str, int]:
+def _alternately(rig: Rig, scheduler: str) -> dict[str, int]:
     """Create two gangs of 12 in turn, and answer how many of each start at first."""
     sides = ("left", "right")
     for i in range(12):
         for side in sides:
             group = side if scheduler == "tutti" else ""
-            about = pod(f"{side}-{i}", group, scheduler=scheduler, run_seconds=run_seconds, gpu=1)
+            about = pod(f"{side}-{i}", group, scheduler=scheduler, gpu=1)
             rig.create(about)
     bound = dict.fromkeys(sides, 0)
 

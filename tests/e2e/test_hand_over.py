@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.test_volumes import CLAIMS, chosen, mounting
 from tests.harness.provisioner import PROVISIONER, SELECTED, claim, storage_class, volume
-from tests.harness.rig import Rig, members, pod, pod_group
+from tests.harness.rig import Rig, ending, members, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,13 +78,14 @@ def _clear(rig: Rig) -> None:
 def test_two_gangs_that_do_not_fit_together_start_one_after_the_other(rig: Rig) -> None:
     rig.create(_group("left", 10), _group("right", 10))
     for side in ("left", "right"):
-        rig.create(*members(side, 10, cpu="1", run_seconds=4, **GATED_PODS))
+        rig.create(*members(side, 10, cpu="1", **GATED_PODS))
     rig.until(
         lambda: sorted(rig.bound(name) for name in ("left", "right")) == [0, 10],
         "one is bound whole, the other not at all",
     )
     waiting = next(name for name in ("left", "right") if not rig.bound(name))
     assert all(one["spec"].get("schedulingGates") for one in _pods(rig, waiting))
+    rig.plane.apply(ending(one, seconds=1) for one in rig.pods())
     rig.until(lambda: _phase(rig, waiting) == "Finished", "the other starts whole after it")
     _clear(rig)
 

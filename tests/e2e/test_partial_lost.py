@@ -113,14 +113,16 @@ def test_a_running_gangs_replacement_is_placed_before_a_gang_that_waited_longer(
     """The room of a deleted member is free once it has stopped, and two want it."""
     corner.nodes(1, cpu=3)
     corner.group("serve", 3)
-    corner.replicas("serve", 3, **{STOP_SECONDS: "2"})
+    corner.replicas("serve", 3, **{STOP_SECONDS: "600"})
     corner.until_running("serve", 3)
     corner.group("next", 1)
     corner.rig.create(corner.pod("next-0", "next", cpu=1))
     corner.until_says("next", "Reserved", "NotEnoughRoom")
-    corner.delete("pod", corner.pods("serve")[0]["metadata"]["name"], "--grace-period=5")
+    stopping = corner.pods("serve")[0]["metadata"]["name"]
+    corner.delete("pod", stopping, "--grace-period=600")
     said = corner.until_says("serve", "Healthy", "MemberLost")
     assert "is being deleted on node" in said
+    corner.delete("pod", stopping, "--force", "--grace-period=0")
     corner.until_running("serve", 3)
     assert corner.bound("next") == 0
     corner.delete("pod", "next-0")

@@ -13,7 +13,7 @@ import pytest
 
 from ..api.bodies import queue
 from ..harness.operator_process import USER
-from ..harness.rig import QUEUES, Rig, members, pod, pod_group, remove_queues
+from ..harness.rig import QUEUES, Rig, ending, members, pod, pod_group, remove_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,11 +137,12 @@ def test_teams_borrow_and_give_back_while_limits_and_queues_change(rig: Rig) -> 
     for name in TEAMS:
         _queue(rig, name, parent="top", resources=_cpu(guaranteed=3))
     old = [f"v{i}" for i in range(8)]
-    _gangs(rig, "vision", *old, seconds=3.0)  # alone, and more than its guarantee
+    _gangs(rig, "vision", *old, seconds=None)  # alone, and more than its guarantee
     rig.until(lambda: _running(rig) == 10, "vision borrows all up to the limit")
     others = {name: [f"{name}{i}" for i in range(3)] for name in TEAMS[1:]}
     for name, gangs in others.items():
         _gangs(rig, name, *gangs)
+    rig.plane.apply(ending(member, SHORT) for gang in old for member in rig.pods(gang))
     _until_succeeded(rig, others["nlp"][0], others["speech"][0])
     _change(rig, "top", resources=_cpu(limit=4))  # below use
     more = [f"m{i}" for i in range(3)]

@@ -89,6 +89,13 @@ def members(group: str, n: int, **about: Any) -> list[dict[str, Any]]:
     return [pod(f"{group}-{i}", group, **about) for i in range(n)]
 
 
+def ending(one: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """What makes a pod end so long after its start, once it is applied."""
+    known = {key: one["metadata"][key] for key in ("name", "namespace")}
+    metadata = {**known, "annotations": {RUN_SECONDS: str(seconds)}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
 class Rig:
     """One test's cluster; a context manager that ends with the judge's verdict."""
 
