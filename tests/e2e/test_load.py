@@ -56,7 +56,7 @@ def test_a_load_is_bound_measured_and_removed(plane: ControlPlane) -> None:
 
 
 def test_what_does_not_fit_is_said_and_removed_too(plane: ControlPlane) -> None:
-    done = _load(plane, "--gangs", "2", "--members", "4", "--gpus", "1", "--yes", "--seconds", "2")
+    done = _load(plane, "--gangs", "2", "--members", "4", "--gpus", "1", "--yes", "--seconds", "10")
     assert done.returncode == 1
     assert "6 of 8" in done.stdout
     assert "not all were bound" in done.stderr
