@@ -100,6 +100,26 @@ async def test_two_members_do_not_start_on_room_for_one() -> None:
     assert "bind" not in life.cluster.calls
 
 
+async def test_a_member_beyond_the_minimum_whose_room_is_taken_keeps_nobody_from_starting() -> None:
+    life = a_life(*(node(f"n{i}", cpu=2) for i in range(3)), gang("a").of(3, cpu=2).needing(2))
+    taken = partial(life.cluster.occupy, "n1", builders.shape(cpu=1).requests)
+    once_before(life, "read_lease", taken, is_seen=True)
+    await life.turn()
+    nodes = [pod.node for pod in life.cluster.pods.values()]
+    assert sorted(node for node in nodes if node is not None) == ["n0", "n2"]
+
+
+async def test_a_driver_does_not_start_if_the_room_of_its_executors_is_taken_before() -> None:
+    workers = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=2).needing(3)
+    life = a_life(node("n1", cpu=1), node("n2", cpu=4), workers)
+    taken = partial(life.cluster.occupy, "n2", builders.shape(cpu=1).requests)
+    once_before(life, "read_lease", taken, is_seen=True)
+    for _ in range(3):
+        await life.turn()
+    assert "reserve" in life.cluster.calls
+    assert "bind" not in life.cluster.calls
+
+
 async def test_a_gang_is_reserved_first_then_bound_then_nothing_is_held() -> None:
     life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
     await life.turn()

@@ -6,7 +6,7 @@ from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import MadeFor, Phase, Role
 from tutti.model.keys import PodKey, Uid
 
-from ..harness.builders import NAMESPACE
+from ..harness.builders import NAMESPACE, shape
 from .test_held_stages import KEY, Staged, stage_pod
 
 LOAD, SIDE, NODES = Role("load", 1), Role("side", 2), Role("node", 2)
@@ -71,6 +71,24 @@ async def test_the_second_stage_starts_whole_beside_the_first() -> None:
     assert played.on_nodes() == ["a", "b", "s2"]
 
 
+async def test_the_second_stage_waits_whole_if_its_room_is_taken_before_its_first_binding() -> None:
+    played = Played(cpu=4)
+    await played.first_stage()
+    played.end("l", Phase.SUCCEEDED)
+
+    def take(name: str) -> None:
+        if name == "read_lease" and "reserve" in played.cluster.calls[calls:]:
+            played.cluster.before = lambda _name: None
+            played.cluster.occupy("n1", shape(cpu=1).requests)
+            played.life.watch.catch_up()
+
+    calls = len(played.cluster.calls)
+    played.cluster.before = take
+    await played.turn(stage_pod("a", "node", 1), stage_pod("b", "node", 1))
+    assert "reserve" in played.cluster.calls[calls:]
+    assert played.on_nodes() == ["s", "t"]
+
+
 async def test_a_pod_of_a_later_stage_is_told_that_an_earlier_stage_starts_first() -> None:
     played = Played(cpu=2)
     await played.turn(
@@ -80,7 +98,7 @@ async def test_a_pod_of_a_later_stage_is_told_that_an_earlier_stage_starts_first
         await played.turn()
     assert played.on_nodes() == []
     said = played.cluster.pods[PodKey(NAMESPACE, "a")].scheduled_condition
-    assert said.reason == "WaitingForMembers"
+    assert said.reason == "WaitingForStage"
     assert said.message == (
         "JobSet tune starts in stages: pods of the role 'node' wait until the pods of another "
         "stage have started"

@@ -16,7 +16,7 @@ from ..kube.concurrency import is_away
 from ..kube.list_watch import Item
 from ..model.cluster import BoundBy, Member
 from ..model.decisions import Assignment
-from ..model.keys import GangKey, PodKey, Uid
+from ..model.keys import GangKey, NodeName, PodKey, Uid
 from ..model.volumes import ClaimKey, VolumeChoice
 from ..state.cluster_state import ClusterState
 from ..verify import plan_checks
@@ -83,16 +83,17 @@ class Binder:
         self._api = api
         self._clock = clock
 
-    def has_room(self, members: Sequence[tuple[Assignment, Member]]) -> bool:
-        """Whether the watch is not late, and shows room for all these members on their nodes."""
-        nodes = {assignment.node: self._state.node(assignment.node) for assignment, _ in members}
+    def fitting(self, members: Sequence[tuple[Member, NodeName]]) -> Sequence[Member]:
+        """The members, taken in order, for which the watch shows room; none if it is late."""
+        if self.is_late:
+            return ()
+        nodes = {name: self._state.node(name) for name in {name for _, name in members}}
         known = {name: node for name, node in nodes.items() if node is not None}
-        on_nodes = ((assignment.node, member) for assignment, member in members)
-        return not self.is_late and plan_checks.take(known, on_nodes)
+        return plan_checks.fitting(known, members)
 
     async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
         """Bind a member, unless its node has no room for it now, or the room cannot be known."""
-        if not self.has_room([(assignment, member)]):
+        if not self.fitting([(member, assignment.node)]):
             return  # the next cycle decides what became of the room, or waits for the watch
         logger.debug(
             "pod %s (%s): binding it to node %s; bound pods are seen up to version %d",

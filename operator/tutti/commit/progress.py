@@ -19,7 +19,7 @@ from ..model.cluster import (
     Snapshot,
 )
 from ..model.decisions import Assignment
-from ..model.keys import LeaderTerm, Uid
+from ..model.keys import LeaderTerm, NodeName, Uid
 from ..model.volumes import VolumeChoice
 from ..planning import partial_release
 from ..verify import reservation_checks
@@ -331,12 +331,15 @@ def _why_not_begin(
 
 def _starts(reservation: Reservation, gang: Gang, members: Sequence[Member], now: float) -> bool:
     """Whether these members, with the members that the Reservation awaits, would start the gang."""
-    awaited = (
-        slots.placeholders_of_slots(gang, reservation.slots)
-        if slots.are_open(reservation, gang, now)
-        else ()
-    )
-    return demand.is_enough(gang, [*members, *(member for member, _ in awaited)])
+    absent = (member for member, _ in awaited(reservation, gang, now))
+    return demand.is_enough(gang, [*members, *absent])
+
+
+def awaited(reservation: Reservation, gang: Gang, now: float) -> Sequence[tuple[Member, NodeName]]:
+    """Placeholders of the members that the Reservation awaits, with their nodes."""
+    if not slots.are_open(reservation, gang, now):
+        return ()
+    return slots.placeholders_of_slots(gang, reservation.slots)
 
 
 def _next_wait(

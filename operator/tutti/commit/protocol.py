@@ -5,7 +5,6 @@ why they are enough. Standing Reservations take the same path as new ones.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -266,12 +265,12 @@ class Commit:
             for gang, assignment in bindings
             if gang not in unstarted and gang not in lacking
         ]
-        starting = _starting(due, snapshot)
+        starting = {start.gang.key: start for start in step_lists.starts(steps, snapshot, members)}
         stopped: set[GangKey] = set()
 
         async def bind(gang: GangKey, assignment: Assignment, member: Member) -> None:
-            all_members = starting.pop(gang, ())
-            if all_members and not self._binder.has_room(all_members):
+            start = starting.pop(gang, None)
+            if start is not None and not start.suffices(self._binder.fitting(start.members)):
                 stopped.add(gang)  # others took its room while it waited for its turn
             if gang not in stopped:
                 await self._bind(term, gang, assignment, member)
@@ -394,19 +393,6 @@ class Commit:
             )
             for reservation, step in steps
         )
-
-
-def _starting(
-    due: Sequence[tuple[GangKey, Assignment, Member]], snapshot: Snapshot
-) -> dict[GangKey, list[tuple[Assignment, Member]]]:
-    """The bindings of each gang of which no member has a node."""
-    by_gang = defaultdict[GangKey, list[tuple[Assignment, Member]]](list)
-    for gang, assignment, member in due:
-        by_gang[gang].append((assignment, member))
-    for known in snapshot.gangs:
-        if known.key in by_gang and any(member.counts_as_bound for member in known.members):
-            del by_gang[known.key]
-    return by_gang
 
 
 def _current(

@@ -3,12 +3,14 @@
 ``progress`` computes the step of each Reservation by itself.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from ..model.cluster import Member, Reservation
+from ..gang import demand
+from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import Assignment, Released
-from ..model.keys import GangKey, Uid
+from ..model.keys import GangKey, NodeName, Uid
 from ..model.volumes import VolumeChoice
 from .progress import (
     Await,
@@ -23,6 +25,7 @@ from .progress import (
     Step,
     Steps,
     Trim,
+    awaited,
 )
 
 WHOLE = "the gang is not given up any more"
@@ -37,6 +40,34 @@ def bindings(steps: Steps) -> Sequence[tuple[GangKey, Assignment]]:
         if isinstance(step, Bind)
         for assignment in step.assignments
     ]
+
+
+class Start(NamedTuple):
+    """A gang that a Reservation starts and of which no member is bound yet."""
+
+    gang: Gang
+    members: Sequence[tuple[Member, NodeName]]  # with placeholders of absent members at the end
+
+    def suffices(self, members: Sequence[Member]) -> bool:
+        """Whether the gang may start if there is room for these members."""
+        return demand.is_enough(self.gang, members)
+
+
+def starts(steps: Steps, snapshot: Snapshot, members: Mapping[Uid, Member]) -> Iterator[Start]:
+    """The gangs of which the first member of a Reservation is to be bound.
+
+    ``members`` are those of the Snapshot, by uid.
+    """
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    for reservation, step in steps:
+        if not isinstance(step, Bind) or step.relies_on is not None:
+            continue
+        gang = gangs.get(reservation.uid)
+        reserved = [members[entry.uid] for entry in reservation.entries if entry.uid in members]
+        if gang is None or any(member.counts_as_bound for member in reserved):
+            continue
+        waiting = [(members[own.uid], own.node) for own in step.assignments]
+        yield Start(gang, (*waiting, *awaited(reservation, gang, snapshot.taken_at)))
 
 
 def choices(steps: Steps) -> Sequence[tuple[GangKey, VolumeChoice]]:

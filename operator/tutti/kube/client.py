@@ -540,6 +540,8 @@ class Client:
         most: int | None = None,
     ) -> bytes:
         headers = {"Content-Type": f"application/{kind}+json" if kind else "application/json"}
+        if most is not None:
+            headers["Accept-Encoding"] = "identity"  # so that what is read is what is counted
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
         sent = 0.0 if self._clock is None else self._clock.monotonic()
         try:

@@ -38,7 +38,7 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
                 f"{gang.key.kind.kind} {gang.key.name} starts in stages: pods of the role "
                 f"{member.role!r} wait until the pods of another stage have started"
             )
-            yield PodCondition(member, Reason.WAITING_FOR_MEMBERS, sentence, may_change=True)
+            yield PodCondition(member, "WaitingForStage", sentence, may_change=True)
         elif not gang.accepts(member):
             sentence = (
                 f"PodGroup {gang.key.name} has no role {member.role!r}: "

@@ -57,6 +57,7 @@ class _StatusUpdate(NamedTuple):
     status: Mapping[str, Any]
     news: Sequence[wording.GangCondition]
     version: str = ""  # the resourceVersion that the status is for; empty for any
+    overwrites: bool = False  # see ``Draft``
 
 
 class Reporter:
@@ -287,8 +288,7 @@ class Reporter:
             until = min(self._overwritten.get(gang.uid, -math.inf), now) + SENTENCE_SECONDS
             if now < until:
                 return until
-            self._overwritten[gang.uid] = now
-        return _StatusUpdate(gang, draft.newest, draft.news, draft.version)
+        return _StatusUpdate(gang, draft.newest, draft.news, draft.version, draft.overwrites)
 
     def _preference_note(self, about: GangReport) -> str:
         """Which preferred levels of a topology the gang does without."""
@@ -345,6 +345,8 @@ class Reporter:
             await self._api.write_status(gang.key, update.status, update.version)
         )
         self._written[gang.uid] = now
+        if update.overwrites:
+            self._overwritten[gang.uid] = now
         about = encode.Regarding.gang(gang.key, gang.uid)
         if update.news:
             text = "; ".join(f"{line.reason}: {line.message}" for line in update.news)

@@ -358,13 +358,18 @@ def _rule_violations(
         yield from checker.faults(member, node)
 
 
-def take(nodes: Mapping[NodeName, Node], members: Iterable[tuple[NodeName, Member]]) -> bool:
-    """Whether nodes have room for all members beside their bound pods; ignores Reservations."""
-    ledger = lookup.Ledger(nodes)
-    for name, member in members:
-        needs = lookup.needs(member.shape)
-        node = nodes.get(name)
+def fitting(
+    nodes: Mapping[NodeName, Node], members: Iterable[tuple[Member, NodeName]]
+) -> Sequence[Member]:
+    """The members, taken in order, for which there is room beside bound pods and one another.
+
+    Reservations are ignored.
+    """
+    ledger, fit = lookup.Ledger(nodes), list[Member]()
+    for member, name in members:
+        node, needs = nodes.get(name), lookup.needs(member.shape)
         if node is None or ledger.lacks(name, needs) or fits_node(member.shape, node) is not None:
-            return False
+            continue
         ledger.take(name, needs)
-    return True
+        fit.append(member)
+    return fit

@@ -53,7 +53,9 @@ class Standpoint:
         """
         if self.seen is None or self.bound_by_us(other):
             return False
-        first = min((self.seen[uid] for uid in ours if uid in self.seen), default=arrival)
+        first = min((self.seen[uid] for uid in ours if uid in self.seen), default=None)
+        if first is None:
+            raise LookupError(f"the operator's log says of none of {[*ours]} that it was bound")
         return arrival > first
 
     def _placers(self, pod: Pod) -> Mapping[Key, Sequence[AuditEntry]]:

@@ -122,7 +122,7 @@ class _Sweep:
         It did not know of it when it reserved, either.
         """
         standing = gang.reservations.values()
-        sent = {uid for reservation in standing for uid in reservation.named}
+        sent = [uid for reservation in standing for uid in reservation.named]
         for node in {node for reservation in standing for node in reservation.nodes}:
             for other, arrival in self._strangers.get(node, ()):
                 if self._standpoint.had_not_seen(sent, other, arrival):

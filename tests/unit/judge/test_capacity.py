@@ -75,9 +75,9 @@ def test_an_overcommit_by_us_beside_another_scheduler_is_ours() -> None:
     assert len(story.verdict().of(Promise.CAPACITY)) == 1
 
 
-@pytest.mark.parametrize(("since", "ours"), [(-1, 0), (0, 1), (None, 1)])
+@pytest.mark.parametrize(("since", "ours"), [(-1, 0), (0, 1)])
 def test_to_bind_onto_room_that_was_seen_taken_by_another_is_a_violation_and_else_a_collision(
-    since: int | None, ours: int
+    since: int, ours: int
 ) -> None:
     story = two_nodes()
     story.pod("theirs", gpu="1", scheduler="default-scheduler")
@@ -85,7 +85,9 @@ def test_to_bind_onto_room_that_was_seen_taken_by_another_is_a_violation_and_els
     arrival = story.bind("theirs", "a", by=KUBE)
     story.phase("theirs", "Running")
     story.bind("ours", "a")
-    verdict = story.verdict(seen={} if since is None else {"uid-ours": arrival + since})
+    with pytest.raises(LookupError, match="uid-ours"):
+        story.verdict(seen={})
+    verdict = story.verdict(seen={"uid-ours": arrival + since})
     assert len(verdict.violations) == ours
     assert len(verdict.collisions) == 1 - ours
 

@@ -188,6 +188,7 @@ async def test_of_an_answer_without_end_no_more_is_read_than_allowed() -> None:
     """A pod that answers through the proxy of the API server may send for ever."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.headers["Accept-Encoding"] == "identity", "what is read is what is counted"
         response = web.StreamResponse(status=int(request.query["status"]))
         await response.prepare(request)
         with suppress(ConnectionError):

@@ -386,7 +386,7 @@ def test_a_node_takes_a_member_if_there_is_room_beside_what_is_bound(
     part: NodeBuilder, answer: str
 ) -> None:
     (seen,) = snapshot_of(part).nodes
-    assert plan_checks.take({seen.name: seen}, [(seen.name, A.made.members[0])]) == (
+    assert bool(plan_checks.fitting({seen.name: seen}, [(A.made.members[0], seen.name)])) == (
         answer == "taken"
     )
 
