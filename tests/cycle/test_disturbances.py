@@ -109,6 +109,22 @@ async def test_a_member_beyond_the_minimum_whose_room_is_taken_keeps_nobody_from
     assert sorted(node for node in nodes if node is not None) == ["n0", "n2"]
 
 
+async def test_a_member_of_a_gang_that_runs_starts_without_another_whose_room_is_taken() -> None:
+    """Both are beyond the minimum, and in one Reservation."""
+    runs = gang("a").of(2, cpu=2).bound_on("n0", "n1").needing(2)
+    life = a_life(*(node(f"n{i}", cpu=2) for i in range(4)), runs)
+    for name in ("a-8", "a-9"):
+        life.cluster.add_pod(successor(name, "a", cpu=2))
+    life.watch.catch_up()
+    taken = partial(life.cluster.occupy, "n2", builders.shape(cpu=1).requests)
+    once_before(life, "read_lease", taken, is_seen=True)
+    for _ in range(3):
+        await life.turn()
+    nodes = [pod.node for pod in life.cluster.pods.values() if pod.node is not None]
+    assert sorted(nodes) == ["n0", "n1", "n3"]
+    assert not life.cluster.reservations
+
+
 async def test_a_driver_does_not_start_if_the_room_of_its_executors_is_taken_before() -> None:
     workers = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=2).needing(3)
     life = a_life(node("n1", cpu=1), node("n2", cpu=4), workers)

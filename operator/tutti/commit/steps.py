@@ -3,7 +3,7 @@
 ``progress`` computes the step of each Reservation by itself.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,18 +43,19 @@ def bindings(steps: Steps) -> Sequence[tuple[GangKey, Assignment]]:
 
 
 class Start(NamedTuple):
-    """A gang that a Reservation starts and of which no member is bound yet."""
+    """A Reservation that gives a gang enough members, and none of whose members is bound yet."""
 
     gang: Gang
+    bound: Sequence[Member]
     members: Sequence[tuple[Member, NodeName]]  # with placeholders of absent members at the end
 
-    def suffices(self, members: Sequence[Member]) -> bool:
-        """Whether the gang may start if there is room for these members."""
-        return demand.is_enough(self.gang, members)
+    def suffices(self, members: Iterable[Member]) -> bool:
+        """Whether the gang has enough members if there is room for these."""
+        return demand.is_enough(self.gang, [*self.bound, *members])
 
 
 def starts(steps: Steps, snapshot: Snapshot, members: Mapping[Uid, Member]) -> Iterator[Start]:
-    """The gangs of which the first member of a Reservation is to be bound.
+    """The gangs that have enough members once those of a Reservation are bound; none is yet.
 
     ``members`` are those of the Snapshot, by uid.
     """
@@ -67,7 +68,10 @@ def starts(steps: Steps, snapshot: Snapshot, members: Mapping[Uid, Member]) -> I
         if gang is None or any(member.counts_as_bound for member in reserved):
             continue
         waiting = [(members[own.uid], own.node) for own in step.assignments]
-        yield Start(gang, (*waiting, *awaited(reservation, gang, snapshot.taken_at)))
+        waiting += awaited(reservation, gang, snapshot.taken_at)
+        start = Start(gang, demand.count_members(gang).bound, waiting)
+        if start.suffices(member for member, _ in waiting):
+            yield start
 
 
 def choices(steps: Steps) -> Sequence[tuple[GangKey, VolumeChoice]]:

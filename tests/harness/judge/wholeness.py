@@ -95,8 +95,8 @@ class _Sweep:
             may_be = saw_it_unbound or step.initial or step.gap is not None
             by_us = after.uid in new_gang.by_us or (may_be and self._standpoint.bound_by_us(after))
             new_gang.join(after, by_us=by_us)
-            if by_us and new_gang.bound == {after.uid}:
-                self._lose_unseen(new_gang)
+            if by_us and new_gang.bound == {after.uid} and not step.initial:
+                self._lose_unseen(new_gang, after)
             if may_be and after.counts_as_bound and after.node and not by_us:
                 who = self._standpoint.binder(after)
                 new_gang.begin(f"{who} bound {after.key.name} at revision {step.revision}")
@@ -116,13 +116,13 @@ class _Sweep:
             pod.node, f"pod {pod.key} took room on {pod.node} at revision {step.revision}"
         )
 
-    def _lose_unseen(self, gang: Gang) -> None:
+    def _lose_unseen(self, gang: Gang, first: Pod) -> None:
         """Count the room that others took and that Tutti had not seen when it bound the first.
 
         It did not know of it when it reserved, either.
         """
         standing = gang.reservations.values()
-        sent = [uid for reservation in standing for uid in reservation.named]
+        sent = [first.uid, *(uid for reservation in standing for uid in reservation.named)]
         for node in {node for reservation in standing for node in reservation.nodes}:
             for other, arrival in self._strangers.get(node, ()):
                 if self._standpoint.had_not_seen(sent, other, arrival):
