@@ -12,6 +12,7 @@ from tutti.commit.progress import (
     Step,
     Trim,
     VictimProgress,
+    members_by_uid,
     next_steps,
 )
 from tutti.model.cluster import (
@@ -187,3 +188,27 @@ def test_a_victim_that_has_gone_and_runs_again_is_not_ended_again() -> None:
     extra = replace(victim, is_whole=False)
     of = snapshot_of(low)
     assert VictimProgress.of(extra, of) == VictimProgress((first, second), (), is_begun=False)
+
+
+def test_room_is_looked_at_only_if_a_gang_has_enough_members_once_all_are_bound() -> None:
+    """Failed members are still named by the Reservation, and a bound member is not."""
+    four = gang("a").of(4, cpu=1).needing(3)
+    held = reservation(four, ("a-0", "n1"), ("a-1", "n1"), ("a-3", "n1"))
+
+    def starts(of: GangBuilder) -> list[list[str]]:
+        picture = snapshot_of(ROOM, of, replace(held, term=TERM))
+        of_all = next_steps(picture, TERM)
+        (bind,) = (found for _, found in of_all)
+        assert isinstance(bind, Bind)
+        assert bind.relies_on is None
+        known = members_by_uid(picture)
+        return [
+            [member.key.name for member, _ in start.members]
+            for start in steps.starts(of_all, picture, known)
+        ]
+
+    assert starts(four) == [["a-0", "a-1", "a-3"]]
+    runs = four.only("a-2", node=NodeName("n1"), bound_at=0.0)
+    assert starts(runs) == [["a-0", "a-1", "a-3"]]
+    failed = runs.only("a-0", phase=Phase.FAILED).only("a-1", phase=Phase.FAILED)
+    assert starts(failed) == []
