@@ -367,9 +367,8 @@ def fitting(
     """
     ledger, fit = lookup.Ledger(nodes), list[Member]()
     for member, name in members:
-        node, needs = nodes.get(name), lookup.needs(member.shape)
-        if node is None or ledger.lacks(name, needs) or fits_node(member.shape, node) is not None:
-            continue
-        ledger.take(name, needs)
-        fit.append(member)
+        needs = lookup.needs(member.shape)  # at least one pod, which a node that is gone lacks
+        if not ledger.lacks(name, needs) and fits_node(member.shape, nodes[name]) is None:
+            ledger.take(name, needs)
+            fit.append(member)
     return fit

@@ -391,6 +391,18 @@ def test_a_node_takes_a_member_if_there_is_room_beside_what_is_bound(
     )
 
 
+def test_members_fit_beside_one_another_and_on_nodes_that_exist() -> None:
+    """The second needs more than the first leaves; the idle member has no node."""
+    nodes = {n.name: n for n in snapshot_of(node("n1", cpu=5)).nodes}
+    first, second, third = (
+        gang(name).of(1, cpu=cpu).made.members[0] for name, cpu in (("a", 3), ("b", 3), ("c", 2))
+    )
+    (idle,) = gang("d").of(1).made.members
+    n1, gone = NodeName("n1"), NodeName("gone")
+    all_members = [(first, n1), (second, n1), (idle, gone), (third, n1)]
+    assert plan_checks.fitting(nodes, all_members) == [first, third]
+
+
 def test_more_members_of_a_role_than_it_may_have_are_caught() -> None:
     made = gang("a").role("worker", 1, 4, cpu=1).at_most(2).needing(1).bound_on("n1")
     fine = placing(made, ("a-1", "n1"))
