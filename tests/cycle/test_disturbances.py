@@ -43,6 +43,12 @@ def once_before(life: Life, call: str, happens: Callable[[], None], *, is_seen: 
     life.cluster.before = before
 
 
+def take_before_the_first_binding(life: Life, node_name: str) -> None:
+    """Let another scheduler use a CPU of a node after the Reservations are written."""
+    taken = partial(life.cluster.occupy, node_name, builders.shape(cpu=1).requests)
+    once_before(life, "read_lease", taken, is_seen=True)
+
+
 def condition(life: Life, gang_name: str, kind: str) -> tuple[str, str, str]:
     status = life.cluster.groups[GangKey(NAMESPACE, gang_name)].status
     (line,) = [line for line in status["conditions"] if line["type"] == kind]
@@ -81,8 +87,7 @@ async def test_a_binding_is_logged_with_the_version_up_to_which_bound_pods_are_s
 async def test_a_gang_whose_room_is_taken_before_its_first_binding_is_not_started_in_part() -> None:
     """Others may take room while the Lease is read, or while other gangs are bound."""
     life = a_life(node("n1", cpu=2), node("n2", cpu=2), gang("a").of(2, cpu=2))
-    taken = partial(life.cluster.occupy, "n2", builders.shape(cpu=1).requests)
-    once_before(life, "read_lease", taken, is_seen=True)
+    take_before_the_first_binding(life, "n2")
     for _ in range(3):
         await life.turn()
     assert "reserve" in life.cluster.calls
@@ -93,8 +98,7 @@ async def test_a_gang_whose_room_is_taken_before_its_first_binding_is_not_starte
 
 async def test_two_members_do_not_start_on_room_for_one() -> None:
     life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=2))
-    taken = partial(life.cluster.occupy, "n1", builders.shape(cpu=1).requests)
-    once_before(life, "read_lease", taken, is_seen=True)
+    take_before_the_first_binding(life, "n1")
     for _ in range(3):
         await life.turn()
     assert "bind" not in life.cluster.calls
@@ -102,8 +106,7 @@ async def test_two_members_do_not_start_on_room_for_one() -> None:
 
 async def test_a_member_beyond_the_minimum_whose_room_is_taken_keeps_nobody_from_starting() -> None:
     life = a_life(*(node(f"n{i}", cpu=2) for i in range(3)), gang("a").of(3, cpu=2).needing(2))
-    taken = partial(life.cluster.occupy, "n1", builders.shape(cpu=1).requests)
-    once_before(life, "read_lease", taken, is_seen=True)
+    take_before_the_first_binding(life, "n1")
     await life.turn()
     nodes = [pod.node for pod in life.cluster.pods.values()]
     assert sorted(node for node in nodes if node is not None) == ["n0", "n2"]
@@ -116,8 +119,7 @@ async def test_a_member_of_a_gang_that_runs_starts_without_another_whose_room_is
     for name in ("a-8", "a-9"):
         life.cluster.add_pod(successor(name, "a", cpu=2))
     life.watch.catch_up()
-    taken = partial(life.cluster.occupy, "n2", builders.shape(cpu=1).requests)
-    once_before(life, "read_lease", taken, is_seen=True)
+    take_before_the_first_binding(life, "n2")
     await life.turn()
     nodes = [pod.node for pod in life.cluster.pods.values() if pod.node is not None]
     assert sorted(nodes) == ["n0", "n1", "n3"]
@@ -129,8 +131,7 @@ async def test_a_member_of_a_gang_that_runs_starts_without_another_whose_room_is
 async def test_a_driver_does_not_start_if_the_room_of_its_executors_is_taken_before() -> None:
     workers = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=2).needing(3)
     life = a_life(node("n1", cpu=1), node("n2", cpu=4), workers)
-    taken = partial(life.cluster.occupy, "n2", builders.shape(cpu=1).requests)
-    once_before(life, "read_lease", taken, is_seen=True)
+    take_before_the_first_binding(life, "n2")
     for _ in range(3):
         await life.turn()
     assert "reserve" in life.cluster.calls
