@@ -52,13 +52,14 @@ def command(
 ) -> None:
     """Write what Tutti reads from a cluster, and the plan that Tutti makes of it, to one file.
 
-    The command lists nodes, namespaces, pods, PodGroups, Reservations, PriorityClasses, Queues and
-    Topologies, and objects of storage and devices if a pod of Tutti names a claim. It changes
-    nothing. The file is a v1 List that kubectl can read. It holds only fields that decisions use.
-    It has no secrets, no images and no environment variables, and of annotations only those that
-    decisions use. Of the pods of other schedulers it has only the requests, and the labels if a
-    rule between pods may count them. With another setting of preemption than Off it also has the
-    PodDisruptionBudgets, and the plan names the gangs that would end.
+    The command lists nodes, namespaces, pods, PodGroups and the objects of other projects that make
+    gangs, Reservations, PriorityClasses, Queues and Topologies, and objects of storage and devices
+    if a pod of Tutti names a claim. It changes nothing. The file is a v1 List that kubectl can
+    read. It holds only fields that decisions use. It has no secrets, no images and no environment
+    variables, and of annotations only those that decisions use. Of the pods of other schedulers it
+    has only the requests, and the labels if a rule between pods may count them. With another
+    setting of preemption than Off it also has the PodDisruptionBudgets, and the plan names the
+    gangs that would end.
 
     The settings come from the environment, as for the operator: see `tutti settings`.
     """

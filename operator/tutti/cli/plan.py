@@ -27,7 +27,8 @@ EXAMPLES = """\b
 Examples:
   # what would start now, and why the rest waits
   tutti dump -o now.json && tutti plan -f now.json
-  kubectl get nodes,ns,pods,ptg,reservations,priorityclasses -A -o yaml \\
+  kinds=nodes,ns,pods,ptg,reservations,priorityclasses
+  kubectl get $kinds,queues.tutti.dev,topologies.tutti.dev -A -o yaml \\
     | tutti plan -f -
 \b
   # before you create a gang: would it start, and which gangs would it delay?

@@ -30,7 +30,9 @@ def _ilp_by_highs() -> Strategy:
     try:
         import_module("highspy")
     except ImportError as error:
-        sentence = "strategy 'ilp-highs' needs HiGHS: pip install 'tutti[highs]'"
+        sentence = (
+            "strategy 'ilp-highs' needs HiGHS: pip install 'highspy<1.15', or use Tutti's image"
+        )
         raise StrategyError(sentence) from error
     return IlpStrategy(Highs(), "ilp-highs")
 
@@ -41,7 +43,7 @@ def _flow() -> Strategy:
         from .flow import Flow  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise StrategyError(
-            f"strategy 'flow' needs OR-Tools ({error}): pip install 'tutti[flow]'"
+            f"strategy 'flow' needs OR-Tools ({error}): pip install 'ortools>=9.15'"
         ) from error
     return Flow()
 

@@ -96,7 +96,10 @@ class Api:
         answer = self.answers[path]
         if isinstance(answer, Exception):
             raise answer
-        return answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+        body = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+        if len(body) > most:
+            raise errors.Unavailable(f"The answer has more than {most:,} bytes.", status=200)
+        return body
 
 
 async def test_the_leader_says_its_cycles_stages_plans_and_gap() -> None:
@@ -210,6 +213,14 @@ async def test_who_may_list_leases_of_one_namespace_sees_the_operator_there() ->
     assert await operator_figures.read(own, "tutti", "ml") == []
     assert own.selectors[-1] == "app.kubernetes.io/name=tutti", "its pods are looked for"
     assert await operator_figures.read(Api({**few, OWN_LEASES: {}}), "tutti", "ml") == []
+
+
+async def test_leases_with_very_long_annotations_are_not_read() -> None:
+    long = [lease(f"ml-{n}", n + 1, "a" * 256 * 1024) for n in range(5)]
+    leases = {"items": [lease("tutti-system", 1), *long]}
+    api = Api({BINDINGS: FORBIDDEN, LEASES: leases})
+    with pytest.raises(WrongQuestion, match=r"cannot be said: .* has more than 1,048,576 bytes$"):
+        await operator_figures.read(api, "tutti", "ml")
 
 
 async def test_if_nothing_tells_whose_a_pod_is_the_rights_for_it_are_named() -> None:

@@ -190,7 +190,7 @@ class Highs:
             mip_max_nodes=effort.nodes,
         )
         if not solver.available():  # type: ignore[no-untyped-call]
-            return Answer(Outcome.FAILED, {}, "HiGHS is not installed: pip install 'tutti[highs]'")
+            return Answer(Outcome.FAILED, {}, "HiGHS is not installed: pip install 'highspy<1.15'")
         solver.createAndConfigureSolver(program)  # type: ignore[no-untyped-call]
         solver.buildSolverModel(program)  # type: ignore[no-untyped-call]
         model: Any = program.solverModel

@@ -300,7 +300,7 @@ def test_highs_says_when_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("pulp.apis.highs_api.HiGHS.available", lambda _: False)
     solution = IlpStrategy(Highs()).solve(JOINT, BUDGET)
     assert solution.outcome is Outcome.FAILED
-    assert "tutti[highs]" in solution.detail
+    assert "pip install 'highspy<1.15'" in solution.detail
 
 
 def test_highs_stops_at_its_limits() -> None:
