@@ -6,7 +6,9 @@ A share that is exceeded is a warning, never a failure: machines are noisy.
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import signal
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -59,6 +61,15 @@ def _asked(config: pytest.Config) -> frozenset[str]:
         message = f"--tiers: {', '.join(sorted(unknown))} is none of {', '.join(SHARES)}"
         raise pytest.UsageError(message)
     return tiers
+
+
+def pytest_collection_finish() -> None:
+    """Load all of Tutti: hypothesis draws from the constants of what is loaded in a worker."""
+    import tutti  # noqa: PLC0415 - before it, coverage counts
+
+    for module in pkgutil.walk_packages(tutti.__path__, "tutti."):
+        if module.name != "tutti.__main__":  # which runs the command line
+            importlib.import_module(module.name)
 
 
 def pytest_configure() -> None:

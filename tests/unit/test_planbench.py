@@ -619,7 +619,7 @@ def test_figures_of_required_racks_are_judged() -> None:
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:
     case = Case(Kind.PLAN, small(16), "bestfit", Objective.GANGS)
     source = Source(seed=3)
-    far, near = alone(case, source, limit=60), child.answer(child.asked(case, source))
+    far, near = alone(case, source, limit=math.inf), child.answer(child.asked(case, source))
     assert far.unfinished == ""
     assert (far.value, far.gpus, far.placed) == (near.value, near.gpus, near.placed)
 
@@ -640,7 +640,7 @@ def test_a_case_that_takes_too_long_is_ended() -> None:
 
 def test_a_case_that_breaks_says_why() -> None:
     case = Case(Kind.PLAN, small(16), "nobody")
-    assert alone(case, Source(), limit=60).unfinished == "failed: KeyError: 'nobody'"
+    assert alone(case, Source(), limit=math.inf).unfinished == "failed: KeyError: 'nobody'"
 
 
 # Agenda
@@ -933,7 +933,7 @@ def test_consecutive_scenes_of_the_plain_program_grow() -> None:
 
 def test_another_tree_is_measured_by_its_own_operator(tmp_path: Path) -> None:
     case = Case(Kind.PLAN, small(16), "bestfit")
-    figures = alone(case, Source(), limit=60, tree=tmp_path)
+    figures = alone(case, Source(), limit=math.inf, tree=tmp_path)
     assert figures.unfinished.startswith("failed: ")
 
 

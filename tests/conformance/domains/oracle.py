@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Variables = dict[tuple[int, int], Any]  # how many members of a size are on a node
 
-_SECONDS = 60.0
+_SECONDS = 60.0  # of deterministic time: the same on every machine
 
 
 def placement(
@@ -29,7 +29,7 @@ def placement(
     """A node for each member of all gangs, by the pods' names; None if there is no such placement.
 
     Raises:
-        TimeoutError: it is not known within a minute.
+        TimeoutError: it takes too long to know.
     """
     model = cp_model.CpModel()
     numbers = [_add(model, nodes, free, gang) for gang in gangs]
@@ -38,12 +38,12 @@ def placement(
         model.add(sum(taken) <= room)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = _SECONDS
+    solver.parameters.max_deterministic_time = _SECONDS
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return None
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        raise TimeoutError(f"CP-SAT has no answer after {_SECONDS:.0f} s")
+        raise TimeoutError(f"CP-SAT has no answer after {_SECONDS:.0f} s of deterministic time")
     return {
         pod: node
         for gang, of in zip(gangs, numbers, strict=True)

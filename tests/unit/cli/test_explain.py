@@ -139,7 +139,7 @@ def test_a_wrong_setting_ends_with_2_where_a_cluster_is_looked_at() -> None:
 def dumped(tmp_path: Path, strategy: str) -> str:
     """The example as a dump that was planned so."""
     snapshot, _ = inputs.read_files([str(CLUSTER)])
-    setup = dump.PlannerConfig("tutti", strategy, Policy(), {"seconds": 5.0})
+    setup = dump.PlannerConfig("tutti", strategy, Policy(), {"seconds": 600.0})
     path = tmp_path / "dump.json"
     path.write_text(dump.write(snapshot, setup, None))
     return str(path)

@@ -264,7 +264,6 @@ def busy(seed: int) -> Snapshot:
     return snapshot_of(*nodes, *gangs, at=7200.5)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("name", "times"), [("bestfit", 100), ("ilp", 5)])
 def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     name: str, times: int

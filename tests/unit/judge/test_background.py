@@ -47,7 +47,11 @@ def test_leaving_ends_the_tasks_and_closes_their_connections() -> None:
     gc.collect()  # what were still open would be told here, as an error
 
 
-def test_a_run_ends_when_its_connections_have_said_goodbye() -> None:
+def test_a_run_ends_when_its_connections_have_said_goodbye(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background, "HANG_UP_SECONDS", 3600.0)
+
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await asyncio.sleep(0.1)

@@ -56,6 +56,7 @@ _FEASIBLE = 2  # highspy's kSolutionStatusFeasible
 
 LEAST_SECONDS = 0.01  # the least time for CBC once its program is written
 GRACE_SECONDS = 2.0  # for reading and writing files, beyond CBC's own limit
+VERSION_SECONDS = 30.0  # for a run that only says the version of CBC
 # CBC's "Continuous objective value" has only six digits, so it may be below the true value.
 _BOUND = re.compile(rb"^Upper bound:\s+(-?[\d.e+]+)", re.MULTILINE)
 _VERSION = re.compile(rb"^Version:\s+(\S+)", re.MULTILINE)
@@ -104,10 +105,10 @@ class Cbc:
         self._path = path or PULP_CBC_CMD.pulp_cbc_path
         self._grace_seconds = grace_seconds
 
-    def version(self) -> str:
+    def version(self, seconds: float = VERSION_SECONDS) -> str:
         """The version of CBC, from a run of it; or a message that says why there is none."""
         try:
-            ended = _run([self._path, "-quit"], self._grace_seconds)
+            ended = _run([self._path, "-quit"], seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"could not be run: {error}"
         match = _VERSION.search(ended.stdout)

@@ -20,11 +20,11 @@ from tutti.planning.plan import plan
 from tutti.queues.share import Shares
 from tutti.queues.tree import QueueTree
 from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget
 from tutti.verify.plan_checks import violations
 from tutti.verify.preemption import checks as preemption_checks
 
 from ....harness.builders import (
+    AMPLE_BUDGET,
     GangBuilder,
     NodeBuilder,
     Part,
@@ -90,7 +90,7 @@ class Scene(NamedTuple):
         for place, (name, job) in enumerate(self.jobs.items()):
             parts += _gang(name, job, queues[job.queue], 0 if self.are_of_one_age else place)
         snapshot = snapshot_of(*parts, at=1000.0)
-        made = plan(snapshot, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), PATIENT)
+        made = plan(snapshot, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), AMPLE_BUDGET, PATIENT)
         assert violations(snapshot, made) == ()
         assert made.evictions == ()
         return {placed.gang.name: len(placed.assignments) for placed in made.placements}
@@ -124,7 +124,9 @@ class Preemption(NamedTuple):
         names = {name: job.copies or name for name, job in self.jobs.items()}
         changes = Counter[str]()
         for _ in range(MOST_PLANS):
-            made = plan(snapshot, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), policy)
+            made = plan(
+                snapshot, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), AMPLE_BUDGET, policy
+            )
             assert violations(snapshot, made) == ()
             assert preemption_checks.faults(snapshot, made, policy.preemption) == ()
             starts: list[Placement | Claim] = [*made.placements, *made.claims]
