@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tutti.operator.kopf_lists import CHECK_SECONDS
+
 from ..harness.controlplane.pins import chosen_k8s
 from ..harness.rig import Rig, pod, pod_group
 from .test_gang_sources import crd_of
@@ -85,9 +87,10 @@ def assert_log_is_clean(rig: Rig) -> None:
 def test_groups_of_one_name_and_of_different_kinds_are_different_gangs() -> None:
     """A pod that names several is in the first of the written order, and an Event says so."""
     of = {"tutti": "", "kubernetes": KUBERNETES, "plugins": PLUGINS, "volcano": VOLCANO}
-    with Rig.start("native-gang", values=VALUES, environment=ENVIRONMENT) as rig:
+    with Rig.start("native-gang", operator=False, values=VALUES, environment=ENVIRONMENT) as rig:
         for crd in CRDS.values():
             rig.plane.install_crds(crd)
+        rig.operator.start()
         rig.nodes(1, cpu=12, memory="16Gi")
         rig.create(*(group(version, "same", 2) for version in of.values()))
         rig.create(*(member(f"{source}-0", **{source: "same"}) for source in of))
@@ -109,9 +112,10 @@ def test_groups_of_one_name_and_of_different_kinds_are_different_gangs() -> None
 
 def test_bad_groups_hurt_only_themselves() -> None:
     """Absurd sizes, a forged status, and a group that is deleted while its pods wait or run."""
-    with Rig.start("native-gang", values=VALUES, environment=ENVIRONMENT) as rig:
+    with Rig.start("native-gang", operator=False, values=VALUES, environment=ENVIRONMENT) as rig:
         for crd in CRDS.values():
             rig.plane.install_crds(crd)
+        rig.operator.start()
         rig.nodes(1, cpu=3, memory="16Gi")
         for version, source in ((PLUGINS, "plugins"), (VOLCANO, "volcano")):
             rig.create(group(version, "vast", 10**9), member(f"vast-{source}", **{source: "vast"}))
@@ -173,5 +177,5 @@ def test_an_api_that_is_served_in_another_version_alone_is_no_such_api() -> None
         versions = [*newer["spec"]["versions"], older]
         crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
         rig.plane.request("PATCH", crd, {"spec": {"versions": versions}})
-        rig.until(lambda: rig.bound() == 3, "the gang starts whole", 120.0)
+        rig.until(lambda: rig.bound() == 3, "the gang starts whole", 2 * CHECK_SECONDS)
         assert_log_is_clean(rig)

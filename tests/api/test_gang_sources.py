@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.harness.rig import Rig, pod
+from tutti.operator.kopf_lists import CHECK_SECONDS
 
 CRD = Path(__file__).parents[1] / "bench" / "e2e" / "coscheduling-crd.yaml"
 NAME = "podgroups.scheduling.x-k8s.io"
@@ -100,7 +101,9 @@ def test_scheduler_plugins_pod_groups_start_whole_once_their_crd_is_there() -> N
         rig.plane.install_crds(CRD)
         rig.create(foreign_group("mpi", 2), member("mpi-0", "mpi"))
         rig.until(
-            lambda: "1 of 2 members exist" in rig.pod_says("mpi-0").get("message", ""), "it waits"
+            lambda: "1 of 2 members exist" in rig.pod_says("mpi-0").get("message", ""),
+            "it waits",
+            2 * CHECK_SECONDS,
         )
         rig.create(member("mpi-1", "mpi"))
         rig.until(lambda: rig.bound() == 2, "the gang starts whole")
@@ -136,10 +139,12 @@ def test_gangs_of_owners_start_whole(
 ) -> None:
     """The object that makes the pods is the gang: no PodGroup is needed."""
     chosen = {"TUTTI_GANG_SOURCES": name}
-    with Rig.start(values=[f"settings.gangSources={{{name}}}"], environment=chosen) as rig:
+    values = [f"settings.gangSources={{{name}}}"]
+    with Rig.start(operator=False, values=values, environment=chosen) as rig:
         rig.nodes(1, cpu=4, memory="16Gi")
         version = declared["apiVersion"].split("/")[1]
         rig.plane.install([crd_of(name, declared["kind"], version)])
+        rig.operator.start()
         members = [pod(f"gang-{index}", cpu=1) for index in range(3)]
         for member_pod, own in zip(members, labels, strict=True):
             member_pod["metadata"]["labels"] = own

@@ -108,6 +108,7 @@ def test_pods_wait_for_their_group_and_for_each_other(rig: Rig) -> None:
     rig.plane.request("PATCH", path(API, "podgroups", "sum"), fewer)
     until_bound(rig, "sum-0", "sum-1")
     line = until_says(rig, "sum", "True", "Scheduled")
+    rig.until(lambda: not rig.reservations(), "it is carried out")
     assert not rig.quiet()
     rig.delete("pod", "sum-1")
     rig.until(lambda: len(rig.pods()) == 1, "one is lost")

@@ -42,6 +42,7 @@ def test_a_gang_elsewhere_is_not_touched_and_one_of_the_namespace_is_bound(rig: 
 def test_room_that_is_taken_elsewhere_is_taken(rig: Rig) -> None:
     """Whoever has bound it: room is the cluster's."""
     rig.create(pod("taken", namespace=OTHER, spec={"nodeName": "node-000"}, cpu=2))
+    rig.until_in_use("cpu", 4)
     rig.create(pod_group("more", 2), *members("more", 2, cpu=1))
     assert "room for none" in rig.until_waiting("more", "NotEnoughRoom")
     rig.delete("pod", "taken", OTHER)

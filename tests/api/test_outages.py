@@ -238,7 +238,7 @@ def test_an_api_server_that_is_away_for_a_minute_is_waited_for(place: Place, pro
     place.delete("podgroup", "waits")
     place.delete("pod", "waits-0")
     place.delete("pod", "waits-1")
-    time.sleep(AWAY_SECONDS - (time.monotonic() - began))
+    time.sleep(max(0.0, AWAY_SECONDS - (time.monotonic() - began)))
     assert place.rig.operator.probe("healthz") == "ok"
     assert place.bound("during") == 0
     proxy.come_back()

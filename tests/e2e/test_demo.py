@@ -89,7 +89,7 @@ class Demo:
 
     def end(self) -> int:
         """Wait for its end; answers the exit code."""
-        return int(self.process.wait(timeout=PATIENCE))
+        return int(self.process.wait())
 
     def children(self) -> list[psutil.Process]:
         """The processes that it has started."""

@@ -91,5 +91,5 @@ def test_a_shadow_of_kube_scheduler_sees_what_that_starts_by_half() -> None:
         rig.nodes(1, cpu=4, memory="16Gi")
         rig.create(pod_group("train", 6), *members("train", 6, scheduler=name, cpu=1))
         rig.until_bound("train", 4)
-        assert "room for none" in rig.until_waiting("train", "NotEnoughRoom")
+        rig.until_says("train", "Reserved", "NotEnoughRoom", "room for none")
         assert rig.group("train")["status"]["phase"] == "Degraded"

@@ -181,8 +181,8 @@ def test_a_job_that_ignores_disruption_is_released_and_runs_again(corner: Corner
     """Its backoff limit of 1 is not even approached."""
     first, _ = corner.nodes(2, cpu=1)
     corner.group("train", 2, on_partial="Release")
-    corner.job("train", 2, backoffLimit=1, **IGNORES_DISRUPTION)
     corner.kubelet.refuse(first)
+    corner.job("train", 2, backoffLimit=1, **IGNORES_DISRUPTION)
     corner.until_says("train", "Healthy", "Rejected")
     corner.cordon(first)
     corner.rig.until(lambda: corner.evictions() == 1, "the other one is evicted")

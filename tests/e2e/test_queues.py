@@ -186,6 +186,7 @@ def test_three_teams_keep_all_rules_under_load_while_all_is_changed(rig: Rig) ->
     rig.until(lambda: _running(rig) <= 4, "what ends is not followed")
     _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))
     _change(rig, "speech", stop="Hold")
+    _until_known(rig, "speech")
     _gangs(rig, "speech", "held")
     rig.operator.kill()
     rig.operator.start()

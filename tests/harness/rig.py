@@ -246,6 +246,17 @@ class Rig:
             f"the operator's log ends:\n{self.operator.tail()}"
         )
 
+    def until_in_use(self, resource: str, amount: float) -> None:
+        """Wait until Tutti has seen that pods with a node request so much of a resource."""
+        name = f'tutti_resource_allocated{{resource="{resource}",'
+        self.until(
+            lambda: any(
+                line.startswith(name) and float(line.rpartition(" ")[2]) == amount
+                for line in self.operator.probe("metrics").splitlines()
+            ),
+            f"{amount} {resource} are in use",
+        )
+
     def until_bound(self, group: str, n: int, namespace: str = "ml") -> None:
         """Wait until exactly so many pods of a group are bound."""
         what = f"{n} pods of {group} are bound"

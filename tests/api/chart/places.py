@@ -47,7 +47,14 @@ class Place:
     def helm(self, command: str, release: str = "tutti", rest: str = "") -> str:
         """Helm, and wait until what it installed is there and runs, or is gone."""
         wait = "--wait --timeout=60s"
-        return self.run(f"helm {command} {release} --namespace={self.namespace} {wait} {rest}")
+        said = self.run(f"helm {command} {release} --namespace={self.namespace} {wait} {rest}")
+        if command != "uninstall":
+            self.rolled_out()
+        return said
+
+    def rolled_out(self) -> None:
+        """Wait until no pods of an earlier revision are left: Helm waits for new ones alone."""
+        self.run(f"kubectl rollout status deployment --namespace={self.namespace} --timeout=60s")
 
     def install(self, release: str = "tutti", rest: str = "") -> str:
         """Install the chart, the namespace with it."""

@@ -34,6 +34,7 @@ def test_each_step_does_what_its_command_says(shell: Place) -> None:
         is_helm = line.startswith("helm ")
         shell.run(line + WAIT * is_helm)
         if is_helm:
+            shell.rolled_out()
             said.append(_told(shell))
     shell.run(f"helm uninstall tutti -n {NAMESPACE}{WAIT}")
     steps = [("shadow", "0"), ("active", "16"), ("paused", "16"), ("active", "16")]

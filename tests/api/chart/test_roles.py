@@ -52,7 +52,7 @@ def people(shell: Place) -> Iterator[Place]:
         binding = f"kubectl -n {USERS} create rolebinding {role} --clusterrole={role}"
         shell.run(f"{binding} --user=tenant-{role}")
     deadline = time.monotonic() + AGGREGATED_SECONDS
-    while not _may(shell, "admin", "podgroups", "create"):
+    while not all(_may(shell, role, "podgroups", "list") for role in MAY):
         assert time.monotonic() < deadline, "the roles are not aggregated"
         time.sleep(0.2)
     yield shell
@@ -133,19 +133,27 @@ def _await_counted(plane: ControlPlane) -> None:
     """Before that, nobody knows how many there are.
 
     The controller looks for new kinds every 30 s, and then at no quota that it has seen: the quota
-    is made again until it counts.
+    is made again, under other names, until one counts. The others, of which nobody knows how much
+    is used, go: they would refuse all.
     """
     quota = json.loads(plane.kubectl("get", "-n", "tenant", "quota/gangs", "-o", "json"))
     made = {key: quota[key] for key in ("apiVersion", "kind", "spec")}
-    made["metadata"] = {"name": "gangs", "namespace": "tenant"}
     path = "/api/v1/namespaces/tenant/resourcequotas"
     deadline = time.monotonic() + IN_FORCE_SECONDS
-    time.sleep(COUNT_SECONDS)
-    while not plane.request("GET", f"{path}/gangs").get("status", {}).get("used"):
+    names = {"gangs"}
+    while (silent := _uncounted(plane, path)) == names:
         assert time.monotonic() < deadline, "the quota does not count"
-        plane.request("DELETE", f"{path}/gangs")
-        plane.request("POST", path, made)
         time.sleep(COUNT_SECONDS)
+        metadata = {"name": f"gangs-{len(names)}", "namespace": "tenant"}
+        plane.request("POST", path, {**made, "metadata": metadata})
+        names.add(metadata["name"])
+    for name in silent:
+        plane.request("DELETE", f"{path}/{name}")
+
+
+def _uncounted(plane: ControlPlane, path: str) -> set[str]:
+    items = plane.request("GET", path)["items"]
+    return {of["metadata"]["name"] for of in items if not of.get("status", {}).get("used")}
 
 
 def _dry(plane: ControlPlane, path: str, body: object) -> str:

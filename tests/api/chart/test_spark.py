@@ -19,6 +19,7 @@ def test_it_takes_back_what_the_page_says_and_tells_the_replicas(shell: Place) -
     shell.install()
     assert _configmaps(shell) == [["get"]]
     shell.run(page.command("helm upgrade") + WAIT)
+    shell.rolled_out()
     assert _configmaps(shell) == []
     (pod, *_) = shell.pods()
     shell.run(f"helm uninstall tutti -n {NAMESPACE}{WAIT}")

@@ -108,9 +108,12 @@ class Follower:
                 is_there = self._has_reached(target)
                 async with asyncio.timeout(QUIET_SECONDS if is_there else None):
                     line = await anext(lines, None)
-                if line is None:
+                if line is not None:
+                    self._take(line)
+                elif is_there:
                     return
-                self._take(line)
+                else:  # the watch has ended before it showed what it owes
+                    lines = self._lines(CLOSING_SECONDS)
         except TimeoutError:
             return
         except ExpiredError:
