@@ -44,6 +44,11 @@ class GangCharge:
             return self.minimum
         return Resources.total((self.minimum, self.leaving, *(one for _, one in self.extras)))
 
+    def once_gone(self, stuck: Resources) -> "GangCharge":
+        """The charge once all pods that leave have gone, but for pods with these requests."""
+        surplus = (self.held_minimum + stuck - self.minimum).at_least(NOTHING)
+        return self if surplus == self.leaving else replace(self, leaving=surplus)
+
 
 def gang_charge(
     gang: Gang,

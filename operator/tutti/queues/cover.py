@@ -54,6 +54,8 @@ class _Rest:
 
 def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
     """Say for each gang, and for each of its extras, which queue covers it."""
+    if not tree.lines:
+        return Cover()
     own: dict[str, list[QueuedGang]] = {}
     for gang in sorted(gangs, key=_order):
         own.setdefault(gang.queue, []).append(_trimmed(tree, gang))

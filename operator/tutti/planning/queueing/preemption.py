@@ -12,13 +12,14 @@ import numpy as np
 from ...filters.disruption_budgets import Shortage
 from ...gang import order
 from ...gang.demand import PlacementRequest
-from ...model.cluster import Gang, Snapshot
+from ...model.cluster import Gang, Member, Snapshot
 from ...model.decisions import Claim, Victim
 from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption
 from ...model.resources import NOTHING, Resources
 from ...queues import charge, claims, share
 from ...queues.attribution import ChargedPods
+from ...queues.charge import GangCharge
 from ...queues.claims import Entitlement
 from ...queues.cover import QueuedGang
 from ...queues.tree import QueueTree
@@ -75,7 +76,7 @@ class ClaimedPlan:
         """The plan before its first claim; the ledger has all that the plan has started.
 
         A gang without a member that stays has ended: it is neither covered nor charged. Pods that
-        are stuck stay.
+        are stuck stay; what they request beyond lost members must be covered, too.
         """
         pool = VictimPool.of(compiled.snapshot, compiled.grid, plan, rules)
         room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
@@ -88,13 +89,20 @@ class ClaimedPlan:
             for gang in _charged_gangs(compiled.snapshot, ledger)
             if gang.key in ledger.gangs and gang.key not in starting and not _stays(gang, now)
         }
-        leaving = {
-            key: charged.total if key in ended else charged.leaving
-            for key, charged in ledger.charges.items()
-            if key not in ledger.queued.pods.others
+        stuck = {gang.key: _stuck(gang, now) for gang in _charged_gangs(compiled.snapshot, ledger)}
+        own = {k: c for k, c in ledger.charges.items() if k not in ledger.queued.pods.others}
+        left = {
+            key: charged.once_gone(Resources.total(map(charge.requests_of, stuck.get(key, ()))))
+            for key, charged in own.items()
+            if key not in ended
         }
-        gangs = {k: _marked(rules, gang) for k, gang in ledger.gangs.items() if k not in ended}
-        charges = {k: charged for k, charged in ledger.charges.items() if k not in ended}
+        leaving = {k: c.total - (left[k].total if k in left else NOTHING) for k, c in own.items()}
+        gangs = {
+            key: _marked(rules, _with_surplus(gang, left[key]) if key in left else gang)
+            for key, gang in ledger.gangs.items()
+            if key not in ended
+        }
+        charges = {k: left.get(k, c) for k, c in ledger.charges.items() if k not in ended}
         return cls(
             pool,
             rules,
@@ -115,9 +123,18 @@ def _charged_gangs(snapshot: Snapshot, ledger: QueueLedger) -> Iterator[Gang]:
 
 def _stays(gang: Gang, now: float) -> bool:
     """Whether a member holds room for longer."""
-    return bool(holders(gang)) or any(
-        m.is_stuck(now) and m.node is not None and not m.is_over for m in gang.members
-    )
+    return bool(holders(gang) or _stuck(gang, now))
+
+
+def _stuck(gang: Gang, now: float) -> Sequence[Member]:
+    """The members that terminate, and hold room nobody knows for how long."""
+    return [m for m in gang.members if m.is_stuck(now) and m.node is not None and not m.is_over]
+
+
+def _with_surplus(gang: QueuedGang, charged: GangCharge) -> QueuedGang:
+    """The gang with all that is charged beside its extras as its minimum."""
+    surplus = charged.leaving
+    return replace(gang, minimum=gang.minimum + surplus) if surplus.amounts else gang
 
 
 def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
@@ -273,7 +290,7 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
         return room
 
     def placed(some: Sequence[Candidate]) -> PartialPlan | None:
-        quotas = _less(limits_before, _charges(some))
+        quotas = _less(limits_before, _charges(some)) if limits_before.limits else limits_before
         if problems.exceeded(claimed.plan.base, want, quotas):
             return None
         room = np.maximum(room_without(some), 0)

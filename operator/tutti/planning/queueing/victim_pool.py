@@ -14,7 +14,7 @@ from ...model.cluster import Gang, Member, Snapshot
 from ...model.keys import GangKey, NodeName, Uid
 from ...model.queues import Preemption
 from ...model.resources import NOTHING, Resources
-from ...queues.charge import requests_of
+from ...queues.charge import GangCharge, requests_of
 from ...queues.claims import Entitlement
 from ...queues.cover import QueuedGang
 from ..compile import grids
@@ -57,6 +57,8 @@ class VictimPool:
     claimants: frozenset[GangKey] = frozenset()
     ended: frozenset[Uid] = frozenset()  # members that end by a claim already
     spared: frozenset[GangKey] = frozenset()
+    # By gang: the candidates with their room, while what the gang is charged stays the same.
+    known: dict[GangKey, "_Ends"] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, grid: Grid, plan: PartialPlan, rules: PreemptionRules) -> Self:
@@ -98,7 +100,7 @@ class VictimPool:
                 continue
             candidates += [
                 candidate
-                for candidate in self._candidates_of(gang, ledger, entitlement)
+                for candidate in self._ends(gang, ledger).within(entitlement)
                 if key in limited or any(member.node in allowed for member in candidate.members)
             ]
         return candidates
@@ -110,6 +112,8 @@ class VictimPool:
 
         If a budget does not let all of its candidates end, the cheapest ones may end.
         """
+        if not self.budgets.by_namespace:
+            return candidates, {}
         evicted = self.budgets.by_budget(self.ending)
         allowed: set[CandidateName] = set()
         kept: dict[GangKey, Shortage] = {}
@@ -125,24 +129,24 @@ class VictimPool:
 
     def freed(self, candidates: Sequence[Candidate]) -> Mapping[CandidateName, Freed]:
         """By candidate: the rows of nodes where its end frees room, and how much; rounded down."""
+        new = [one for one in candidates if one.name not in self.known[one.gang].freed]
         rows = {node.name: row for row, node in enumerate(self.grid.nodes)}
         units = np.array(self.grid.units, dtype=object)
-        shapes = {member.shape for candidate in candidates for member in candidate.members}
+        shapes = {member.shape for candidate in new for member in candidate.members}
         gains = {
             shape: self.grid.columns.amounts([grids.footprint(shape)]) // units for shape in shapes
         }
-        freed = {}
-        for candidate in candidates:
+        for candidate in new:
             placed = [(rows[m.node], gains[m.shape]) for m in candidate.members if m.node in rows]
             where = np.array([row for row, _ in placed], dtype=np.intp)
             table = np.concatenate([gain for _, gain in placed] or [np.zeros((0, len(units)))])
             whole = np.minimum(table, grids.AMOUNT_LIMIT).astype(np.int64)
-            freed[candidate.name] = where, whole
-        return freed
+            self.known[candidate.gang].freed[candidate.name] = where, whole
+        return {one.name: self.known[one.gang].freed[one.name] for one in candidates}
 
     def missing(
         self, want: PlacementRequest, room: Room, freed: Mapping[CandidateName, Freed]
-    ) -> Sequence[Missing]:
+    ) -> Iterator[Missing]:
         """What victims must free of each resource, on all nodes on which members may run."""
         grid = self.grid
         rows = [grid.shapes[group[0].shape] for group in want.alike]
@@ -151,10 +155,8 @@ class VictimPool:
         least = np.sort(sizes, axis=0)[: want.need].sum(axis=0)
         short = least - np.maximum(room[allowed], 0).sum(axis=0)
         totals = {name: gains[allowed[where]].sum(axis=0) for name, (where, gains) in freed.items()}
-        return [
-            Missing(int(short[r]), {name: int(total[r]) for name, total in totals.items()})
-            for r in np.flatnonzero(short > 0)
-        ]
+        for r in np.flatnonzero(short > 0):
+            yield Missing(int(short[r]), {name: int(total[r]) for name, total in totals.items()})
 
     def room_once_gone(self) -> Room:
         """The room of each node once all terminating pods have gone, strays included.
@@ -176,30 +178,43 @@ class VictimPool:
         ]
         return grids.room_less(self.grid, taken)
 
-    def _candidates_of(
-        self, gang: Gang, ledger: QueueLedger, entitlement: Entitlement
-    ) -> Iterator[Candidate]:
+    def _ends(self, gang: Gang, ledger: QueueLedger) -> "_Ends":
+        """The candidates of a gang; a claim that ends members of it changes what it is charged."""
         queued, charged = ledger.gangs[gang.key], ledger.charges[gang.key]
+        known = self.known.get(gang.key)
+        if known is None or known.queued is not queued or known.charged is not charged:
+            known = self.known[gang.key] = self._ends_now(gang, ledger, queued, charged)
+        return known
+
+    def _ends_now(
+        self, gang: Gang, ledger: QueueLedger, queued: QueuedGang, charged: GangCharge
+    ) -> "_Ends":
         members = {m.key.name: m for m in holders(gang) if m.uid not in self.ended}
         shares = {pod: _share(ledger, member) for pod, member in members.items()}
         work = {pod: shares[pod] * self._seconds(queued, member) for pod, member in members.items()}
-        if members and gang.key in entitlement.gangs:  # a gang may have stuck pods alone
+        whole = None
+        if members:  # a gang may have stuck pods alone
             spent = min(self.spent.get(gang.key, Fraction(0)), DAY_SECONDS * sum(shares.values()))
             lost = sum(work.values(), Fraction(0))
             cost = Cost(lost + spent, len(members), 1)
             charge = Resources.total((charged.minimum, *(amount for _, amount in charged.extras)))
-            yield Candidate(gang.key, tuple(members.values()), cost, charge, lost)
-        for pod, amount in charged.extras:
-            if (gang.key, pod) in entitlement.extras:
-                cost = Cost(work[pod], 1, 0)
-                yield Candidate(gang.key, (members[pod],), cost, amount, work[pod], is_whole=False)
+            whole = Candidate(gang.key, tuple(members.values()), cost, charge, lost)
+        extras = {
+            pod: Candidate(
+                gang.key, (members[pod],), Cost(work[pod], 1, 0), amount, work[pod], is_whole=False
+            )
+            for pod, amount in charged.extras
+            if pod in members
+        }
+        return _Ends(queued, charged, whole, extras)
 
     def _seconds(self, gang: QueuedGang, member: Member) -> int:
         """The whole seconds for which a member has run, or may have."""
         return max(int(self.snapshot.taken_at - max(gang.started, member.created)), 0)
 
     def _is_given_a_node(self, gang: Gang) -> bool:
-        return any(member.uid in self.plan.assigned for member in gang.members)
+        assigned = self.plan.assigned
+        return bool(assigned) and any(member.uid in assigned for member in gang.members)
 
     def _allowed_nodes(self, want: PlacementRequest) -> set[NodeName | None]:
         """The nodes on which some member of the gang may run."""
@@ -212,6 +227,26 @@ class VictimPool:
         quotas = self.plan.quotas
         rows = [quotas.limits[index] for index in quotas.of_gang.get(gang, ())]
         return {key for limit in rows for key in limit.gangs}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ends:
+    """How a gang may end while it is charged so: whole, or by single extras."""
+
+    queued: QueuedGang
+    charged: GangCharge
+    whole: Candidate | None
+    extras: Mapping[str, Candidate]  # by pod
+    freed: dict[CandidateName, Freed] = field(default_factory=dict)
+
+    def within(self, entitlement: Entitlement) -> Iterator[Candidate]:
+        """The candidates that a gang is entitled to end."""
+        gang = self.queued.key
+        if self.whole is not None and gang in entitlement.gangs:
+            yield self.whole
+        for pod, candidate in self.extras.items():
+            if (gang, pod) in entitlement.extras:
+                yield candidate
 
 
 def _share(ledger: QueueLedger, member: Member) -> Fraction:

@@ -6,7 +6,7 @@ suffices costs less. If it does not suffice, the search starts with all candidat
 as many as it can.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
@@ -83,7 +83,7 @@ class Victims(Generic[Answer]):
 def cheapest(
     candidates: Sequence[Candidate],
     suffice: Callable[[Sequence[Candidate]], Answer | None],
-    missing: Sequence[Missing] = (),
+    missing: Iterable[Missing] = (),
     most_sets: int = MOST_SETS,
 ) -> Victims[Answer] | None:
     """The cheapest set of victims that suffices; None if even all candidates do not suffice.

@@ -244,6 +244,21 @@ def test_pods_that_terminate_leave_their_limit_also_if_their_pod_group_is_gone(
     assert ends(plan(cluster)) == ({} if late else {"new": []})
 
 
+@pytest.mark.parametrize("limit", [8, None])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_stuck_pod_beside_its_replacement_is_charged_until_it_has_gone(
+    *, late: bool, limit: int | None
+) -> None:
+    """Both what its queue may use and what its queue must cover; else ``verify`` says so."""
+    own, other = queue("a", **gpus(8, limit)), queue("b", **gpus(0))
+    repaired, record = runs(gang("r").of(5, gpu=1).but(min_member=4), own)
+    assert isinstance(repaired, GangBuilder)
+    gone_by = NOW - STUCK_SECONDS if late else NOW
+    repaired = repaired.last(1, terminating=True, gone_by=gone_by)
+    cluster = seen(own, other, waits("new", "a", 4), repaired, record, *old("x", 7), gpu=12)
+    assert ends(plan(cluster)) == ({} if late else {"new": ["x"]})
+
+
 def test_a_gang_of_stuck_pods_is_charged_until_they_have_gone() -> None:
     own = queue("a", **gpus(4, 4))
     stuck, record = old("stuck", 4, into=own)
