@@ -30,6 +30,7 @@ from ....harness.builders import (
     single,
     snapshot_of,
 )
+from ....harness.counting import calls_of
 from ..test_queued_gangs import queue
 from .test_preemption import NOW, A, B, ends, gpus, old, runs, seen, waits
 
@@ -113,6 +114,19 @@ def test_where_there_are_no_queues_priorities_decide() -> None:
     assert ends(made.claims) == {"high": ["low"]}
     assert made.claims[0].record is None
     assert claimed(of, RECLAIM) == {}
+
+
+def test_the_claims_of_a_plan_share_what_they_learn_of_the_gangs_that_run() -> None:
+    low = [single(f"low-{i}", gpu=1).bound_on("n1") for i in range(200)]
+
+    def work(claimants: int) -> int:
+        high = [single(f"high-{i}", gpu=1).priority(1) for i in range(claimants)]
+        of = snapshot_of(node("n1", gpu=200, pods=300), *low, *high, at=NOW)
+        assert len(plan(of).claims) == claimants
+        strategies, policy = (STRATEGIES["ilp"](), STRATEGIES["bestfit"]()), Policy(preemption=FULL)
+        return calls_of(lambda: planning.plan(of, *strategies, AMPLE_BUDGET, policy))
+
+    assert work(16) < 2 * work(1)
 
 
 def test_nobody_borrows_the_room_that_a_guarantee_claims() -> None:
