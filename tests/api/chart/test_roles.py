@@ -52,7 +52,8 @@ def people(shell: Place) -> Iterator[Place]:
         binding = f"kubectl -n {USERS} create rolebinding {role} --clusterrole={role}"
         shell.run(f"{binding} --user=tenant-{role}")
     deadline = time.monotonic() + AGGREGATED_SECONDS
-    while not all(_may(shell, role, "podgroups", "list") for role in MAY):
+    rights = [(role, "podgroups", verb) for role in MAY for verb in MAY[role]["podgroups"]]
+    while not all(_may(shell, *right) for right in rights):
         assert time.monotonic() < deadline, "the roles are not aggregated"
         time.sleep(0.2)
     yield shell
@@ -149,6 +150,10 @@ def _await_counted(plane: ControlPlane) -> None:
         names.add(metadata["name"])
     for name in silent:
         plane.request("DELETE", f"{path}/{name}")
+    groups = "/apis/tutti.dev/v1alpha1/namespaces/tenant/podgroups"
+    while (answer := _dry(plane, groups, pod_group("first", 1, namespace="tenant"))) != "taken":
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.2)
 
 
 def _uncounted(plane: ControlPlane, path: str) -> set[str]:

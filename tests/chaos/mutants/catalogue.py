@@ -387,8 +387,8 @@ ENDS_HALF_GANGS = Mutant(
     (
         Patch(
             "planning/queueing/victim_pool.py",
-            "yield Candidate(gang.key, tuple(members.values()), cost, charge, lost)",
-            "yield Candidate(gang.key, tuple(members.values())[:1], cost, charge, lost)",
+            "whole = Candidate(gang.key, tuple(members.values()), cost, charge, lost)",
+            "whole = Candidate(gang.key, tuple(members.values())[:1], cost, charge, lost)",
         ),
     ),
 )

@@ -101,7 +101,7 @@ class Follower:
         if self._revision is None:
             await self._appear()
             return
-        target = {body["metadata"]["uid"]: _revision(body) for body in items}
+        target = _revisions(items)
         lines = self._lines(CLOSING_SECONDS)
         try:
             while True:
@@ -112,7 +112,9 @@ class Follower:
                     self._take(line)
                 elif is_there:
                     return
-                else:  # the watch has ended before it showed what it owes
+                else:  # the watch has ended before it showed what it owes, or more has happened
+                    listed = await self._list(None)
+                    target = _revisions(listed[1] if listed else [])
                     lines = self._lines(CLOSING_SECONDS)
         except TimeoutError:
             return
@@ -230,6 +232,10 @@ class Follower:
         else:
             self._known[uid] = body
         self._progress.note(revision)
+
+
+def _revisions(items: list[Body]) -> dict[str, int]:
+    return {body["metadata"]["uid"]: _revision(body) for body in items}
 
 
 def _revision(body: Body) -> int:

@@ -89,20 +89,25 @@ class ClaimedPlan:
             for gang in _charged_gangs(compiled.snapshot, ledger)
             if gang.key in ledger.gangs and gang.key not in starting and not _stays(gang, now)
         }
-        stuck = {gang.key: _stuck(gang, now) for gang in _charged_gangs(compiled.snapshot, ledger)}
-        own = {k: c for k, c in ledger.charges.items() if k not in ledger.queued.pods.others}
+        pods = ledger.queued.pods
+        stuck = {
+            gang.key: Resources.total(map(charge.requests_of, _stuck(gang, now)))
+            for gang in pods.gangs or compiled.snapshot.gangs
+        }
         left = {
-            key: charged.once_gone(Resources.total(map(charge.requests_of, stuck.get(key, ()))))
-            for key, charged in own.items()
+            key: charged.once_gone(stuck.get(key, NOTHING))
+            for key, charged in ledger.charges.items()
             if key not in ended
         }
+        own = {k: c for k, c in ledger.charges.items() if k not in pods.others}
         leaving = {k: c.total - (left[k].total if k in left else NOTHING) for k, c in own.items()}
+        present = {gang.key for gang in compiled.snapshot.gangs} & left.keys()
         gangs = {
-            key: _marked(rules, _with_surplus(gang, left[key]) if key in left else gang)
+            key: _marked(rules, _with_surplus(gang, left[key]) if key in present else gang)
             for key, gang in ledger.gangs.items()
             if key not in ended
         }
-        charges = {k: left.get(k, c) for k, c in ledger.charges.items() if k not in ended}
+        charges = {k: left[k] if k in own else ledger.charges[k] for k in left}
         return cls(
             pool,
             rules,

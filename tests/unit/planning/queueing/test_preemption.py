@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import STUCK_SECONDS, Snapshot
+from tutti.model.cluster import STUCK_SECONDS, Reservation, Snapshot
 from tutti.model.decisions import Claim, Policy
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption, Queue, QueueRecord, RoleAtStart
@@ -255,8 +255,23 @@ def test_a_stuck_pod_beside_its_replacement_is_charged_until_it_has_gone(
     assert isinstance(repaired, GangBuilder)
     gone_by = NOW - STUCK_SECONDS if late else NOW
     repaired = repaired.last(1, terminating=True, gone_by=gone_by)
-    cluster = seen(own, other, waits("new", "a", 4), repaired, record, *old("x", 7), gpu=12)
-    assert ends(plan(cluster)) == ({} if late else {"new": ["x"]})
+    parts: list[Part] = [own, other, waits("new", "a", 4), repaired, record]
+    assert ends(plan(seen(*parts, *old("x", 7), gpu=12))) == ({} if late else {"new": ["x"]})
+    stray = replace(member("older", shape(gpu=1)), node=NodeName("n1"), group="r")
+    older = replace(stray, terminating=True)  # of an older run; it stays on the limit
+    cluster = seen(*parts, *old("x", 6), gpu=12, strays=[older])
+    used = replace(cluster.nodes[0], used=resources(gpu=12, pods=12))
+    beside = ends(plan(replace(cluster, nodes=(used,))))
+    assert beside == ({} if late or limit else {"new": ["x"]})
+
+
+def test_a_stuck_pod_that_is_charged_by_itself_takes_no_cover_from_the_gang_of_its_label() -> None:
+    made, record = runs(gang("r").of(5, gpu=1).but(min_member=4), B)
+    assert isinstance(made, GangBuilder)
+    assert isinstance(record, Reservation)
+    named = replace(record, charged=tuple(m.uid for m in made.members[:4]))
+    stuck = made.last(1, terminating=True, gone_by=NOW - STUCK_SECONDS)
+    assert plan(seen(A, B, waits("new", "a", 4), stuck, named)) == ()
 
 
 def test_a_gang_of_stuck_pods_is_charged_until_they_have_gone() -> None:
