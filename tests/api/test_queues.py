@@ -47,14 +47,8 @@ def _queue(place: Place, name: str, **spec: Any) -> None:
 
 def _patch(place: Place, name: str, **spec: Any) -> None:
     """Change a Queue, and wait until Tutti has seen it: gangs come by another watch."""
-    path = f"{QUEUES}/{name}"
-    version = place.rig.plane.request("PATCH", path, {"spec": spec})["metadata"]["generation"]
-
-    def is_seen() -> bool:
-        status = place.rig.plane.request("GET", path).get("status", {})
-        return bool(status.get("observedGeneration") == version)
-
-    place.rig.until(is_seen, f"the status of {name} is of its last change")
+    place.rig.plane.request("PATCH", f"{QUEUES}/{name}", {"spec": spec})
+    place.rig.until_queue_is_known(name)
 
 
 def _gang(place: Place, name: str, members: int, queue_name: str) -> None:

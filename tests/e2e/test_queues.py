@@ -104,17 +104,6 @@ def _is_empty(rig: Rig, name: str) -> bool:
     return any(line["type"] == "Empty" and line["status"] == "True" for line in lines)
 
 
-def _until_known(rig: Rig, name: str) -> None:
-    """Wait until Tutti has written about the Queue as it is."""
-
-    def is_known() -> bool:
-        read = rig.plane.request("GET", f"{QUEUES}/{name}")
-        observed = read.get("status", {}).get("observedGeneration")
-        return bool(observed == read["metadata"]["generation"])
-
-    rig.until(is_known, f"the status of {name} is of its last change")
-
-
 def _waits_behind(rig: Rig, gang: str, others: tuple[str, ...]) -> list[str]:
     """The others that started in plans after Tutti said that the gang lacks room."""
     is_known = False
@@ -182,11 +171,11 @@ def test_three_teams_keep_all_rules_under_load_while_all_is_changed(rig: Rig) ->
         _change(rig, name, parent="top")  # moved while charged
     rig.create(*(pod(f"single-{i}", cpu=1, run_seconds=SHORT) for i in range(4)))
     _change(rig, "top", resources=_cpu(limit=4))  # below use
-    _until_known(rig, "top")
+    rig.until_queue_is_known("top")
     rig.until(lambda: _running(rig) <= 4, "what ends is not followed")
     _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))
     _change(rig, "speech", stop="Hold")
-    _until_known(rig, "speech")
+    rig.until_queue_is_known("speech")
     _gangs(rig, "speech", "held")
     rig.operator.kill()
     rig.operator.start()

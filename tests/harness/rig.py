@@ -257,6 +257,16 @@ class Rig:
             f"{amount} {resource} are in use",
         )
 
+    def until_queue_is_known(self, name: str) -> None:
+        """Wait until Tutti has written about a Queue as it is."""
+
+        def is_known() -> bool:
+            read = self.plane.request("GET", f"/apis/tutti.dev/v1alpha1/queues/{name}")
+            observed = read.get("status", {}).get("observedGeneration")
+            return bool(observed == read["metadata"]["generation"])
+
+        self.until(is_known, f"the status of {name} is of its last change")
+
     def until_bound(self, group: str, n: int, namespace: str = "ml") -> None:
         """Wait until exactly so many pods of a group are bound."""
         what = f"{n} pods of {group} are bound"

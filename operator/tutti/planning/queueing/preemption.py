@@ -132,7 +132,7 @@ def _stays(gang: Gang, now: float) -> bool:
 
 
 def _stuck(gang: Gang, now: float) -> Sequence[Member]:
-    """The members that terminate, and hold room nobody knows for how long."""
+    """The members that are stuck while they terminate, and hold room."""
     return [m for m in gang.members if m.is_stuck(now) and m.node is not None and not m.is_over]
 
 
