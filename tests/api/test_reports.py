@@ -170,8 +170,8 @@ def test_a_gang_of_eight_that_fits_costs_its_bindings_and_a_handful_of_writes(
     time.sleep(1)
     costs = Counter(kind_of(line) for line in place.writes())
     print(f"writes for a gang of 8: {dict(costs)}")
-    told = costs.pop(STATUS)  # once that it is bound, and as its members begin to run
-    assert 2 <= told <= 1 + 8
+    told = costs.pop(STATUS)  # that it is bound, and as its members begin to run, or all at once
+    assert 1 <= told <= 1 + 8
     assert costs == {
         "create pods/binding": 8,
         "create reservations": 1,

@@ -122,6 +122,7 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
         family = [*each.children(), each.process] if each.process.is_running() else []
         for process in family:
             process.kill()
+        each.process.wait()
 
 
 def test_the_story_is_told_whole_and_a_dead_kubeconfig_of_the_shell_is_ignored(

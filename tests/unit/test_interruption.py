@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +36,35 @@ def test_ctrl_c_gives_the_exit_code_that_shells_expect(tmp_path: Path, command: 
         check=False,
     )
     assert (answer.returncode, answer.stderr) == (INTERRUPTED, "interrupted\n")
+
+
+# It presses Ctrl-C while the main thread waits for the first thread that starts processes.
+FIRST_PROCESS = """
+import os, pathlib, signal, sys, threading
+from tests.harness.controlplane.processes import spawn
+
+posix_spawn = os.posix_spawn
+
+def interrupted(*arguments, **options):
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    return posix_spawn(*arguments, **options)
+
+os.posix_spawn = interrupted
+sys.setswitchinterval(60)
+command = [sys.executable, "-c", "input()"]
+spawn("first", command, pathlib.Path("log"), environment={}, detached=False)
+"""
+
+
+def test_ctrl_c_ends_a_program_that_starts_its_first_process(tmp_path: Path) -> None:
+    """Python waits at its end for every thread that is no daemon; nobody tells this one to end."""
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        subprocess.run(
+            [sys.executable, "-c", FIRST_PROCESS],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+    assert refusal.value.returncode == -signal.SIGINT, refusal.value.stderr

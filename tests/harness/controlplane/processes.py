@@ -9,21 +9,22 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _WRAPPER = Path(__file__).with_name("die_with_parent.py")
 _POLL_SECONDS = 0.02
 _TAIL_LINES = 15
-# The kernel's "parent died" means the thread that forked; this one lives as long as the program.
-_SPAWNER = ThreadPoolExecutor(1, "spawner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def spawn(
     wrapper = [] if detached else [sys.executable, "-I", "-S", str(_WRAPPER), str(os.getpid())]
     arguments = [*wrapper, *command]
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    pid = _SPAWNER.submit(
+    pid: Future[int] = Future()
+    start = partial(
         os.posix_spawn,
         arguments[0],
         arguments,
@@ -78,9 +80,31 @@ def spawn(
         setsid=True,
         # Somebody may have started us with these ignored; the children must hear them.
         setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
-    ).result()
+    )
+    _spawner().put((pid, start))
     # Zero, never a real start time, if it is gone already: then it is simply not alive.
-    return Process(name, pid, next(iter(_started(pid)), 0), str(log))
+    return Process(name, pid.result(), next(iter(_started(pid.result())), 0), str(log))
+
+
+@cache
+def _spawner() -> SimpleQueue[tuple[Future[int], Callable[[], int]]]:
+    """What a thread is to start, which lives as long as the program.
+
+    The kernel's "parent died" means the thread that forked. The thread is a daemon: a signal may
+    come before the program has noted that it runs, and then nobody would ever tell it to end.
+    """
+    calls: SimpleQueue[tuple[Future[int], Callable[[], int]]] = SimpleQueue()
+    threading.Thread(target=_spawn_all, args=(calls,), daemon=True, name="spawner").start()
+    return calls
+
+
+def _spawn_all(calls: SimpleQueue[tuple[Future[int], Callable[[], int]]]) -> None:
+    while True:
+        pid, start = calls.get()
+        try:
+            pid.set_result(start())
+        except OSError as problem:
+            pid.set_exception(problem)
 
 
 def stop(process: Process, *, seconds: float) -> None:
