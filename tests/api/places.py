@@ -108,6 +108,10 @@ class Place:
         """Wait until a condition has this reason and these words; answers its sentence."""
         return self.rig.until_says(group, kind, reason, words, self.name)
 
+    def until_pod_says(self, name: str, reason: str) -> None:
+        """Wait until the PodScheduled condition of a pod has this reason."""
+        self.rig.until_pod_says(name, reason, namespace=self.name)
+
     def until_event(self, name: str, reason: str) -> str:
         """Wait for an Event about an object; answers what it says."""
 

@@ -50,8 +50,7 @@ def test_a_gang_with_too_few_pods_waits_and_counts_them(place: Place) -> None:
     place.group("train", 8)
     place.members("train", 5, cpu=1)
     place.until_waiting("train", "WaitingForMembers", "5 of 8 members exist")
-    place.rig.until(lambda: place.says("train-0"), "the pod says why it waits")
-    assert place.says("train-0")["reason"] == "WaitingForMembers"
+    place.until_pod_says("train-0", "WaitingForMembers")
     assert place.bound() == 0
     place.members("train", 3, first=5, cpu=1)
     place.until_bound("train", 8)
@@ -104,8 +103,7 @@ def test_a_member_that_no_node_could_hold_names_the_resource_and_the_largest_nod
     assert said.startswith(f"no node of the kinds present fits member {place.name}/train-0: ")
     assert "asks 16 nvidia.com/gpu" in said
     assert f"the largest node has 8 ({place.name}-large-000)" in said
-    place.rig.until(lambda: place.says("train-0"), "the pod says why it waits")
-    assert place.says("train-0")["reason"] == "Unschedulable"
+    place.until_pod_says("train-0", "Unschedulable")
     place.nodes(2, "huge", gpus=16)
     place.until_bound("train", 2)
 
@@ -126,7 +124,10 @@ def test_a_pod_of_an_unknown_role_is_told_so_and_does_not_count(place: Place) ->
     place.until_waiting(
         "train", "WaitingForMembers", "role worker: 1 of 2 exist; 1 pod names no role of the gang"
     )
-    assert place.rig.group("train", place.name)["status"]["members"]["seen"] == 2
+    place.rig.until(
+        lambda: place.rig.group("train", place.name)["status"]["members"]["seen"] == 2,
+        "the driver is seen, too",
+    )
     assert place.bound() == 0
     place.relabel("typo", role="worker")
     place.until_bound("train", 3)

@@ -115,10 +115,10 @@ def test_a_pod_deleted_before_any_is_bound_takes_its_reservation_along(
         place.delete("pod", "train-3")
         until_known(place, f"DELETED {place.name}/train-3 ")
         gate.open()
+    place.until_event("train", "Released")
     place.until_waiting("train", "WaitingForMembers", "3 of 4 members exist")
     assert place.bound() == 0
     assert not place.rig.reservations(place.name)
-    place.until_event("train", "Released")
     place.members("train", 1, first=4, cpu=1)
     place.until_bound("train", 4)
 

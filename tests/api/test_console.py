@@ -29,7 +29,7 @@ from ..harness.rig import Rig, members, pod_group
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-SECONDS = 15.0  # in which the page knows of a change
+SECONDS = 60.0  # in which the page knows of a change
 LINK = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]+)")
 LISTED = ("pods", "podgroups", "reservations")
 

@@ -95,7 +95,7 @@ def test_scheduler_plugins_pod_groups_start_whole_once_their_crd_is_there() -> N
         rig.nodes(1, cpu=2, memory="16Gi")
         rig.create(pod("alone", cpu="100m"), member("early-0", "early"))
         rig.until(lambda: "nodeName" in rig.pod("alone")["spec"], "other pods are served")
-        rig.until(lambda: rig.pod_says("early-0").get("reason") == "PodGroupNotFound", "it waits")
+        rig.until_pod_says("early-0", "PodGroupNotFound")
         rig.delete("pod", "early-0")
         rig.delete("pod", "alone")
         rig.plane.install_crds(CRD)
@@ -110,10 +110,10 @@ def test_scheduler_plugins_pod_groups_start_whole_once_their_crd_is_there() -> N
         rig.create(
             foreign_group("large", 2), member("large-0", "large"), member("large-1", "large")
         )
-        rig.until(lambda: rig.pod_says("large-0").get("reason") == "Unschedulable", "no room")
+        rig.until_pod_says("large-0", "Unschedulable")
         rig.until(lambda: not rig.reservations(), "it is carried out")
         rig.plane.kubectl("delete", "crd", NAME)
-        rig.until(lambda: rig.pod_says("large-1").get("reason") == "PodGroupNotFound", "it is gone")
+        rig.until_pod_says("large-1", "PodGroupNotFound")
         rig.create(pod("late", cpu="0"))
         rig.until(lambda: "nodeName" in rig.pod("late")["spec"], "other pods are served")
 
@@ -149,6 +149,6 @@ def test_gangs_of_owners_start_whole(
         for member_pod, own in zip(members, labels, strict=True):
             member_pod["metadata"]["labels"] = own
         rig.create(declared, *members[:2])
-        rig.until(lambda: rig.pod_says("gang-0").get("reason") == "WaitingForMembers", "it waits")
+        rig.until_pod_says("gang-0", "WaitingForMembers")
         rig.create(members[2])
         rig.until(lambda: rig.bound() == 3, "the gang starts whole")

@@ -70,16 +70,6 @@ def until_says(rig: Rig, name: str, status: str, reason: str) -> dict[str, Any]:
     return rig.until(said, f"{name} says {status}, {reason}")
 
 
-def until_pod_says(rig: Rig, name: str, reason: str, words: str = "") -> None:
-    """Wait until a pod's condition has this reason and these words."""
-
-    def is_said() -> bool:
-        line = rig.pod_says(name)
-        return line.get("reason") == reason and words in line["message"]
-
-    rig.until(is_said, f"{name} says {reason} {words}")
-
-
 def until_bound(rig: Rig, *names: str) -> None:
     """Wait until these pods have a node."""
     rig.until(lambda: all("nodeName" in rig.pod(n)["spec"] for n in names), f"{names} have nodes")
@@ -100,9 +90,9 @@ def clear(rig: Rig, *groups: str) -> None:
 def test_pods_wait_for_their_group_and_for_each_other(rig: Rig) -> None:
     """The group comes after its pods; fewer are enough once minCount is less."""
     rig.create(*(member(f"sum-{i}", "sum") for i in range(2)))
-    until_pod_says(rig, "sum-0", "PodGroupNotFound")
+    rig.until_pod_says("sum-0", "PodGroupNotFound")
     rig.create(group("sum", gang={"minCount": 3}))
-    until_pod_says(rig, "sum-0", "WaitingForMembers", "2 of 3 members exist")
+    rig.until_pod_says("sum-0", "WaitingForMembers", "2 of 3 members exist")
     assert condition(rig, "sum") == {}
     fewer = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
     rig.plane.request("PATCH", path(API, "podgroups", "sum"), fewer)
@@ -122,14 +112,14 @@ def test_no_room_is_said_and_priorities_must_agree(rig: Rig) -> None:
     rig.create(*(member(f"large-{i:02}", "large") for i in range(11)))
     line = until_says(rig, "large", "False", "Unschedulable")
     assert "short" in line["message"]
-    until_pod_says(rig, "large-00", "Unschedulable")
+    rig.until_pod_says("large-00", "Unschedulable")
     clear(rig, "large")
 
     rig.create(group("mixed", gang={"minCount": 2}), member("mixed-0", "mixed"))
     rig.create(member("mixed-1", "mixed", spec={"priorityClassName": "high"}))
     line = until_says(rig, "mixed", "False", "SchedulerError")
     assert "the same priority: it is 0, but 1000 in pod mixed-1" in line["message"]
-    until_pod_says(rig, "mixed-0", "MembersDiffer")
+    rig.until_pod_says("mixed-0", "MembersDiffer")
     assert are_waiting(rig, "mixed-0", "mixed-1")
     clear(rig, "mixed")
 
@@ -144,12 +134,12 @@ def test_pods_of_a_basic_group_start_one_by_one(rig: Rig) -> None:
 
 def test_an_absurd_number_and_a_forged_status_start_nobody_and_stop_nobody(rig: Rig) -> None:
     rig.create(group("vast", gang={"minCount": 10**9}), member("vast-0", "vast"))
-    until_pod_says(rig, "vast-0", "WaitingForMembers", "1 of 1000000000 members exist")
+    rig.until_pod_says("vast-0", "WaitingForMembers", "1 of 1000000000 members exist")
     rig.create(group("forged", gang={"minCount": 2}), member("forged-0", "forged"))
     true = {"type": SCHEDULED, "status": "True", "reason": "Scheduled", "message": ""}
     forged = {"conditions": [true | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}
     rig.plane.request("PATCH", path(API, "podgroups", "forged", "status"), {"status": forged})
-    until_pod_says(rig, "forged-0", "WaitingForMembers")
+    rig.until_pod_says("forged-0", "WaitingForMembers")
     rig.create(pod("other", cpu=1))
     until_bound(rig, "other")
     assert are_waiting(rig, "vast-0", "forged-0")
@@ -176,10 +166,11 @@ def test_a_pod_that_two_sources_claim_is_in_the_first_gang_and_an_event_says_so(
 def test_a_group_that_is_deleted_under_way_starts_nothing_any_more(rig: Rig) -> None:
     """Its finalizer keeps it while it has pods."""
     rig.create(group("gone", gang={"minCount": 2}), member("gone-0", "gone"))
-    until_pod_says(rig, "gone-0", "WaitingForMembers")
+    rig.until_pod_says("gone-0", "WaitingForMembers")
     rig.plane.request("DELETE", path(API, "podgroups", "gone"))
+    rig.until_pod_says("gone-0", "WaitingForMembers", "is being deleted")
     rig.create(member("gone-1", "gone"))
-    until_pod_says(rig, "gone-1", "WaitingForMembers", "is being deleted")
+    rig.until_pod_says("gone-1", "WaitingForMembers", "is being deleted")
     assert are_waiting(rig, "gone-0", "gone-1")
     clear(rig)
     rig.create(group("next", gang={"minCount": 1}), member("next-0", "next"))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tutti.operator.kopf_lists import CHECK_SECONDS
+
 from ..harness.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
 from ..harness.proxy import (
     Call,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from ..harness.proxy import Action, Match
 
 AWAY_SECONDS = 60.0
-SOON_SECONDS = 15.0  # waits between tries grow to 5 s
+SOON_SECONDS = CHECK_SECONDS / 2  # it is not the look of once a minute that heals
 DEMAND = ("/api/v1/pods", "/apis/tutti.dev/v1alpha1/podgroups")
 SUPPLY = ("/api/v1/nodes", "/apis/tutti.dev/v1alpha1/reservations")
 
@@ -110,8 +112,7 @@ def test_what_was_deleted_while_the_watches_had_expired_leaves_no_ghost(
     assert used == rest
     said = place.until_event("gone-0", "PodGroupNotFound")
     assert said.startswith(f"PodGroup {place.name}/gone does not exist")
-    place.rig.until(lambda: place.says("ghost-1"), "the pod says why it waits")
-    assert place.says("ghost-1")["reason"] == "WaitingForMembers"
+    place.until_pod_says("ghost-1", "WaitingForMembers")
     place.until_waiting("ghost", "WaitingForMembers", "1 of 2 members exist")
     assert place.bound("ghost") == place.bound("gone") == 0
     place.members("ghost", 1, first=2, cpu=0)

@@ -222,4 +222,6 @@ def test_a_queue_that_drains_lets_in_nobody_who_comes_later(place: Place) -> Non
     assert place.bound("third") == 0
     _patch(place, "vision", stop="None")
     place.until_bound("third", 1)
-    assert "drainingSince" not in _read(place, "vision")["status"]
+    place.rig.until(
+        lambda: "drainingSince" not in _read(place, "vision")["status"], "the date is removed"
+    )

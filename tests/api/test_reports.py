@@ -8,13 +8,12 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..harness.rig import Rig
-from .places import Place, kind_of, written
+from .places import Place, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +44,7 @@ def test_kubectl_tells_the_story_of_a_gang_that_runs(place: Place) -> None:
     place.rig.until(lambda: _phase(place, "train") == "Running", "the gang runs")
     row = place.rig.plane.kubectl("get", "ptg", "-n", place.name).splitlines()[1].split()
     assert row[:-1] == ["train", "Running", "4", "4", "4", "4", "Reserved"]
+    place.until_event("train", "Bound")
     told = place.rig.plane.kubectl("describe", "ptg", "-n", place.name, "train")
     for words in (
         "every needed member has its node",
@@ -139,11 +139,11 @@ def test_pods_that_wait_for_room_are_unschedulable_and_are_told_once(place: Plac
     place.members("siblings", 2, cpu=1)
     place.rig.operator.start()
     place.until_waiting("room", "NotEnoughRoom")
-    for name in ("room-0", "room-1", "room-2", "siblings-0", "siblings-1"):
-        place.rig.until(partial(place.says, name), "the pods say why they wait")
-    assert place.says("room-0")["reason"] == "Unschedulable"
+    for name in ("room-0", "room-1", "room-2"):
+        place.until_pod_says(name, "Unschedulable")
+    for name in ("siblings-0", "siblings-1"):
+        place.until_pod_says(name, "WaitingForMembers")
     assert place.says("room-0")["status"] == "False"
-    assert place.says("siblings-0")["reason"] == "WaitingForMembers"
     place.nodes(1, "other", gpus=0)  # something changes, and the answer is the same
     time.sleep(2)
     patched = Counter(
@@ -310,11 +310,11 @@ def test_a_restart_ends_in_order_and_writes_nothing(place: Place) -> None:
     place.until_event("stray-0", "PodGroupNotFound")
     place.rig.until(lambda: place.says("room-2") and place.says("siblings-1"), "all is said")
     place.rig.until(lambda: not place.rig.quiet(QUIET / 2), "all is settled")
-    before = len(written(place.rig))
+    before = len(place.writes())
     assert place.rig.operator.stop(signal.SIGTERM) == 0
     place.rig.operator.start()
     time.sleep(QUIET)
-    assert [kind_of(line) for line in written(place.rig)[before:]] == []
+    assert [kind_of(line) for line in place.writes()[before:]] == []
     place.members("siblings", 1, first=2, cpu=1)
     place.rig.until(
         lambda: place.condition("siblings", "Reserved")["reason"] != "WaitingForMembers",

@@ -130,7 +130,7 @@ class OperatorProcess:
 
     def start(self, *, ready: bool = True) -> None:
         """Start it, and wait until it knows the cluster unless told otherwise."""
-        # While it was down, another program may have got its port, for a connection of its own.
+        # While it was down, another program may have got its port.
         if not is_free(self.port):
             self.port = free_ports("probes")["probes"]
         environment = {

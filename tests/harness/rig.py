@@ -9,6 +9,8 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from tutti.reporting.reporter import SENTENCE_SECONDS
+
 from . import judge, operator_process
 from .controlplane.cluster import ControlPlane
 from .controlplane.errors import RequestError
@@ -25,7 +27,8 @@ T = TypeVar("T")
 GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
 QUEUES = "/apis/tutti.dev/v1alpha1/queues"
-PATIENCE = 60.0  # seconds; a condition is expected within one or two
+# A condition is expected within one or two seconds; words alone are rewritten once a minute.
+PATIENCE = 2 * SENTENCE_SECONDS
 PAUSE = "registry.k8s.io/pause:3.10"
 
 
@@ -287,6 +290,17 @@ class Rig:
             return str(line["message"]) if is_said else ""
 
         return self.until(sentence, f"{group} says {kind} {reason} {words}")
+
+    def until_pod_says(
+        self, name: str, reason: str, words: str = "", namespace: str = "ml"
+    ) -> None:
+        """Wait until the PodScheduled condition of a pod has this reason and these words."""
+
+        def is_said() -> bool:
+            line = self.pod_says(name, namespace)
+            return line.get("reason") == reason and words in line["message"]
+
+        self.until(is_said, f"{name} says {reason} {words}")
 
     def quiet(self, seconds: float = 2.0) -> list[dict[str, Any]]:
         """The writes of the operator in the next seconds, but to its Lease: none, once settled."""

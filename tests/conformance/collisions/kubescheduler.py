@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...harness.controlplane import build
 from ...harness.controlplane.components import free_ports
-from ...harness.controlplane.processes import spawn
+from ...harness.controlplane.wiring import LOOPBACK, Component
 
 if TYPE_CHECKING:
     from ...harness.controlplane.cluster import ControlPlane
@@ -40,19 +40,16 @@ def start(plane: ControlPlane, name: str, **settings: Any) -> None:
     path = plane.directory / f"kube-scheduler-{name}.json"
     path.write_text(json.dumps(configuration))
     port = free_ports(name)[name]
-    command = [
+    command = (
         str(build.binaries(("kube-scheduler",), k8s=plane.k8s)["kube-scheduler"]),
         f"--config={path}",
-        "--bind-address=127.0.0.1",
+        f"--bind-address={LOOPBACK}",
         f"--secure-port={port}",
         f"--tls-cert-file={plane.directory / 'server.crt'}",
         f"--tls-private-key-file={plane.directory / 'server.key'}",
-    ]
-    log = plane.directory / "logs" / f"kube-scheduler-{name}.log"
-    environment = {key: plane.environment[key] for key in ("PATH", "HOME")}
-    plane.processes.append(
-        spawn(f"kube-scheduler-{name}", command, log, environment=environment, detached=False)
     )
+    health = f"https://{LOOPBACK}:{port}/healthz"
+    plane.run(Component(f"kube-scheduler-{name}", command, health))
 
 
 def _account(plane: ControlPlane, name: str) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 60.0  # for everyone; a second or two is what it takes
 QUIET_SECONDS = 2.0  # after a refusal: what it was told may have been old
-_SEEN_SECONDS = 1.0  # in which schedulers see who is there already
+_SEEN_SECONDS = 1.0  # in which other schedulers see who is there already
 _LOOK_SECONDS = 0.25
 _NOT_YET = "UnknownLevel"  # what Tutti says of a gang before the levels are there
 _IN_FLIGHT = 4  # a connection costs more than what is written over it
@@ -79,7 +79,7 @@ class Player:
         if self.form is Form.TUTTI:
             # Tutti plans all gangs that wait together, and none while their levels are missing.
             self._create_gangs(case)
-            time.sleep(_SEEN_SECONDS)
+            self._until_seen(case, patience)
             self._create([manifests.tutti_topology()])
         else:
             time.sleep(_SEEN_SECONDS)
@@ -92,6 +92,21 @@ class Player:
         """Create the pods and then the groups: no scheduler begins with pods alone."""
         self._create(p for g in case.gangs for p in manifests.pods(g, self.name, self.form))
         self._create(o for g in case.gangs for o in manifests.groups(g, self.name, self.form))
+
+    def _until_seen(self, case: Case, patience: float) -> None:
+        """Wait until Tutti has seen all members, and with them every pod that was there before."""
+        sizes = {gang.name: len(gang.sizes) for gang in case.gangs}
+        deadline = time.monotonic() + patience
+        while self._seen() != sizes and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+
+    def _seen(self) -> dict[str, int]:
+        """By gang the members that Tutti says it has seen."""
+        return {
+            _name(group): group.get("status", {}).get("members", {}).get("seen", 0)
+            for path in self._groups
+            for group in self._items(path)
+        }
 
     def _outcome(self, case: Case, patience: float) -> Outcome:
         members = {

@@ -29,7 +29,7 @@ FLAGS = (
     *("--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-port=0"),
 )
 START_SECONDS = 30.0
-SECONDS = 15.0  # in which what is waited for has to come
+SECONDS = 60.0  # in which what is waited for has to come
 KEYS = {
     "Tab": 9,
     "Enter": 13,

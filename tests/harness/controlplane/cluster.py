@@ -158,13 +158,17 @@ class ControlPlane(Access):
         known = {**self._wiring.binaries, **build.binaries(needed_binaries(names), k8s=self.k8s)}
         wiring = replace(self._wiring, binaries=known, names=frozenset(names))
         for component in optional_components(wiring):
-            self._spawn(component, detached=False)
-            if ready:
-                self._await_ready([component])
+            self.run(component, ready=ready)
         for recipe in controllers(wiring):
             install(self, wiring, recipe)
             self._start_controller(recipe, wiring, detached=False)
         return self.processes[-1]
+
+    def run(self, component: Component, *, ready: bool = True) -> None:
+        """Start a process that ends with the others, and wait until it is ready if asked to."""
+        self._spawn(component, detached=False)
+        if ready:
+            self._await_ready([component])
 
     def restart_api_server(self) -> None:
         """Kill the API server as a power cut would, and start it again; it is ready then."""

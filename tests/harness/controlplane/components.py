@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import secrets
 import socket
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,10 @@ PORTS = (
     *(port for recipe in RECIPES.values() for port in recipe.ports),
 )
 _HERE = Path(__file__).parent
+# Below the ports that Linux gives to connections (net.ipv4.ip_local_port_range).
+_SERVED = range(10_000, 32_000)
+# Programs that run beside each other begin at different ports; tests seed `random`.
+_chosen = itertools.count(secrets.randbelow(len(_SERVED)))
 # kwok renews a node's lease four times in this time: cheap for a thousand nodes on two cores.
 _LEASE_SECONDS = 200
 _NODE_GRACE_SECONDS = 400
@@ -53,12 +58,19 @@ def needed_binaries(components: Collection[str]) -> set[str]:
 
 
 def free_ports(*names: str) -> dict[str, int]:
-    """A port for each purpose that nobody listens on at this moment, all different."""
-    with ExitStack() as stack:
-        sockets = {name: stack.enter_context(socket.socket()) for name in names}
-        for each in sockets.values():
-            each.bind((LOOPBACK, 0))
-        return {name: each.getsockname()[1] for name, each in sockets.items()}
+    """A port for each purpose that nobody listens on at this moment, all different.
+
+    A server may listen on its port much later: no connection is given one of these ports, and
+    this program does not choose one again before it has tried all others.
+    """
+    return {name: _free_port() for name in names}
+
+
+def _free_port() -> int:
+    while True:
+        port = _SERVED[next(_chosen) % len(_SERVED)]
+        if is_free(port):
+            return port
 
 
 def is_free(port: int) -> bool:
