@@ -171,9 +171,11 @@ def own_stage(screen: Screen, run_seconds: int, *, stay: bool) -> Iterator[Stage
             operator.start()
         yield OwnStage(plane, operator, witness, run_seconds)
     finally:
-        watching.close()
-        with screen.step("stop everything and remove its files", 3):
-            _stop(place, plane, operator)
+        try:
+            watching.close()
+        finally:
+            with screen.step("stop everything and remove its files", 3):
+                _stop(place, plane, operator)
 
 
 def _install(plane: ControlPlane) -> None:

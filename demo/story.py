@@ -15,7 +15,7 @@ from .cluster import DemoError
 from .stage import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from .cluster import Manifest
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 LOOK_SECONDS = 0.3  # between two looks at the cluster
+WATCH_SECONDS = 1.0  # by which the watch may be later than a look
+WATCH_LOOK_SECONDS = 0.02  # between two looks at what the watch has told
 PICTURE_SECONDS = 1.0  # between two pictures in the live view
 HALF_SECONDS = 10.0  # a gang that stays bound in part for longer is not whole
 WORK_SECONDS = 3.0  # of the gang that ends for another one
@@ -205,18 +207,27 @@ class Story:
     def _look(self) -> None:
         pods, groups = self._stage.pods(), self._stage.groups()
         now = self._now()
-        while self._pending:
-            at, reservation = self._pending.pop(0)
-            self.chronicle.reserved(at, reservation)
         ages = {group["metadata"]["name"]: now for group in groups} | {
             name: now - at for name, at in self._created.items()
         }
-        self.chronicle.look(
-            now, [gang_of(group, pods, ages[group["metadata"]["name"]]) for group in groups]
-        )
+        gangs = [gang_of(group, pods, ages[group["metadata"]["name"]]) for group in groups]
+        self._note_reservations([gang.name for gang in gangs if gang.is_bound])
+        self.chronicle.look(now, gangs)
         for gang, seconds in self.chronicle.part_bound(now).items():
             if seconds > HALF_SECONDS:
                 raise MissedError(f"{gang} has been bound only in part for {seconds:.0f} s")
+
+    def _note_reservations(self, bound: Sequence[str]) -> None:
+        """Note what the watch has told; of a gang that is bound it may tell a moment later."""
+        deadline = time.monotonic() + WATCH_SECONDS
+        while True:
+            while self._pending:
+                at, reservation = self._pending.pop(0)
+                self.chronicle.reserved(at, reservation)
+            are_noted = all(self.chronicle.when(gang, "reserved") is not None for gang in bound)
+            if are_noted or time.monotonic() > deadline:
+                return
+            time.sleep(WATCH_LOOK_SECONDS)
 
     def _picture(self, name: str, title: str) -> None:
         """Show the cluster in the terminal, and keep it as a PNG."""

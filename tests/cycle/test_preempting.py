@@ -843,3 +843,17 @@ async def test_another_pod_group_of_the_same_name_has_lost_nothing() -> None:
     cluster.add_group(gang("low").of(2, cpu=2))
     await live(cluster, clock)
     assert lost(cluster, "low") == 0
+
+
+async def test_a_gang_is_told_what_it_lost_although_the_watch_shows_all_bindings_at_once() -> None:
+    """Its pods go before a report sees them terminate, and no call is between binding and end."""
+    cluster = prioritized()
+    life = Life(cluster, Clock(), preemption=FULL)
+    while not calls(cluster, "evict"):
+        await life.turn()
+    go(cluster)
+    cluster.bound = lambda _: life.watch.catch_up()
+    await turns(life)
+    assert {"high-0", "high-1"} <= {*on_nodes(cluster)}
+    assert not cluster.reservations
+    assert lost(cluster, "low") > 0

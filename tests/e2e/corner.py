@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tests.harness.rig import Rig
 
 _numbers = itertools.count(1)
-GONE_AT_ONCE = [
+GONE_SOON = [
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
-    | {"tolerationSeconds": 1}
+    | {"tolerationSeconds": 5}  # so long its node is seen not to answer
     for taint in ("not-ready", "unreachable")
 ]
 
@@ -91,7 +91,7 @@ class Corner:
         one = self.pod(group, group, cpu=1)
         return {
             "metadata": {"labels": one["metadata"]["labels"]},
-            "spec": {**one["spec"], "tolerations": GONE_AT_ONCE, **spec},
+            "spec": {**one["spec"], "tolerations": GONE_SOON, **spec},
         }
 
     def _create(self, version: str, kind: str, name: str, spec: Mapping[str, Any]) -> None:

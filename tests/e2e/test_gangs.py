@@ -29,7 +29,7 @@ def test_thirty_gangs_that_do_not_fit_together_all_run_whole_in_the_end() -> Non
         def all_finished() -> bool:
             path = "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"
             groups = rig.plane.request("GET", path)["items"]
-            return all(group["status"].get("phase") == "Finished" for group in groups)
+            return all(group.get("status", {}).get("phase") == "Finished" for group in groups)
 
         rig.until(all_finished, "every gang has finished", seconds=240)
         assert not rig.reservations()

@@ -104,7 +104,10 @@ def test_the_pin_narrows_each_term_of_a_pod_and_claims_of_devices_are_let_throug
     device["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "missing"}]
     rig.create(plain, choosy, device)
     rig.until(lambda: rig.bound("mixed") == 2, "what kube-scheduler can bind is bound")
-    assert not any(one["spec"].get("schedulingGates") for one in _pods(rig, "mixed"))
+    rig.until(
+        lambda: not any(one["spec"].get("schedulingGates") for one in _pods(rig, "mixed")),
+        "all are handed over",
+    )
     assert len(rig.reservations()) == 1, "it stays until every member has its node"
     rig.plane.request("DELETE", "/api/v1/namespaces/ml/pods/mixed-2?gracePeriodSeconds=0")
     rig.create(pod("mixed-3", "mixed", cpu="1", **GATED_PODS))

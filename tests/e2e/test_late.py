@@ -101,6 +101,7 @@ def test_members_come_in_three_batches_and_nobody_else_gets_their_room(rig: Rig)
     rig.until(lambda: app.says("Bound") == "5 of 5 members are bound", "it is whole")
     assert rig.bound("rival", app.name) == 0
     app.workers("w-4")  # in case one of them should be lost
+    rig.until(lambda: rig.pod_says("w-4", app.name), "it waits")
     rig.delete("pod", "w-1", app.name)
     rig.until(lambda: "nodeName" in rig.pod("w-4", app.name)["spec"], "the lost one is replaced")
     assert rig.bound("rival", app.name) == 0

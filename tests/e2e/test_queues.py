@@ -140,6 +140,7 @@ def test_teams_borrow_and_give_back_while_limits_and_queues_change(rig: Rig) -> 
     _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))  # moved
     _change(rig, "top", resources=_cpu(limit=8))
     _change(rig, "vision", stop="Hold")
+    rig.until_queue_is_known("vision")
     _until_succeeded(rig, *others["nlp"], *others["speech"])
     _gangs(rig, "vision", "held")
     rig.until_says("held", "Reserved", "QueueHeld")
@@ -195,6 +196,7 @@ def test_three_teams_keep_all_rules_under_load_while_all_is_changed(rig: Rig) ->
     rig.until_bound("long", 2)
 
     rig.plane.request("DELETE", f"{QUEUES}/speech")
+    rig.until_queue_is_known("speech")
     _gangs(rig, "speech", "late")
     rig.until_says("late", "Reserved", "QueueHeld")
     assert "speech" in _names(rig), "it is held until its gangs have ended"

@@ -91,6 +91,7 @@ def test_a_member_preempted_for_a_critical_pod_is_said_and_replaced_where_there_
     race.until_broken("MemberLost", "1 of 2 members are bound, 1 missing")
     survivors = before.items() & race.bound_pods().items()
     assert len(survivors) == 1, "one member made room"
+    race.rig.until(lambda: preempted(race), "kube-scheduler says whom it ended")
     assert len(preempted(race)) == 1, "and no replacement took that room in the meantime"
     (spare,) = race.nodes(1, "spare", cpu=CPU)
     race.until_whole(PEERS)

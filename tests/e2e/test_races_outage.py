@@ -157,10 +157,13 @@ def test_bound_members_that_go_while_the_operator_is_away_are_replaced(arena: Ar
 
 
 def _begin(trials: list[Trial]) -> None:
-    """Create everything for all of them at once, kind by kind."""
-    objects = [each for trial in trials for each in trial.beginning()]
-    objects.sort(key=lambda each: KINDS.index(each["kind"]))
-    trials[0].rig.create(*objects)
+    """Create everything for all of them at once, kind by kind, on nodes that take pods."""
+    objects = [manifest for trial in trials for manifest in trial.beginning()]
+    nodes, groups, pods = (
+        [manifest for manifest in objects if manifest["kind"] == kind] for kind in KINDS
+    )
+    trials[0].rig.plane.create_nodes(nodes)
+    trials[0].rig.create(*groups, *pods)
 
 
 def _trial(judged: Race, change: Change, is_begun: int) -> Trial:

@@ -52,9 +52,9 @@ def gang(rig: Rig, name: str, n: int, storage_class: str, **about: Any) -> None:
 
 
 def chosen(rig: Rig) -> dict[str, str]:
-    """The volume of each bound claim."""
+    """The volume of each claim that has one."""
     claims = rig.plane.request("GET", CLAIMS)["items"]
-    bound = [one for one in claims if one["status"].get("phase") == "Bound"]
+    bound = [one for one in claims if one["spec"].get("volumeName")]
     return {one["metadata"]["name"]: one["spec"]["volumeName"] for one in bound}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from .controlplane.errors import RequestError
@@ -124,13 +125,15 @@ class Provisioner:
 
     def _run(self) -> None:
         while not self._stopping.wait(0.1):
-            for claim in self._request("GET", ALL_CLAIMS)["items"]:
-                node = claim["metadata"].get("annotations", {}).get(SELECTED)
-                if node and not claim["spec"].get("volumeName"):
-                    try:
-                        self._provision(claim, node)
-                    except RequestError:  # it has changed, or its volume is there: look again
-                        continue
+            with suppress(RequestError):  # the API server does not answer: ask again
+                self._look()
+
+    def _look(self) -> None:
+        for claim in self._request("GET", ALL_CLAIMS)["items"]:
+            node = claim["metadata"].get("annotations", {}).get(SELECTED)
+            if node and not claim["spec"].get("volumeName"):
+                with suppress(RequestError):  # it has changed, or its volume is there: look again
+                    self._provision(claim, node)
 
     def _provision(self, claim: Mapping[str, Any], node: str) -> None:
         if node in self.fails_on:

@@ -14,12 +14,42 @@ from ..harness.interruption import INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
 SIGNAL = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"
+DISCARDED = f"""
+import time, weakref
+
+class Gone: pass
+
+gone = Gone()
+reference = weakref.ref(gone, lambda _: exec({SIGNAL!r}))
+del gone
+time.sleep(9)
+"""
+WRAPPED = f"""
+class Field:
+    def __set_name__(self, owner, name):
+        exec({SIGNAL!r})
+
+class Owner:
+    field = Field()
+"""
 
 
 @pytest.mark.parametrize(
     "command",
-    [SIGNAL, f"exec({SIGNAL!r})", f"def main(**_):\n    exec({SIGNAL!r})"],
-    ids=["in an import", "in an import's exec", "in the command"],
+    [
+        SIGNAL,
+        f"exec({SIGNAL!r})",
+        f"def main(**_):\n    exec({SIGNAL!r})",
+        DISCARDED,
+        WRAPPED,
+    ],
+    ids=[
+        "in an import",
+        "in an import's exec",
+        "in the command",
+        "in the callback of a weak reference",
+        "in __set_name__",
+    ],
 )
 def test_ctrl_c_gives_the_exit_code_that_shells_expect(tmp_path: Path, command: str) -> None:
     """An import of dataclasses runs `exec` of a string."""

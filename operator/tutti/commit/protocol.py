@@ -190,7 +190,8 @@ class Commit:
         await self._releaser.release(released, snapshot)
         await self._limit.all(partial(self._volumes.bind, gang, choice) for gang, choice in choices)
         await self._bind_all(bindings, steps, snapshot, term)
-        return [*self._writer.replanned, *released, *await self._finish(evictable, term)]
+        bound = {assignment.uid for _, assignment in bindings}
+        return [*self._writer.replanned, *released, *await self._finish(evictable, bound, term)]
 
     def _back_off_failures(self, steps: progress.Steps) -> None:
         """Plan members again later whose claims got no volume, less and less often."""
@@ -318,19 +319,25 @@ class Commit:
             await self._binder.bind(gang, assignment, member)
 
     async def _finish(
-        self, evictable: Mapping[Uid, Member], term: LeaderTerm
+        self, evictable: Mapping[Uid, Member], bound: Collection[Uid], term: LeaderTerm
     ) -> Sequence[Released]:
         """Evict members that were evictable before and still are, and release what has ended.
+
+        A claim with pods that this cycle has ``bound`` stands until the next cycle: while it
+        stands, the report tells its victims what they have lost.
 
         Returns the Reservations to report. ``delete_done`` deletes those in ``done``.
         """
         snapshot = self._state.snapshot(self._clock())
         steps = await self._next_steps(snapshot, term)
         unconfirmed = {member.uid for member in self._state.pods.unconfirmed_bindings()}
+
+        def may_end(reservation: Reservation) -> bool:
+            unsettled = unconfirmed.union(bound) if reservation.victims else unconfirmed
+            return unsettled.isdisjoint(entry.uid for entry in reservation.entries)
+
         confirmed = tuple(
-            (reservation, step)
-            for reservation, step in steps
-            if unconfirmed.isdisjoint(entry.uid for entry in reservation.entries)
+            (reservation, step) for reservation, step in steps if may_end(reservation)
         )
         evictions = [
             PendingEviction(

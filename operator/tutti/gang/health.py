@@ -67,7 +67,7 @@ class PreviousStatus:
     was_whole: bool = False
     cause: str = ""
     sentence: str = ""
-    failed: int = 0  # how many members had failed
+    failed: int = 0  # how many members had failed by then; before, no member was named for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,11 @@ def before(observed: Mapping[str, object]) -> PreviousStatus:
     """Read the status of a PodGroup."""
     lines, counts = observed.get("conditions"), observed.get("members")
     failed = counts.get("failed") if isinstance(counts, Mapping) else 0
-    previous = PreviousStatus(failed=failed if isinstance(failed, int) else 0)
+    previous = PreviousStatus()
     for line in lines if isinstance(lines, list) else ():
         if isinstance(line, Mapping) and line.get("type") == "Healthy":
-            previous = replace(previous, was_whole=True)
+            number = failed if isinstance(failed, int) else 0
+            previous = PreviousStatus(was_whole=True, failed=number)
             if line.get("status") == "False":
                 reason, message = str(line.get("reason")), str(line.get("message"))
                 previous = replace(previous, cause=reason, sentence=message)

@@ -13,6 +13,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
+from ..controlplane.components import free_ports
 from ..judge.background import Background
 from .exchange import Call, Exchange
 
@@ -46,7 +47,7 @@ class Proxy:
         self._rules: list[Rule] = []
         self._streams: set[Exchange] = set()
         self._stragglers: set[asyncio.Task[None]] = set()
-        self._port = 0
+        self._port = free_ports("proxy")["proxy"]
         self.calls: list[Call] = []
 
     def __enter__(self) -> Self:
@@ -139,7 +140,6 @@ class Proxy:
         self._socket = socket.create_server(("127.0.0.1", self._port))
         self._site = web.SockSite(self._runner, self._socket)
         await self._site.start()
-        self._port = self._runner.addresses[0][1]
 
     async def _silence(self) -> None:
         # asyncio forgets to close a connection that it has accepted but not yet taken in.

@@ -163,6 +163,14 @@ def test_a_rejection_is_named_for_as_long_as_it_is_the_reason() -> None:
     assert "a-3 was rejected" in found.sentence
 
 
+def test_a_rejection_that_was_counted_before_the_gang_was_whole_is_named() -> None:
+    """The gang's Reservation still stood then, so nobody was told why a member is missing."""
+    counted = health.before({"members": {"failed": 1}, "conditions": [{"type": "Bound"}]})
+    found = ailment(failed("OutOfcpu"), counted)
+    assert found is not None
+    assert found.cause is Cause.REJECTED
+
+
 def test_a_member_that_failed_long_ago_is_not_blamed_for_what_is_missing_now() -> None:
     was_replaced = gang("a").of(5, cpu=1).needing(4).bound_on(*("n1",) * 5)
     made = failed("OutOfcpu", "a-0", of=was_replaced).last(1, terminating=True)
@@ -180,6 +188,11 @@ def test_a_member_that_failed_long_ago_is_not_blamed_for_what_is_missing_now() -
         (
             {"members": {"failed": "many"}, "conditions": ["odd", {"type": "Bound"}]},
             PreviousStatus(),
+        ),
+        ({"members": {"failed": 2}, "conditions": [{"type": "Bound"}]}, PreviousStatus()),
+        (
+            {"members": {"failed": "many"}, "conditions": [{"type": "Healthy"}]},
+            PreviousStatus(was_whole=True),
         ),
         (
             {"members": {"failed": 2}, "conditions": [{"type": "Healthy", "status": "True"}]},
