@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tutti.operator.kopf_lists import CHECK_SECONDS
-
 from ..harness.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
 from ..harness.proxy import (
     Call,
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from ..harness.proxy import Action, Match
 
 AWAY_SECONDS = 60.0
-SOON_SECONDS = CHECK_SECONDS / 2  # it is not the look of once a minute that heals
+SOON_SECONDS = 20.0  # waits between tries grow to 5 s, and a look each minute would heal all
 DEMAND = ("/api/v1/pods", "/apis/tutti.dev/v1alpha1/podgroups")
 SUPPLY = ("/api/v1/nodes", "/apis/tutti.dev/v1alpha1/reservations")
 

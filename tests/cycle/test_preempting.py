@@ -595,6 +595,7 @@ async def test_room_that_others_free_spares_the_victims() -> None:
     assert {"high-0", "high-1", "low-0", "low-1"} <= {*on_nodes(cluster)}
     assert not terminating(cluster)
     assert not cluster.reservations
+    assert preempted(cluster, "low") == "", "it is not told that it has ended"
 
 
 @pytest.mark.parametrize(

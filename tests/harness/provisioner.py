@@ -125,7 +125,7 @@ class Provisioner:
 
     def _run(self) -> None:
         while not self._stopping.wait(0.1):
-            with suppress(RequestError):  # the API server does not answer: ask again
+            with suppress(RequestError):  # the API server refuses: ask again
                 self._look()
 
     def _look(self) -> None:

@@ -323,21 +323,20 @@ class Commit:
     ) -> Sequence[Released]:
         """Evict members that were evictable before and still are, and release what has ended.
 
-        A claim with pods that this cycle has ``bound`` stands until the next cycle: while it
-        stands, the report tells its victims what they have lost.
+        A claim that has ended others, and with pods that this cycle has ``bound``, stands until the
+        next cycle: while it stands, the report tells its victims what they have lost.
 
         Returns the Reservations to report. ``delete_done`` deletes those in ``done``.
         """
         snapshot = self._state.snapshot(self._clock())
         steps = await self._next_steps(snapshot, term)
         unconfirmed = {member.uid for member in self._state.pods.unconfirmed_bindings()}
-
-        def may_end(reservation: Reservation) -> bool:
-            unsettled = unconfirmed.union(bound) if reservation.victims else unconfirmed
-            return unsettled.isdisjoint(entry.uid for entry in reservation.entries)
-
+        unreported = _begun_claims(steps, bound, snapshot)
         confirmed = tuple(
-            (reservation, step) for reservation, step in steps if may_end(reservation)
+            (reservation, step)
+            for reservation, step in steps
+            if reservation.uid not in unreported
+            and unconfirmed.isdisjoint(entry.uid for entry in reservation.entries)
         )
         evictions = [
             PendingEviction(
@@ -410,6 +409,24 @@ def _current(
     if version is None:
         return assignment, member
     return replace(assignment, version=version), replace(member, version=version)
+
+
+def _begun_claims(
+    steps: progress.Steps, bound: Collection[Uid], snapshot: Snapshot
+) -> Collection[Uid]:
+    """The claims for which pods of others have ended, and of which this cycle has bound a pod."""
+    claims = [
+        reservation
+        for reservation, _ in steps
+        if reservation.victims and any(entry.uid in bound for entry in reservation.entries)
+    ]
+    members = progress.members_by_uid(snapshot) if claims else {}
+    return {
+        claim.uid
+        for claim in claims
+        for victim in claim.victims or ()
+        if any(pod not in members or members[pod].terminating for pod in victim.pods)
+    }
 
 
 def _needs_reservation(decision: Placement | Eviction | Claim) -> bool:

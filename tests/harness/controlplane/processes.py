@@ -103,7 +103,7 @@ def _spawn_all(calls: SimpleQueue[tuple[Future[int], Callable[[], int]]]) -> Non
         pid, start = calls.get()
         try:
             pid.set_result(start())
-        except OSError as problem:
+        except Exception as problem:  # noqa: BLE001 - it is for who waits
             pid.set_exception(problem)
 
 
