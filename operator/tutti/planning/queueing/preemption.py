@@ -73,50 +73,59 @@ class ClaimedPlan:
         rules: PreemptionRules,
         limits: SearchLimits,
     ) -> "ClaimedPlan":
-        """The plan before its first claim; the ledger has all that the plan has started.
-
-        A gang without a member that stays has ended: it is neither covered nor charged. Pods that
-        are stuck stay; what they request beyond lost members must be covered, too.
-        """
+        """The plan before its first claim; the ledger has all that the plan has started."""
         pool = VictimPool.of(compiled.snapshot, compiled.grid, plan, rules)
         room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
-        starting = ledger.begun | {
-            reservation.gang for reservation in compiled.snapshot.reservations
-        }
-        now = compiled.snapshot.taken_at
-        ended = {
-            gang.key
-            for gang in _charged_gangs(compiled.snapshot, ledger)
-            if gang.key in ledger.gangs and gang.key not in starting and not _stays(gang, now)
-        }
-        pods = ledger.queued.pods
-        stuck = {
-            gang.key: Resources.total(map(charge.requests_of, _stuck(gang, now)))
-            for gang in pods.gangs or compiled.snapshot.gangs
-        }
-        left = {
-            key: charged.once_gone(stuck.get(key, NOTHING))
-            for key, charged in ledger.charges.items()
-            if key not in ended
-        }
-        own = {k: c for k, c in ledger.charges.items() if k not in pods.others}
-        leaving = {k: c.total - (left[k].total if k in left else NOTHING) for k, c in own.items()}
-        present = {gang.key for gang in compiled.snapshot.gangs} & left.keys()
-        gangs = {
-            key: _marked(rules, _with_surplus(gang, left[key]) if key in present else gang)
-            for key, gang in ledger.gangs.items()
-            if key not in ended
-        }
-        charges = {k: left[k] if k in own else ledger.charges[k] for k in left}
+        ledger, leaving = _once_gone(compiled.snapshot, ledger)
+        gangs = {key: _marked(rules, gang) for key, gang in ledger.gangs.items()}
         return cls(
             pool,
             rules,
             limits.with_share(SHARES),
             replace(plan, hold=None, quotas=_less(plan.quotas, leaving)),
-            replace(ledger, gangs=gangs, charges=charges),
+            replace(ledger, gangs=gangs),
             room,
             plan.hold,
         )
+
+
+def _once_gone(
+    snapshot: Snapshot, ledger: QueueLedger
+) -> tuple[QueueLedger, Mapping[GangKey, Resources]]:
+    """The ledger once all pods that leave have gone, and what each gang is charged for them now.
+
+    A gang without a member that stays has ended: it is neither covered nor charged. Pods that are
+    stuck stay; what they request beyond lost members must be covered, too.
+    """
+    now, pods = snapshot.taken_at, ledger.queued.pods
+    starting = ledger.begun | {reservation.gang for reservation in snapshot.reservations}
+    ended = {
+        gang.key
+        for gang in _charged_gangs(snapshot, ledger)
+        if gang.key in ledger.gangs and gang.key not in starting and not _stays(gang, now)
+    }
+    stuck = {
+        gang.key: Resources.total(map(charge.requests_of, _stuck(gang, now)))
+        for gang in pods.gangs or snapshot.gangs
+    }
+    left = {
+        key: charged.once_gone(stuck.get(key, NOTHING))
+        for key, charged in ledger.charges.items()
+        if key not in ended
+    }
+    own = {key: charged for key, charged in ledger.charges.items() if key not in pods.others}
+    leaving = {
+        key: charged.total - (left[key].total if key in left else NOTHING)
+        for key, charged in own.items()
+    }
+    present = {gang.key for gang in snapshot.gangs} & left.keys()
+    gangs = {
+        key: _with_surplus(gang, left[key]) if key in present else gang
+        for key, gang in ledger.gangs.items()
+        if key not in ended
+    }
+    charges = {key: left[key] if key in own else ledger.charges[key] for key in left}
+    return replace(ledger, gangs=gangs, charges=charges), leaving
 
 
 def _charged_gangs(snapshot: Snapshot, ledger: QueueLedger) -> Iterator[Gang]:
