@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 LOOK_SECONDS = 0.3  # between two looks at the cluster
-WATCH_SECONDS = 1.0  # by which the watch may be later than a look
-WATCH_LOOK_SECONDS = 0.02  # between two looks at what the watch has told
+LATE_SECONDS = 1.0  # by which the watch may be later than a look
+LATE_LOOK_SECONDS = 0.02  # between two looks at what the watch has told
 PICTURE_SECONDS = 1.0  # between two pictures in the live view
 HALF_SECONDS = 10.0  # a gang that stays bound in part for longer is not whole
 WORK_SECONDS = 3.0  # of the gang that ends for another one
@@ -219,7 +219,7 @@ class Story:
 
     def _note_reservations(self, bound: Sequence[str]) -> None:
         """Note what the watch has told; of a gang that is bound it may tell a moment later."""
-        deadline = time.monotonic() + WATCH_SECONDS
+        deadline = time.monotonic() + LATE_SECONDS
         while True:
             while self._pending:
                 at, reservation = self._pending.pop(0)
@@ -227,7 +227,7 @@ class Story:
             are_noted = all(self.chronicle.when(gang, "reserved") is not None for gang in bound)
             if are_noted or time.monotonic() > deadline:
                 return
-            time.sleep(WATCH_LOOK_SECONDS)
+            time.sleep(LATE_LOOK_SECONDS)
 
     def _picture(self, name: str, title: str) -> None:
         """Show the cluster in the terminal, and keep it as a PNG."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..harness.proxy import Action, Match
 
 AWAY_SECONDS = 60.0
-SOON_SECONDS = 20.0  # waits between tries grow to 5 s, and a look each minute would heal all
+SOON_SECONDS = 20.0  # waits between tries grow to 5 s; the look of once a minute is not it
 DEMAND = ("/api/v1/pods", "/apis/tutti.dev/v1alpha1/podgroups")
 SUPPLY = ("/api/v1/nodes", "/apis/tutti.dev/v1alpha1/reservations")
 

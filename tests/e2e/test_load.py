@@ -146,8 +146,8 @@ def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
     ]
     for one in rounds:
         assert one["bound"] == one["pods"]
-        # The kernel counts in ticks of 10 ms, and so few bindings may take less.
-        assert one["cpu_seconds"] > 0 or one["contender"] != "tutti"
+        # The kernel counts in ticks of 10 ms, and so few bindings may take others less.
+        assert one["cpu_seconds"] > 0 or (one["contender"] != "tutti" and one["scenario"] == "a")
         assert one["peak_megabytes"] > 10
         figure = "pods_per_second" if one["scenario"] == "a" else "start_seconds"
         assert one[figure] > 0

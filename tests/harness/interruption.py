@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-AGAIN_SECONDS = 0.01
+AGAIN_SECONDS = 0.01  # after an interruption was discarded
 INTERRUPTED = 130  # what shells expect of a program that Ctrl-C has ended
 
 

@@ -443,8 +443,12 @@ class VictimProgress:
         present = {m.uid: m for m in (*held, *others) if m.node is not None and not m.is_over}
         staying = tuple(m for m in present.values() if not m.terminating)
         leaving = tuple(m for m in present.values() if m.terminating)
-        is_begun = len(named) < len(victim.pods) or any(m.terminating for m in named)
-        return cls(staying, leaving, is_begun)
+        return cls(staying, leaving, has_begun(victim, members))
+
+
+def has_begun(victim: ReservedVictim, members: Mapping[Uid, Member]) -> bool:
+    """Whether pods that the claim names have gone, or terminate."""
+    return any(uid not in members or members[uid].terminating for uid in victim.pods)
 
 
 def stuck_sentence(reservation: Reservation, snapshot: Snapshot) -> str:

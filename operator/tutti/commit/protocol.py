@@ -323,8 +323,9 @@ class Commit:
     ) -> Sequence[Released]:
         """Evict members that were evictable before and still are, and release what has ended.
 
-        A claim that has ended others, and with pods that this cycle has ``bound``, stands until the
-        next cycle: while it stands, the report tells its victims what they have lost.
+        A claim that has ended pods stands until the cycle after its last binding, because the
+        report tells its victims what they have lost while it stands. ``bound`` has the pods that
+        this cycle has bound.
 
         Returns the Reservations to report. ``delete_done`` deletes those in ``done``.
         """
@@ -414,7 +415,7 @@ def _current(
 def _begun_claims(
     steps: progress.Steps, bound: Collection[Uid], snapshot: Snapshot
 ) -> Collection[Uid]:
-    """The claims for which pods of others have ended, and of which this cycle has bound a pod."""
+    """The claims that have ended pods, and of which this cycle has bound a pod."""
     claims = [
         reservation
         for reservation, _ in steps
@@ -425,7 +426,7 @@ def _begun_claims(
         claim.uid
         for claim in claims
         for victim in claim.victims or ()
-        if any(pod not in members or members[pod].terminating for pod in victim.pods)
+        if progress.has_begun(victim, members)
     }
 
 

@@ -67,7 +67,7 @@ class PreviousStatus:
     was_whole: bool = False
     cause: str = ""
     sentence: str = ""
-    failed: int = 0  # how many members had failed by then; before, no member was named for it
+    failed: int = 0  # how many members had failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,10 @@ def before(observed: Mapping[str, object]) -> PreviousStatus:
     """Read the status of a PodGroup."""
     lines, counts = observed.get("conditions"), observed.get("members")
     failed = counts.get("failed") if isinstance(counts, Mapping) else 0
-    previous = PreviousStatus()
+    previous = PreviousStatus(failed=failed if isinstance(failed, int) else 0)
     for line in lines if isinstance(lines, list) else ():
         if isinstance(line, Mapping) and line.get("type") == "Healthy":
-            number = failed if isinstance(failed, int) else 0
-            previous = PreviousStatus(was_whole=True, failed=number)
+            previous = replace(previous, was_whole=True)
             if line.get("status") == "False":
                 reason, message = str(line.get("reason")), str(line.get("message"))
                 previous = replace(previous, cause=reason, sentence=message)
@@ -157,11 +156,12 @@ def _is_ready(member: Member, nodes: Readiness) -> bool:
 def _newly_failed(gang: Gang, previous: PreviousStatus) -> Sequence[Member]:
     """The failed members that may be the missing ones, the newest first.
 
-    Members that failed while the gang was whole have been replaced.
+    Members that failed while the gang was whole have been replaced. Members that were rejected
+    before that were counted while the Reservation stood, and nobody was told.
     """
     failed = [m for m in gang.members if m.phase is Phase.FAILED and gang.accepts(m)]
     if len(failed) <= previous.failed and previous.cause != Cause.REJECTED:
-        return ()
+        failed = [m for m in failed if is_rejection(m.failure) and not previous.was_whole]
     missing = demand.count_members(gang).missing
     return sorted(failed, key=lambda m: (-m.created, m.key))[: max(missing, 1)]
 

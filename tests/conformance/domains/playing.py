@@ -94,7 +94,7 @@ class Player:
         self._create(o for g in case.gangs for o in manifests.groups(g, self.name, self.form))
 
     def _until_seen(self, case: Case, patience: float) -> None:
-        """Wait until Tutti has seen all members, and with them every pod that was there before."""
+        """Wait until Tutti says that it has seen all members, a second after the last has come."""
         sizes = {gang.name: len(gang.sizes) for gang in case.gangs}
         deadline = time.monotonic() + patience
         while self._seen() != sizes and time.monotonic() < deadline:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    _Start = tuple[Future[int], Callable[[], int]]
+
 _WRAPPER = Path(__file__).with_name("die_with_parent.py")
 _POLL_SECONDS = 0.02
 _TAIL_LINES = 15
@@ -66,7 +68,7 @@ def spawn(
     wrapper = [] if detached else [sys.executable, "-I", "-S", str(_WRAPPER), str(os.getpid())]
     arguments = [*wrapper, *command]
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    pid: Future[int] = Future()
+    answer: Future[int] = Future()
     start = partial(
         os.posix_spawn,
         arguments[0],
@@ -81,30 +83,31 @@ def spawn(
         # Somebody may have started us with these ignored; the children must hear them.
         setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
     )
-    _spawner().put((pid, start))
+    _spawner().put((answer, start))
+    pid = answer.result()
     # Zero, never a real start time, if it is gone already: then it is simply not alive.
-    return Process(name, pid.result(), next(iter(_started(pid.result())), 0), str(log))
+    return Process(name, pid, next(iter(_started(pid)), 0), str(log))
 
 
 @cache
-def _spawner() -> SimpleQueue[tuple[Future[int], Callable[[], int]]]:
-    """What a thread is to start, which lives as long as the program.
+def _spawner() -> SimpleQueue[_Start]:
+    """The queue of a thread that starts processes, and lives as long as the program.
 
     The kernel's "parent died" means the thread that forked. The thread is a daemon: a signal may
     come before the program has noted that it runs, and then nobody would ever tell it to end.
     """
-    calls: SimpleQueue[tuple[Future[int], Callable[[], int]]] = SimpleQueue()
-    threading.Thread(target=_spawn_all, args=(calls,), daemon=True, name="spawner").start()
-    return calls
+    starts: SimpleQueue[_Start] = SimpleQueue()
+    threading.Thread(target=_start_all, args=(starts,), daemon=True, name="spawner").start()
+    return starts
 
 
-def _spawn_all(calls: SimpleQueue[tuple[Future[int], Callable[[], int]]]) -> None:
+def _start_all(starts: SimpleQueue[_Start]) -> None:
     while True:
-        pid, start = calls.get()
+        answer, start = starts.get()
         try:
-            pid.set_result(start())
+            answer.set_result(start())
         except Exception as problem:  # noqa: BLE001 - it is for who waits
-            pid.set_exception(problem)
+            answer.set_exception(problem)
 
 
 def stop(process: Process, *, seconds: float) -> None:

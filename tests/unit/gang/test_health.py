@@ -165,10 +165,16 @@ def test_a_rejection_is_named_for_as_long_as_it_is_the_reason() -> None:
 
 def test_a_rejection_that_was_counted_before_the_gang_was_whole_is_named() -> None:
     """The gang's Reservation still stood then, so nobody was told why a member is missing."""
-    counted = health.before({"members": {"failed": 1}, "conditions": [{"type": "Bound"}]})
-    found = ailment(failed("OutOfcpu"), counted)
-    assert found is not None
-    assert found.cause is Cause.REJECTED
+    rejected = ailment(failed("OutOfcpu"), PreviousStatus(failed=1))
+    assert rejected is not None
+    assert rejected.cause is Cause.REJECTED
+
+
+def test_a_member_that_failed_by_itself_before_the_gang_was_whole_is_not_blamed() -> None:
+    """It may be of an earlier run, all of which failed."""
+    lost = ailment(failed(), PreviousStatus(failed=1))
+    assert lost is not None
+    assert lost == health.Degradation(Cause.MEMBER_LOST, THREE_OF_FOUR)
 
 
 def test_a_member_that_failed_long_ago_is_not_blamed_for_what_is_missing_now() -> None:
@@ -188,11 +194,6 @@ def test_a_member_that_failed_long_ago_is_not_blamed_for_what_is_missing_now() -
         (
             {"members": {"failed": "many"}, "conditions": ["odd", {"type": "Bound"}]},
             PreviousStatus(),
-        ),
-        ({"members": {"failed": 2}, "conditions": [{"type": "Bound"}]}, PreviousStatus()),
-        (
-            {"members": {"failed": "many"}, "conditions": [{"type": "Healthy"}]},
-            PreviousStatus(was_whole=True),
         ),
         (
             {"members": {"failed": 2}, "conditions": [{"type": "Healthy", "status": "True"}]},
