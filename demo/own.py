@@ -130,6 +130,12 @@ class OwnStage(Stage):
         return self._operator.tail()
 
 
+def wanted_binaries(minor: str, *, stay: bool) -> set[str]:
+    """The binaries that a stage of this minor version starts, and kubectl if the user needs it."""
+    needs_kubectl = stay and not kubectl.recent_version(minor)
+    return {*needed_binaries(COMPONENTS), *(("kubectl",) if needs_kubectl else ())}
+
+
 @contextmanager
 def own_stage(screen: Screen, run_seconds: int, *, stay: bool) -> Iterator[Stage]:
     """The stage, all of it gone when the block ends, however it ends.
@@ -137,9 +143,7 @@ def own_stage(screen: Screen, run_seconds: int, *, stay: bool) -> Iterator[Stage
     kubectl is built only if the user is to ``stay`` and PATH has no recent kubectl.
     """
     minor = chosen_k8s()
-    needs_kubectl = stay and not kubectl.recent_version(minor)
-    binaries = {*needed_binaries(COMPONENTS), *(("kubectl",) if needs_kubectl else ())}
-    build.binaries(binaries, k8s=minor)  # prints its own progress
+    build.binaries(wanted_binaries(minor, stay=stay), k8s=minor)  # prints its own progress
     place = Path(tempfile.mkdtemp(prefix="tutti-demo-"))
     plane: ControlPlane | None = None
     operator: OperatorProcess | None = None
