@@ -1,1 +1,5 @@
-"""Checks of plans and Reservations, by code that shares nothing with the code that makes them."""
+"""Checks of plans and Reservations, by code that imports nothing of the planner.
+
+Both use the rules of one pod on one node (``filters``) and what a gang is (``gang``). These have
+checks from outside: kube-scheduler itself (``tests/conformance/differential``) and a brute force.
+"""

@@ -1,6 +1,6 @@
 """A Snapshot by name, and the room that standing Reservations hold.
 
-The checks of plans and of Reservations both use it. It shares nothing with the planner.
+The checks of plans and of Reservations both use it. It imports nothing of the planner.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The plan checked against the promises, by code that shares nothing with the planner.
+"""The plan checked against the promises, by code that imports nothing of the planner.
 
 The node rules come from ``node_rules``. Room, complete gangs and Reservations are counted here in
 plain Python; rules between pods are counted in ``inter_pod``. A violation is a bug of Tutti, or of

@@ -1,1 +1,1 @@
-"""The devices of plans, checked by code that shares nothing with the planner."""
+"""The devices of plans, checked by code that imports nothing of the planner."""

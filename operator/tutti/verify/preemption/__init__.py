@@ -1,1 +1,1 @@
-"""Claims checked against ``docs/preemption.md``, by code that shares nothing with the planner."""
+"""Claims checked against ``docs/preemption.md``, by code that imports nothing of the planner."""

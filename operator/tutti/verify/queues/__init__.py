@@ -1,1 +1,1 @@
-"""Plans checked against ``docs/queues.md``, by code that shares nothing with the planner."""
+"""Plans checked against ``docs/queues.md``, by code that imports nothing of the planner."""

@@ -1,4 +1,4 @@
-"""The queue of each gang and the queues above it, by code that shares nothing with the planner.
+"""The queue of each gang and the queues above it, by code that imports nothing of the planner.
 
 If a queue is its own ancestor, or if its parent does not exist, its chain is the queue alone.
 """
