@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from tutti.filters.node_rules import fits_node
 from tutti.model import ports
 from tutti.model.decisions import Objective, Policy
 from tutti.planning import plan as planning
@@ -250,6 +251,32 @@ def test_thousands_of_names_priorities_and_members_are_scenes_of_their_own() -> 
     assert all(offered[name] for name in set.union(*own))
     (grows,) = seen["further"].gangs
     assert (grows.min_member, len(grows.members)) == (1, 2_000)
+
+
+def test_specs_of_a_hundred_thousand_lines_are_scenes_of_their_own() -> None:
+    seen = {
+        scene.name: pictures.snapshot(scene, TRACE, seed=1)
+        for scene in unlike(0.1)
+        if scene.twist in (Twist.INVENTED, Twist.LONG_SPECS, Twist.TEMPLATES)
+    }
+    invented = seen["invented-resources"]
+    pods = [gang.members[0].shape.requests.names for gang in invented.gangs[-3:]]
+    assert [len(names) for names in pods] == [3 + 10 * len(invented.nodes)] * 3
+    assert len(set.union(*map(set, pods))) == 3 + 30 * len(invented.nodes)
+    long_specs = seen["long-specs"]
+    nodes = len(long_specs.nodes)
+    terms, tolerations, values = (gang.members[0].shape for gang in long_specs.gangs[-3:])
+    assert terms.required is not None
+    assert values.required is not None
+    assert len(terms.required) == 8 * nodes
+    assert len(tolerations.tolerations) == 15 * nodes
+    assert len(values.required[0].labels[0].values) == 40 * nodes
+    assert sum(fits_node(terms, node) is None for node in long_specs.nodes) == nodes // 2
+    assert sum(fits_node(values, node) is None for node in long_specs.nodes) == nodes // 2
+    for gang in seen["templates"].gangs:
+        (role,) = gang.roles
+        assert (len(gang.members), gang.min_member, role.min_member) == (1, 500, 500)
+        assert role.template is not None
 
 
 def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:

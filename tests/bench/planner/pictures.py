@@ -7,8 +7,7 @@ from dataclasses import replace
 from operator import ge, sub
 from typing import TYPE_CHECKING
 
-from tutti.model import ports
-from tutti.model.cluster import Gang, Member, Node, Snapshot
+from tutti.model.cluster import Gang, Member, Node, Role, Snapshot
 from tutti.model.inter_pod import (
     AffinityTerm,
     InterPodRules,
@@ -18,13 +17,14 @@ from tutti.model.inter_pod import (
 )
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
-from tutti.model.shapes import NodeTerm, Shape
+from tutti.model.shapes import NodeTerm, Shape, Template
 
-from . import borrowers, network, queue_tree, racks, traces
-from .scenes import BOUND_ON_A_NODE, MOST_PORTS, PORT_PODS, RACK, Shapes, Twist
+from . import borrowers, network, queue_tree, racks, single_pods, traces
+from .scenes import BOUND_ON_A_NODE, RACK, Shapes, Twist
+from .single_pods import HOST_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from .scenes import Scene
     from .traces import Ask, Machine, Trace
@@ -33,7 +33,6 @@ GPU = "nvidia.com/gpu"
 MODEL = "gpu-model"
 RACK_LABEL = "rack"
 ZONE_LABEL = "topology.kubernetes.io/zone"
-HOST_LABEL = "kubernetes.io/hostname"
 GANG_LABEL, ROLE_LABEL, DRIVER = "gang", "role", "driver"
 NAMESPACE = "bench"
 PODS_PER_NODE = 110
@@ -42,10 +41,9 @@ MOST_AGE = 3_000  # seconds that a gang has waited at most: ages weigh, and none
 
 EIGHT, MANY = 8, 64
 ZONES = 3
-RULED_TWISTS = (Twist.RULES,)  # only they give nodes names that rules are about
+NAMED_TWISTS = (Twist.RULES, Twist.LONG_SPECS)  # nodes have a label with their name
 _GENERATED_TWISTS = (Twist.GENERATED, Twist.MILLION)
 _UNLIKE_TWISTS = (Twist.UNLIKE, Twist.PRIORITIES, Twist.RESOURCES)
-FIRST_PORT = 10_000
 OWN_RESOURCE = "example.com/own-"  # and the number of the gang that asks for it
 _UNLIKE = traces.Machine(32_000, 128 * traces.GIBI, 0)
 RULED = 5  # every so manyth gang has rules, where any has
@@ -163,7 +161,7 @@ def _add_small_pods(left: Sequence[list[int]], rng: random.Random) -> None:
 def _node(index: int, machine: Machine, use: Use, scene: Scene) -> Node:
     name = f"node-{index:06}"
     labels = {RACK_LABEL: _rack(index)} | ({MODEL: machine.model} if machine.model else {})
-    if scene.twist in RULED_TWISTS:
+    if scene.twist in NAMED_TWISTS:
         labels |= {ZONE_LABEL: f"z{index % ZONES}", HOST_LABEL: name}
     return Node(
         name=NodeName(name),
@@ -215,17 +213,12 @@ def _gangs(
             gang = _asking_for(gang, f"{OWN_RESOURCE}{index}")
         if scene.twist is Twist.FURTHER:
             gang = replace(gang, min_member=1)
-        has_rules = scene.twist in RULED_TWISTS and index % RULED == 0
+        if scene.twist is Twist.TEMPLATES:
+            gang = _awaiting(gang)
+        has_rules = scene.twist is Twist.RULES and index % RULED == 0
         found.append(_ruled(gang, rng) if has_rules else gang)
-    if scene.twist is Twist.PORTS:
-        found.append(
-            _gang(scene.gangs, 1, _of_ports(range(FIRST_PORT, FIRST_PORT + MOST_PORTS)), TAKEN_AT)
-        )
-    if scene.twist is Twist.PORT_EACH:
-        wanted = range(FIRST_PORT, FIRST_PORT + PORT_PODS)
-        found += [
-            _gang(scene.gangs + i, 1, _of_ports([port]), TAKEN_AT) for i, port in enumerate(wanted)
-        ]
+    more = enumerate(single_pods.shapes(scene), scene.gangs)
+    found += [_gang(index, 1, shape, TAKEN_AT) for index, shape in more]
     return tuple(found)
 
 
@@ -261,10 +254,11 @@ def _asking_for(gang: Gang, resource: str) -> Gang:
     return replace(gang, members=tuple(map(asking, gang.members)))
 
 
-def _of_ports(numbers: Iterable[int]) -> Shape:
-    """A small pod that wants these host ports."""
-    wanted = ports.requested_amounts(ports.HostPort(number) for number in numbers)
-    return Shape(Resources.of({"cpu": 1_000, "memory": traces.GIBI, "pods": 1, **wanted}))
+def _awaiting(gang: Gang) -> Gang:
+    """The gang with its first member alone, and a template for the others."""
+    first = gang.members[0]
+    role = Role("worker", gang.min_member, template=Template(first.shape, first.labels))
+    return replace(gang, roles=(role,), members=(replace(first, role=role.name),))
 
 
 def _shape(ask: Ask) -> Shape:

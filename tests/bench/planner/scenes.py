@@ -33,6 +33,7 @@ BOUND_ON_A_NODE, MILLION_GANGS = 10, 5_000
 MOST_PORTS = 2_000
 PORT_PODS = 1_000
 FURTHER_MEMBERS = 20_000
+TEMPLATE_MEMBERS = 5_000  # the most that a PodGroup may declare
 _LEAST_NODES, _LEAST_GANGS = 16, 6
 
 
@@ -63,6 +64,9 @@ class Twist(StrEnum):
     PRIORITIES = "priorities"  # like UNLIKE, and every gang has a priority of its own
     RESOURCES = "resources"  # like UNLIKE, and every gang asks for a resource of its own
     FURTHER = "further"  # gangs that need one member, and have very many
+    INVENTED = "invented"  # three more pods, each with very many resources that no node has
+    LONG_SPECS = "long specs"  # more pods, each with thousands of node terms, tolerations or values
+    TEMPLATES = "templates"  # gangs of which one member exists, and a template for very many
     NETWORK = "network"  # racks in blocks in zones, and gangs that prefer one rack
     TOPOLOGY = "topology"  # the same, with gangs in one rack, in segments, and anywhere
     QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
@@ -172,6 +176,13 @@ def unlike(scale: float) -> tuple[Scene, ...]:
     each = scene(f"400 gangs, and {PORT_PODS:,} pods with a host port each", "port-each", 500, 400)
     members = max(SIZES[-1], round(FURTHER_MEMBERS * scale))
     further = scene(f"a gang that needs one of its {members:,} members", "further", 1_000, 1)
+    title = "400 gangs, and 3 pods that want 20,000 resources each that no node has"
+    invented = scene(title, "invented-resources", 2_000, 400)
+    title = "400 gangs, and 60 pods with up to 40,000 node terms, tolerations or values each"
+    long_specs = scene(title, "long-specs", 1_000, 400)
+    absent = max(SIZES[-1], round(TEMPLATE_MEMBERS * scale))
+    title = f"1,000 gangs of {absent:,} members that do not exist yet but for one"
+    templates = scene(title, "templates", 500, 1_000)
     return (
         scene(f"1,000 {plain}", "plain/1000", 100, 1_000),
         scene(f"1,500 {plain}", "plain/1500", 150, 1_500),
@@ -192,6 +203,9 @@ def unlike(scale: float) -> tuple[Scene, ...]:
             twist=Twist.RESOURCES,
         ),
         replace(further, gangs=1, sizes=(members,), twist=Twist.FURTHER),
+        replace(invented, sizes=SIZES, twist=Twist.INVENTED),
+        replace(long_specs, sizes=SIZES, twist=Twist.LONG_SPECS),
+        replace(templates, sizes=(absent,), twist=Twist.TEMPLATES),
     )
 
 
