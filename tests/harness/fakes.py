@@ -706,8 +706,12 @@ class FakeCluster:
                 awaits = group.job_awaiting_room
                 if kind is not None and patched.items() >= kind.status_with_room.items():
                     awaits = None
-                lost = pod_group.lost_milliseconds(patched)
-                group = replace(group, status=patched, lost_milliseconds=lost)
+                group = replace(
+                    group,
+                    status=patched,
+                    lost_milliseconds=pod_group.lost_milliseconds(patched),
+                    succeeded_before=pod_group.succeeded_before(patched),
+                )
                 self._put_group(replace(group, job_awaiting_room=awaits))
             return self.groups[gang]
 

@@ -5,7 +5,7 @@ of one controller are in one run, from the creation of the first pod to the end 
 without a controller counts as a controller of one pod. If such periods overlap, they are one run.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -13,8 +13,6 @@ from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.keys import Uid
 from . import demand
 from .order import by_age
-
-UNDER_WAY = ("Bound", "Running")  # the phases in which a gang may have begun to finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +93,15 @@ def with_finished(gang: Gang, roles: Sequence[str]) -> Gang:
     return replace(gang, finished=finished)
 
 
-def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
+def recalled(gang: Gang, succeeded: int) -> tuple[Member, ...]:
     """Stand-ins for finished members that only the status from before a restart still counts.
 
-    There are no more than the gang lacks, and none for a member that still exists or finished after
-    the status was written: to overlook a lost member is worse than to overlook a finished one. They
-    are in the run of the members that still exist.
+    ``succeeded`` is how many it counts. There are no more stand-ins than the gang lacks, and none
+    for a member that still exists or finished after the status was written: to overlook a lost
+    member is worse than to overlook a finished one. They are in the run of the members that still
+    exist.
     """
-    counts = status.get("members")
-    succeeded = counts.get("succeeded") if isinstance(counts, Mapping) else None
-    if status.get("phase") not in UNDER_WAY or not isinstance(succeeded, int):
+    if not succeeded:
         return ()
     census = demand.count_members(gang)
     if not census.bound:

@@ -309,7 +309,8 @@ class GangIndex:
         members = refusals.members_of(group, members)
         gang = self._in_its_run(Gang.of(self._queued(group), members, class_value))
         gang = membership.in_stage(gang, group, self._reservation_of(gang))
-        if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):
+        before = group.succeeded_before
+        if key not in self._made and (recalled := finished_members.recalled(gang, before)):
             self._finished[key] = list(recalled)
         roles = [member.role for member in self._finished.get(key, ())]
         return finished_members.with_finished(gang, roles)

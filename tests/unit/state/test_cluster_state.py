@@ -661,8 +661,7 @@ def test_a_restart_recalls_from_the_status_what_had_finished() -> None:
     state, cluster, watch = _finishing("rrs")
     cluster.delete_pod("a-2")
     key = gang("a").key
-    status = {"phase": "Running", "members": {"succeeded": 1}}
-    cluster.groups[key] = replace(cluster.groups[key], status=status)
+    cluster.groups[key] = replace(cluster.groups[key], succeeded_before=1)
     state = ClusterState(lambda: None)
     watch = Watch(cluster, state)
     assert _finished(state) == 1

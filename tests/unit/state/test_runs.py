@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tutti.gang.demand import count_members
+from tutti.kube import wire
 from tutti.kube.gang_sources import GangObject
-from tutti.kube.gang_sources.volcano import KIND
+from tutti.kube.gang_sources.volcano import KIND, PodGroup, decode_group
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import Phase
 from tutti.model.keys import GangKey, NodeName, Uid
@@ -63,6 +65,20 @@ def test_a_pod_of_the_old_run_is_no_member_of_the_new() -> None:
     assert seen.members() == ["old-bound", "old-waiting"]
     seen.pod("new", run=1)
     assert seen.members() == ["new"]
+
+
+def test_a_forged_status_hides_no_lost_member() -> None:
+    """After a restart nothing else would say that the member is lost."""
+    metadata = {"namespace": NAMESPACE, "name": "train", "uid": "u", "resourceVersion": "1"}
+    status = {"phase": "Running", "succeeded": 1, "members": {"succeeded": 1}}
+    body = {"metadata": metadata, "spec": {"minMember": 2}, "status": status}
+    group = decode_group(wire.parse_one(body, PodGroup))
+    assert group is not None
+    seen = Observed()
+    seen.state.learn_group(group)
+    seen.pod("a", node=NODE)
+    (gang,) = seen.state.snapshot(0.0).gangs
+    assert (gang.finished, count_members(gang).missing) == ((), 1)
 
 
 def test_a_pod_of_the_old_run_that_has_a_node_is_still_shown() -> None:

@@ -21,6 +21,8 @@ class GangObject(GangDeclaration):
 
     version: str = ""  # metadata.resourceVersion
     status: Mapping[str, Any] = field(default_factory=dict)  # to compare with the new status
+    # How many members of a gang under way have succeeded, as a status says that no user may write.
+    succeeded_before: int = 0
     owner: Uid | None = None  # of the pod that owns the object; it is deleted with the pod
     # Name and uid of the job whose controller creates the pods once the status says that there is
     # room for them; None if no job waits.

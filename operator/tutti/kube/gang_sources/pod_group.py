@@ -34,6 +34,7 @@ from .spark import TUTTI_GROUP_LABEL, joining
 NEVER = "Never"  # of spec.preemption
 # Of the status: what ends for other gangs have lost, and the claim that was counted last.
 PREEMPTION, LOST, COUNTED = "preemption", "lostMilliseconds", "countedClaim"
+UNDER_WAY = ("Bound", "Running")  # the phases in which a gang may have begun to finish
 
 
 class TemplateSpec(wire.Wire):
@@ -151,6 +152,7 @@ def decode_group(group: PodGroup) -> GangObject:
         preferred_domains=_domain_rules(spec, lambda level: level.preferred),
         segments=_segments(spec),
         status=group.status,
+        succeeded_before=succeeded_before(group.status),
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )
 
@@ -185,6 +187,15 @@ def lost_milliseconds(status: Mapping[str, Any]) -> int:
     preemption = status.get(PREEMPTION)
     lost = preemption.get(LOST) if isinstance(preemption, Mapping) else None
     return max(0, lost) if isinstance(lost, int) else 0
+
+
+def succeeded_before(status: Mapping[str, Any]) -> int:
+    """How many members of a gang under way have succeeded, as its status says; at least 0."""
+    members = status.get("members")
+    succeeded = members.get("succeeded") if isinstance(members, Mapping) else None
+    if status.get("phase") not in UNDER_WAY or not isinstance(succeeded, int):
+        return 0
+    return max(0, succeeded)
 
 
 def encode_status(gang: GangDeclaration) -> dict[str, Any]:

@@ -48,6 +48,17 @@ def test_only_what_a_source_says_so_of_has_a_status_that_tutti_writes() -> None:
     assert [writer is not None for writer in writers] == [True, False, False, False]
 
 
+def test_only_tuttis_own_pod_groups_say_who_has_succeeded() -> None:
+    """Users may write the status of others, which would hide the members that such a gang lost."""
+    status = {"phase": "Running", "members": {"succeeded": 2}}
+    metadata = {"name": "a", "namespace": "ml", "uid": "u"}
+    said = {}
+    for kind in (kind for source in gang_sources.SOURCES for kind in source.kinds):
+        body = {"metadata": metadata, "status": status}
+        said[kind.api] = kind.decode(wire.parse_one(body, kind.model)).succeeded_before
+    assert {api for api, succeeded in said.items() if succeeded} == {POD_GROUP}
+
+
 def test_a_source_of_another_api_is_one_more_entry() -> None:
     """Two sources with one namespace and name stay apart by their kind."""
     ray = GangSource("ray", 99, lambda pod: GangKey(pod.metadata.namespace, "a", RAY))
