@@ -50,15 +50,23 @@ def test_a_second_gang_is_named_only_where_it_exists() -> None:
     assert reasons(replace(both).each(phase=Phase.SUCCEEDED), OTHER) == []
 
 
-@pytest.mark.parametrize("kind", ["volcano.sh", "x-k8s.io"])
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [
+        (ApiKind("scheduling.volcano.sh", "PodGroup"), "podgroups.scheduling.volcano.sh"),
+        (ApiKind("scheduling.x-k8s.io", "PodGroup"), "podgroups.scheduling.x-k8s.io"),
+        (ApiKind("ray.io", "RayCluster"), "rayclusters.ray.io"),
+        (ApiKind("jobset.x-k8s.io", "JobSet"), "jobsets.jobset.x-k8s.io"),
+    ],
+)
 def test_a_pod_whose_kind_of_gang_is_turned_off_is_told_which_setting_turns_it_on(
-    kind: str,
+    kind: ApiKind, setting: str
 ) -> None:
-    unread = GangKey("ml", "pi", ApiKind(f"scheduling.{kind}", "PodGroup"))
+    unread = GangKey("ml", "pi", kind)
     alone = single("p", cpu=1).each(unread_gang=unread)
     (notice,) = notices_of(alone.made, lambda _: False)
     assert notice.reason == STARTS_ALONE
-    assert f"names PodGroup pi of scheduling.{kind}" in notice.message
-    assert f"podgroups.scheduling.{kind} to settings.gangSources" in notice.message
+    assert f"names {kind.kind} pi of {kind.group}" in notice.message
+    assert f"{setting} to settings.gangSources" in notice.message
     assert reasons(alone.each(phase=Phase.RUNNING)) == []
     assert reasons(gang("a").of(1, cpu=1).each(unread_gang=unread)) == []

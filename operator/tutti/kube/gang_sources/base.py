@@ -115,8 +115,8 @@ class GangSource(NamedTuple):
     is_automatic: Callable[[wire.Pod], bool] | None = None
     # The jobs that create the pods of gangs that wait for room, if any.
     job_kind: JobKind | None = None
-    # Whether pods give the name of the group. If such a source is not read, its pods start alone,
-    # which is probably a mistake, and an Event says so.
+    # Whether a pod shows that it belongs to a gang of more pods. If such a source is not read, its
+    # pods start alone, which is probably a mistake, and an Event says so.
     names_group: bool = False
     # Gangs of other sources that are the same gang; the controller of the pod makes them, too.
     same_gangs: Callable[[wire.Pod], Iterable[GangKey]] | None = None

@@ -226,5 +226,6 @@ SOURCE = GangSource(
     run_of=_run_of,
     made_for=_made_for,
     same_gangs=_same_gangs,
+    names_group=True,
     is_optional=True,
 )

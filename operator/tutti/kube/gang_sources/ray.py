@@ -138,5 +138,6 @@ SOURCE = GangSource(
     role_of=_role_of,
     made_for=_made_for,
     same_gangs=_same_gangs,
+    names_group=True,
     is_optional=True,
 )

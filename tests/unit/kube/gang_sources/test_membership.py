@@ -90,31 +90,43 @@ def test_a_source_that_is_not_there_cannot_be_chosen() -> None:
 
 PLUGINS = "podgroups.scheduling.x-k8s.io"
 VOLCANO = "podgroups.scheduling.volcano.sh"
+CLUSTERS, JOBSETS = "rayclusters.ray.io", "jobsets.jobset.x-k8s.io"
+RAY_LABELS = {"ray.io/cluster": "g", "ray.io/node-type": "worker"}
+JOBSET_LABELS = {"jobset.sigs.k8s.io/jobset-name": "g"}
 
 
 @pytest.mark.parametrize(
     ("labels", "annotations", "names", "unread"),
     [
         ({}, {}, [], ""),
-        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [], "x-k8s.io"),
-        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [VOLCANO], "x-k8s.io"),
+        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [], PLUGINS),
+        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [VOLCANO], PLUGINS),
         ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [PLUGINS], ""),
-        ({}, {"scheduling.k8s.io/group-name": "g"}, [], "volcano.sh"),
+        ({}, {"scheduling.k8s.io/group-name": "g"}, [], VOLCANO),
         ({}, {"scheduling.k8s.io/group-name": "podgroup-o"}, [], ""),
         ({"tutti.dev/pod-group": "a", "scheduling.x-k8s.io/pod-group": "g"}, {}, [], ""),
-        ({"jobset.sigs.k8s.io/jobset-name": "g"}, {}, [], ""),
+        (JOBSET_LABELS, {}, [], JOBSETS),
+        (JOBSET_LABELS, {}, [JOBSETS], ""),
+        (JOBSET_LABELS | {"scheduling.x-k8s.io/pod-group": "g"}, {}, [PLUGINS], ""),
+        (RAY_LABELS, {}, [], CLUSTERS),
+        (RAY_LABELS, {"scheduling.k8s.io/group-name": "podgroup-o"}, [], CLUSTERS),
+        (RAY_LABELS | {"ray.io/node-type": "redis-cleanup"}, {}, [], ""),
+        (RAY_LABELS, {}, [CLUSTERS], ""),
     ],
 )
-def test_a_pod_knows_the_group_that_it_names_and_that_is_not_read(
+def test_a_pod_knows_the_gang_that_it_names_and_that_is_not_read(
     labels: dict[str, str], annotations: dict[str, str], names: list[str], unread: str
 ) -> None:
-    """But for a group that Volcano makes for any pod, and for an owner that users do not name."""
+    """But for a group that Volcano makes for any pod."""
     body = objects.merged(objects.POD, {"metadata": {"namespace": "ml"}})
     owners = [{"kind": "ReplicaSet", "name": "x", "uid": "o"}]
     body["metadata"] |= {"labels": labels, "annotations": annotations, "ownerReferences": owners}
     member = decode_member(wire.parse_one(body, wire.Pod), gang_sources.chosen(names))
-    kind = ApiKind(f"scheduling.{unread}", "PodGroup")
-    assert member.unread_gang == (GangKey("ml", "g", kind) if unread else None)
+    expected = None
+    if unread:
+        (kind,) = gang_sources.OPTIONAL[unread].kinds
+        expected = GangKey("ml", "g", kind.api)
+    assert member.unread_gang == expected
 
 
 def test_role_and_run_of_volcano_count_in_a_gang_of_another_source() -> None:
