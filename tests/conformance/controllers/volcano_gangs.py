@@ -19,6 +19,7 @@ CRD = "podgroups.scheduling.volcano.sh"
 GROUPS = path("scheduling.volcano.sh/v1beta1", "podgroups")
 JOBS = path("batch.volcano.sh/v1alpha1", "jobs")
 VERSION = "volcano.sh/job-version"
+MOST_RESTARTS = 3  # of all containers of a task, if its maxRetry says nothing
 _QUIET_SECONDS = 3.0  # in which pods would be made that must not be
 
 
@@ -98,6 +99,22 @@ def restart(rig: Rig) -> None:
         assert not old & uids(rig, "again")
         assert uid_of(pod_group(rig, "again")) != group
     delete(rig, "again")
+    rig.until(lambda: not rig.pods(), "everything is given back")
+
+
+def fail_task(rig: Rig) -> None:
+    """A container that restarts too often fails its task, which restarts the job whole."""
+    rig.create(vcjob_manifest("frail", workers=4, cpu=2, event="TaskFailed"))
+    until_job(rig, "frail", "Running")
+    old = uids(rig, "frail")
+    (container,) = rig.pod("frail-work-1")["status"]["containerStatuses"]
+    status = {"containerStatuses": [container | {"restartCount": MOST_RESTARTS}]}
+    rig.plane.request("PATCH", path("v1", "pods", "frail-work-1", "status"), {"status": status})
+    until_run(rig, "frail", "1")
+    rig.until(lambda: len(bound(rig, "frail")) == 5, "the job is whole again")
+    until_job(rig, "frail", "Running")
+    assert not old & uids(rig, "frail")
+    delete(rig, "frail")
     rig.until(lambda: not rig.pods(), "everything is given back")
 
 
@@ -182,6 +199,13 @@ def hostile(rig: Rig) -> None:
     wide = vcjob_manifest("wide")
     wide["spec"]["tasks"] = tasks
     rig.create(wide)
+    rig.until(
+        lambda: (
+            "spec.minTaskMember of more than 100 tasks"
+            in condition(pod_group(rig, "wide"), "Unschedulable").get("message", "")
+        ),
+        "it names the limit of tasks",
+    )
     rig.create(vcjob_manifest("large", workers=40, cpu=2))
     rig.until(lambda: pod_group(rig, "large")["status"].get("phase") == "Pending", "it waits")
     forge(rig, "large", "Inqueue")  # its pods are made, and wait
@@ -194,6 +218,8 @@ def hostile(rig: Rig) -> None:
     rig.plane.request("DELETE", f"{GROUPS}/{pod_group(rig, 'large')['metadata']['name']}")
     time.sleep(_QUIET_SECONDS)
     assert not bound(rig, "large")
+    assert not pods(rig, "wide")
+    assert pod_group(rig, "wide")["status"]["phase"] == "Pending"
     for name in ("large", "wide", "small"):
         delete(rig, name)
     for name in ("vast-0", "near-0"):
@@ -364,7 +390,7 @@ def ray_nodes(rig: Rig, job: str) -> list[bool]:
 
 # Components, the name of Tutti as a scheduler, and what is played in turn.
 ROUNDS: Mapping[str, tuple[tuple[str, ...], str, tuple[Callable[[Rig], None], ...]]] = {
-    "volcano": (("volcano",), "tutti", (smoke, repair, restart, restart_task, abort)),
+    "volcano": (("volcano",), "tutti", (smoke, repair, restart, fail_task, restart_task, abort)),
     "volcano-queues": (("volcano",), "tutti", (queues,)),
     "volcano-hostile": (("volcano",), "tutti", (hostile,)),
     "lws": (("lws",), "tutti", (leader_worker_set,)),
