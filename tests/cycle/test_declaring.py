@@ -362,7 +362,8 @@ async def test_a_pod_that_names_two_gangs_is_told_in_which_it_is() -> None:
     (told,) = [
         event for event in played.cluster.events.values() if event["reason"] == "SeveralGangs"
     ]
-    assert told["message"].startswith("The pod is a member of PodGroup mine. It also names")
+    started = "The pod is a member of PodGroup mine of tutti.dev. It also names"
+    assert told["message"].startswith(started)
 
 
 async def test_an_explicit_podgroup_of_the_applications_name_is_taken_as_it_is() -> None:

@@ -69,14 +69,16 @@ def _starts_alone(member: Member) -> bool:
 def _unread(key: GangKey) -> str:
     """The sentence for a pod whose gang is of a kind that Tutti does not read."""
     return (
-        f"Tutti starts this pod alone, although it names {_name(key)} of {key.kind.group}, because "
-        f"gangs of this kind are turned off. Turn them on (add {source_name(key.kind)} to "
-        "settings.gangSources in the chart, to TUTTI_GANG_SOURCES elsewhere)."
+        f"Tutti starts this pod alone, although it names {_name(key)}, because gangs of this kind "
+        f"are turned off. Turn them on (add {source_name(key.kind)} to settings.gangSources in the "
+        "chart, to TUTTI_GANG_SOURCES elsewhere)."
     )
 
 
 def _name(key: GangKey) -> str:
-    return f"{key.kind.kind} {key.name}"
+    """The kind, the name and the API group, because several APIs have PodGroups."""
+    of_group = f" of {key.kind.group}" if key.kind.group else ""
+    return f"{key.kind.kind} {key.name}{of_group}"
 
 
 async def create_event(api: Api, event: encode.Event) -> None:

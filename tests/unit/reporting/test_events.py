@@ -50,6 +50,18 @@ def test_a_second_gang_is_named_only_where_it_exists() -> None:
     assert reasons(replace(both).each(phase=Phase.SUCCEEDED), OTHER) == []
 
 
+def test_two_gangs_of_one_name_are_told_apart_by_their_apis() -> None:
+    other = GangKey("ml", "a", ApiKind("scheduling.x-k8s.io", "PodGroup"))
+    (notice,) = notices_of(gang("a").of(1, cpu=1).each(other_gangs=(other,)).made, lambda _: True)
+    assert notice.message == (
+        "The pod is a member of PodGroup a of tutti.dev. It also names PodGroup a of "
+        "scheduling.x-k8s.io, which does not count it: a pod is in one gang."
+    )
+    alone = single("p", cpu=1).each(other_gangs=(other,))
+    (notice,) = notices_of(alone.made, lambda _: True)
+    assert notice.message.startswith("The pod is a member of Pod p. It also names")
+
+
 @pytest.mark.parametrize(
     ("kind", "setting"),
     [
