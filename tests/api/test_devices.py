@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..harness.controlplane.pins import chosen_k8s
 from ..harness.kubelet.devices import DeviceObjects
 from ..harness.rig import Rig
 from .places import Place
@@ -296,6 +297,7 @@ def _requesting(place: Place, name: str, resource: str, group: str = "train") ->
     return made
 
 
+@pytest.mark.skipif(chosen_k8s() != "1.37", reason="DeviceTaintRules of this version are 1.37's")
 def test_a_device_is_not_used_while_a_rule_taints_it(place: Place) -> None:
     (node,) = place.nodes(1)
     _publish(place, node, 2)
