@@ -89,7 +89,7 @@ def member(name: str, group: str) -> dict[str, Any]:
 
 
 def test_scheduler_plugins_pod_groups_start_whole_once_their_crd_is_there() -> None:
-    """The CRD comes and goes while Tutti runs; other pods never wait for it."""
+    """The CRD comes, goes and comes again while Tutti runs; other pods never wait for it."""
     chosen = {"TUTTI_GANG_SOURCES": NAME}
     with Rig.start(values=[f"settings.gangSources={{{NAME}}}"], environment=chosen) as rig:
         rig.nodes(1, cpu=2, memory="16Gi")
@@ -117,9 +117,24 @@ def test_scheduler_plugins_pod_groups_start_whole_once_their_crd_is_there() -> N
         rig.create(pod("late", cpu="0"))
         rig.until(lambda: "nodeName" in rig.pod("late")["spec"], "other pods are served")
 
+        for name in ("mpi-0", "mpi-1", "large-1"):
+            rig.delete("pod", name)
+        rig.plane.install_crds(CRD)
+        rig.create(foreign_group("large", 2))  # one pod of it has waited all the time
+        rig.until(
+            lambda: "1 of 2 members exist" in rig.pod_says("large-0").get("message", ""),
+            "it waits for members",
+            2 * CHECK_SECONDS,
+        )
+        rig.create(member("large-2", "large"))
+        rig.until(
+            lambda: ["nodeName" in rig.pod(f"large-{i}")["spec"] for i in (0, 2)] == [True, True],
+            "the gang starts whole",
+        )
+
 
 @pytest.mark.parametrize(
-    ("name", "declared", "labels"),
+    ("name", "declared", "labels", "comes_late"),
     [
         (
             RAY,
@@ -129,26 +144,37 @@ def test_scheduler_plugins_pod_groups_start_whole_once_their_crd_is_there() -> N
                 RAY_LABELS,
                 RAY_LABELS,
             ],
+            False,
         ),
-        (JOBSET, jobset(), [JOBSET_LABELS] * 3),
+        (JOBSET, jobset(), [JOBSET_LABELS] * 3, True),
     ],
-    ids=["ray", "jobset"],
+    ids=["ray", "jobset, its CRD comes late"],
 )
 def test_gangs_of_owners_start_whole(
-    name: str, declared: dict[str, Any], labels: list[dict[str, str]]
+    name: str, declared: dict[str, Any], labels: list[dict[str, str]], *, comes_late: bool
 ) -> None:
     """The object that makes the pods is the gang: no PodGroup is needed."""
     chosen = {"TUTTI_GANG_SOURCES": name}
     values = [f"settings.gangSources={{{name}}}"]
-    with Rig.start(operator=False, values=values, environment=chosen) as rig:
+    with Rig.start(operator=comes_late, values=values, environment=chosen) as rig:
         rig.nodes(1, cpu=4, memory="16Gi")
-        version = declared["apiVersion"].split("/")[1]
-        rig.plane.install([crd_of(name, declared["kind"], version)])
-        rig.operator.start()
         members = [pod(f"gang-{index}", cpu=1) for index in range(3)]
         for member_pod, own in zip(members, labels, strict=True):
             member_pod["metadata"]["labels"] = own
-        rig.create(declared, *members[:2])
-        rig.until_pod_says("gang-0", "WaitingForMembers")
+        if comes_late:
+            rig.create(*members[:2])
+            rig.until_pod_says("gang-0", "PodGroupNotFound")
+        version = declared["apiVersion"].split("/")[1]
+        rig.plane.install([crd_of(name, declared["kind"], version)])
+        if comes_late:
+            rig.create(declared)
+        else:
+            rig.operator.start()
+            rig.create(declared, *members[:2])
+        rig.until(
+            lambda: rig.pod_says("gang-0").get("reason") == "WaitingForMembers",
+            "it waits for members",
+            2 * CHECK_SECONDS,
+        )
         rig.create(members[2])
         rig.until(lambda: rig.bound() == 3, "the gang starts whole")
