@@ -102,6 +102,13 @@ def test_pods_are_counted_as_jobs_make_them(spec: dict[str, Any], pods: int) -> 
     assert (gang_object.roles, gang_object.min_member) == ((Role("work", pods),), max(1, pods))
 
 
+def test_fields_of_newer_versions_change_nothing() -> None:
+    known = job("work", 2)
+    later = known | {"groupName": "a", "template": {"spec": {**known["template"]["spec"], "b": 1}}}
+    newer = {"failurePolicy": {"rules": [{}]}, "startupPolicy": {"more": {"c": 1}}}
+    assert decode_set(jobset(later, **newer)) == decode_set(jobset(known))
+
+
 def test_odd_sets_are_read_all_the_same() -> None:
     assert decode_set(jobset()).min_member == 1
     loop = decode_set(jobset(job("a", 1, b="Complete"), job("b", 1, a="Complete")))

@@ -70,6 +70,12 @@ def test_a_cluster_without_workers_is_a_gang_of_its_head() -> None:
     assert decode_cluster(cluster()).min_member == 1
 
 
+def test_fields_of_newer_versions_change_nothing() -> None:
+    newer = {"upgradeStrategy": {"type": "x"}, "headGroupSpec": {"more": 1, "template": {"a": []}}}
+    later = group(scaleStrategy={"workersToDelete": ["a"]}, template={"spec": {"b": 1}})
+    assert decode_cluster(cluster(later, **newer)) == decode_cluster(cluster(group()))
+
+
 def test_more_worker_groups_than_can_be_counted_are_named() -> None:
     gang_object = decode_cluster(cluster(*(group(f"g{i}") for i in range(100))))
     assert gang_object.unsupported_fields == ("more than 99 worker groups",)
