@@ -416,6 +416,89 @@ async def test_a_gang_ends_whole_within_its_budget() -> None:
     assert cluster.budgets["keep"].value.allowed == 0
 
 
+def two_victims(*budgeted: str) -> FakeCluster:
+    """A gang that needs the room of ``a`` and of ``b``, which have budgets that allow their end."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=4), node("n2", cpu=4))
+    cluster.add(gang("a").of(1, cpu=4).bound_on("n1"), gang("b").of(1, cpu=4).bound_on("n2"))
+    for name in budgeted:
+        cluster.change_pod(f"{name}-0", labels=builders.labels(app=name))
+        cluster.put_budget(name, 1, app=name)
+    cluster.add(gang("high").of(2, cpu=4).priority(5))
+    return cluster
+
+
+async def crashed_at_the_first_eviction(cluster: FakeCluster, clock: Clock) -> None:
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    cluster.fault = lambda _number, _name: None
+    assert [len(claim.victims or ()) for claim in cluster.reservations.values()] == [2]
+
+
+async def test_no_victim_goes_if_a_budget_keeps_a_later_one() -> None:
+    """The budget of the second victim is tightened after the claim is written down."""
+    cluster, clock = two_victims("b"), Clock()
+    await crashed_at_the_first_eviction(cluster, clock)
+    cluster.put_budget("b", 0, app="b")
+    await live(cluster, clock)
+    assert not terminating(cluster)
+    assert not cluster.reservations
+
+
+async def test_no_victim_goes_if_a_budget_no_longer_allows_the_end_of_all() -> None:
+    cluster, clock = two_victims(), Clock()
+    for name in ("a", "b"):
+        cluster.change_pod(f"{name}-0", labels=builders.labels(app="both"))
+    cluster.put_budget("both", 2, app="both")
+    await crashed_at_the_first_eviction(cluster, clock)
+    cluster.put_budget("both", 1, app="both")
+    await live(cluster, clock)
+    assert not terminating(cluster)
+
+
+async def test_a_budget_that_is_tightened_between_two_victims_keeps_the_second_one_whole() -> None:
+    cluster, clock = two_victims("b"), Clock()
+    await crashed_at_the_first_eviction(cluster, clock)
+    cluster.put_budget("a", 1, app="a")
+    cluster.change_pod("a-0", labels=builders.labels(app="a"))
+
+    life = Life(cluster, clock, preemption=FULL)
+
+    def tighten(name: str) -> None:
+        if name == "evict" and not terminating(cluster):
+            cluster.put_budget("b", 0, app="b")
+            life.watch.catch_up()
+
+    cluster.before = tighten
+    await turns(life)
+    assert terminating(cluster) == ["a-0"]
+    assert not cluster.reservations
+
+
+async def test_victims_with_budgets_are_asked_first() -> None:
+    """The API server may refuse what the watch does not show yet."""
+    cluster = two_victims("b")
+    cluster.protected = {"b-0"}
+    await live(cluster)
+    assert not terminating(cluster)
+    assert not cluster.reservations
+
+
+async def test_no_other_victim_goes_while_one_that_has_not_begun_is_to_be_asked_once_more() -> None:
+    cluster, clock = two_victims("b"), Clock()
+    busy = errors.Unavailable("busy.", status=500)
+    cluster.fault = lambda _, name: Fault(busy) if name == "evict" else None
+    life = await live(cluster, clock)
+    assert calls(cluster, "evict") == 1
+    cluster.fault = lambda _number, _name: None
+    await turns(life)
+    assert not terminating(cluster)
+    clock.now += 30
+    await turns(life)
+    assert terminating(cluster) == ["a-0", "b-0"]
+
+
 def limited(cluster: FakeCluster, clock: Clock, **limits: Any) -> Life:
     return Life(cluster, clock, preemption=FULL, restraint=RolloutLimits(**limits))
 

@@ -21,7 +21,7 @@ from ..kube.backoff import Wait
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import TOO_MANY, ConcurrencyLimit, is_away
-from ..model.cluster import Member, Reservation, ReservedVictim, Snapshot
+from ..model.cluster import DisruptionBudget, Member, Reservation, ReservedVictim, Snapshot
 from ..model.decisions import Claim, Mode, Plan, RolloutLimits
 from ..model.keys import GangKey, Uid
 from ..model.owners import Job, JobKey
@@ -60,6 +60,13 @@ class _JobRead:
 
     job: Job | None
     wait: Wait
+
+
+class _VictimEnd(NamedTuple):
+    """A victim, and its members that are still to be evicted."""
+
+    victim: ReservedVictim
+    members: Sequence[Member]
 
 
 class _Answer(NamedTuple):
@@ -235,9 +242,10 @@ class Evictor:
     async def preempt(self, claims: Sequence[PendingEviction]) -> None:
         """Evict members of the victims of claims, one victim after another.
 
-        If a budget refuses the first member of a victim, the claim is given up, and the next plan
-        chooses other victims. If a victim has lost members already, or the refusal has another
-        reason, the eviction of its members is tried once more first.
+        A claim is given up before its first eviction if a Job or a budget keeps any of its victims.
+        If a budget refuses the first member of a victim all the same, the claim is given up, too,
+        and the next plan chooses other victims. If a victim has lost members already, or the
+        refusal has another reason, the eviction of its members is tried once more first.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -246,31 +254,50 @@ class Evictor:
         self._stuck = {uid: refusal for uid, refusal in self._stuck.items() if uid in uids}
         for pending in claims:
             reservation, members = pending.reservation, pending.members
-            if not self._state.refusals.holds_off(reservation.uid, self._clock()):
-                jobs = await self._read_jobs(members, is_fresh=True) if members else {}
-                for victim in reservation.victims or ():
-                    own = [member for member in members if _is_of(member, victim)]
-                    if own and not await self._end(pending, victim, own, jobs):
-                        break
+            if members and not self._state.refusals.holds_off(reservation.uid, self._clock()):
+                jobs = await self._read_jobs(members, is_fresh=True)
+                await self._preempt(pending, jobs)
+
+    async def _preempt(self, pending: PendingEviction, jobs: Mapping[JobKey, Job]) -> None:
+        """Evict members of the victims of one claim: what has begun to end first, as it goes whole.
+
+        Then come victims with budgets, because they alone may be refused: if one is, none of the
+        others has gone in vain.
+        """
+        reservation, budgets = pending.reservation, self._budgets
+        ends = [
+            _VictimEnd(victim, own)
+            for victim in reservation.victims or ()
+            if (own := [member for member in pending.members if _is_of(member, victim)])
+        ]
+        begun = [end for end in ends if end.victim.uid in pending.begun]
+        others = [end for end in ends if end.victim.uid not in pending.begun]
+        others.sort(key=lambda end: not any(map(budgets.of_pod, end.members)))
+        for end in begun:
+            if not await self._end(reservation, end, is_begun=True):
+                return
+        if (kept := self._first_kept(others, jobs)) is not None:
+            await self._spare(reservation, *kept)
+            return
+        for end in others:
+            # The evictions of the victims before it took time.
+            if (kept := self._first_kept([end], jobs)) is not None:
+                await self._spare(reservation, *kept)
+                return
+            if not await self._end(reservation, end):
+                return
 
     async def _end(
-        self,
-        pending: PendingEviction,
-        victim: ReservedVictim,
-        members: Sequence[Member],
-        jobs: Mapping[JobKey, Job],
+        self, reservation: Reservation, end: _VictimEnd, *, is_begun: bool = False
     ) -> bool:
-        """Evict these members of a victim; return whether the claim goes on."""
-        reservation, is_begun = pending.reservation, victim.uid in pending.begun
-        if not is_begun and (why := self._why_not_end(members, jobs)):
-            await self._spare(reservation, victim, why)
-            return False
+        """Evict these members of a victim; return whether the claim goes on with the next one."""
+        victim = end.victim
         earlier = self._stuck.get(victim.uid)
         if earlier is not None and earlier.wait.left(self._clock()):
-            return True
+            return is_begun
         await self._announce_end(reservation, victim)
         answers: list[_Answer] = []
-        first, *others = members
+        first, *others = end.members
         await self._evict(victim.gang, first, answers)
         if not answers:
             is_begun = True
@@ -285,19 +312,31 @@ class Evictor:
             wait = Wait.begun(self._clock(), AGAIN_SECONDS)
             refused = EvictionRefused(sentence)
             self._stuck[victim.uid] = _EvictionRefusal(refused, wait, is_partial=True)
-            return True
+            return is_begun
         await self._spare(reservation, victim, sentence)
         return False
 
-    def _why_not_end(self, members: Sequence[Member], jobs: Mapping[JobKey, Job]) -> str:
-        """Why a Job or a budget keeps the victim from ending whole; empty if none does."""
-        if (obstacle := job_failures.obstacle(members, jobs)) is not None:
-            return finding_text.text(obstacle)
-        shortage = DisruptionBudgets.of([*self._state.budgets]).shortage(members)
-        if shortage is None:
-            return ""
-        names = " and ".join(map(str, shortage.budgets))
-        return f"{names}: too few evictions are allowed by now"
+    @property
+    def _budgets(self) -> DisruptionBudgets:
+        return DisruptionBudgets.of([*self._state.budgets])
+
+    def _first_kept(
+        self, ends: Sequence[_VictimEnd], jobs: Mapping[JobKey, Job]
+    ) -> tuple[ReservedVictim, str] | None:
+        """The first of these victims that cannot end whole after those before it, and why.
+
+        A Job or a budget keeps it. None if all can end.
+        """
+        budgets, before = self._budgets, dict[DisruptionBudget, Collection[Uid]]()
+        for victim, members in ends:
+            if (obstacle := job_failures.obstacle(members, jobs)) is not None:
+                return victim, finding_text.text(obstacle)
+            if (shortage := budgets.shortage(members, before)) is not None:
+                names = " and ".join(map(str, shortage.budgets))
+                return victim, f"{names}: too few evictions are allowed by now"
+            for budget, uids in budgets.by_budget(members).items():
+                before[budget] = uids.union(before.get(budget, ()))
+        return None
 
     async def _spare(self, reservation: Reservation, victim: ReservedVictim, why: str) -> None:
         """Give up a claim, and do not choose this victim again for a while."""
