@@ -647,8 +647,11 @@ async def test_a_victim_says_for_whom_it_ends_until_it_has_started_again() -> No
     life = await live(cluster, clock)
     clock.now += 10
     await turns(life)
-    sentence = "2 pods evicted, so that gang ml/high starts"
-    assert preempted(cluster, "low") == sentence
+    sentence = preempted(cluster, "low")
+    assert sentence.startswith(
+        "2 pods evicted, so that gang ml/high starts: its priority is higher; all that end for it "
+    )
+    assert sentence.endswith(" s of the whole cluster's work, proved least")
     assert [preempted(cluster, name) for name in ("high", "small", "other")] == [""] * 3
     go(cluster)
     for member in gang("low").of(2, cpu=2).each(created=clock.now).made.members:
@@ -664,6 +667,33 @@ async def test_a_victim_says_for_whom_it_ends_until_it_has_started_again() -> No
     assert preempted(cluster, "low") == ""
     events = [e for e in cluster.events.values() if e["involvedObject"]["name"] == "low"]
     assert [e["reason"] for e in events].count("Preempted") == 1
+
+
+async def test_a_victim_is_told_right_guarantee_and_cost_by_whichever_leader() -> None:
+    cluster, clock = guaranteed(), Clock()
+    waits(cluster, "covered", "b", at=10.0)
+    waits(cluster, "loan", "b", at=20.0)
+    await live(cluster, clock, Preemption.RECLAIM)
+    clock.now += 60
+    waits(cluster, "new", "a", at=clock.now)
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock, Preemption.RECLAIM)
+    cluster.fault = lambda _number, _name: None
+    cluster.events.clear()
+    life = Life(cluster, clock, identity="tutti-1", preemption=Preemption.RECLAIM)
+    await turns(life)
+    clock.now += 10
+    await turns(life)
+    why = (
+        "so that gang ml/new of queue a starts: a guarantee covers it (its queue guarantees 2 "
+        "cpu); all that end for it lose 30.0 s of the whole cluster's work, proved least"
+    )
+    assert preempted(cluster, "loan") == f"2 pods evicted, {why}"
+    (told_to_victim,) = [
+        e["message"] for e in cluster.events.values() if e["reason"] == "Preempted"
+    ]
+    assert told_to_victim == f"2 pods to evict, {why}"
 
 
 async def test_room_that_others_free_spares_the_victims() -> None:

@@ -74,7 +74,8 @@ def test_a_guarantee_ends_the_least_that_borrows_once_the_setting_says_so(rig: R
     assert (there["own"], there["claims"]) == (2, 1)
     (ended,) = {"large", "small"} - there.keys()
     assert sum(there.values()) == 5, "one gang of two has ended, whole"
-    assert "Preempted" in [event["reason"] for event in rig.events(ended)]
+    (told,) = [e["message"] for e in rig.events(ended) if e["reason"] == "Preempted"]
+    assert "a guarantee covers it (its queue guarantees " in told
     rig.quiet()
     assert _there(rig) == there
     counted = _lost(rig, ended)

@@ -28,6 +28,7 @@ from ..model.owners import Job, JobKey
 from ..model.queues import ROOT
 from ..planning import partial_release
 from ..reporting.events import create_event
+from ..reporting.status import claimant
 from ..state.cluster_state import ClusterState
 from .eviction_limits import EvictionLimits
 
@@ -355,27 +356,10 @@ class Evictor:
             return
         self._announced[victim.uid] = now
         pods = count(len(victim.pods), "pod" if victim.is_whole else "extra pod")
-        sentence = f"{pods} to evict, so that {self._claimant(reservation)}"
+        sentence = f"{pods} to evict, so that {claimant(reservation)}"
         logger.warning("gang %s: %s", victim.gang, sentence)
         about = encode.Regarding.gang(victim.gang, victim.uid)
         await create_event(self._api, encode.Event(about, "Preempted", sentence, now, warning=True))
-
-    def _claimant(self, reservation: Reservation) -> str:
-        """A sentence: which gang starts, by which right, and at which cost.
-
-        Right and cost are left out if another leader decided on the claim.
-        """
-        record, claim = reservation.record, self._claims.get(reservation.uid)
-        queue = "" if record is None else f" of queue {record.queue}"
-        sentence = f"gang {reservation.gang}{queue} starts"
-        if claim is None:
-            return sentence
-        right = "a guarantee covers it" if claim.by_guarantee else "its priority is higher"
-        cost = f"all that end for it lose {float(claim.lost):.1f} s of the whole cluster's work"
-        if earlier := claim.cost - claim.lost:
-            cost = f"{cost}, and have lost {float(earlier):.1f} s by earlier ends"
-        proof = "proved least" if claim.is_proved else f"at least {float(claim.bound):.1f} s"
-        return f"{sentence}: {right}; {cost}, {proof}"
 
     async def _evict_all(self, reservation: Reservation, members: Sequence[Member]) -> None:
         jobs = await self._read_jobs(members, is_fresh=True)

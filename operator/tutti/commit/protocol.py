@@ -121,6 +121,7 @@ class Commit:
             if reservation.slots and reservation.term == term
         }
         now = self._clock()
+        queues = [declared.queue for declared in self._state.queues]
         members = progress.members_by_uid(self._state.snapshot(now)) if standing else {}
         await self._limit.all(
             partial(
@@ -132,7 +133,9 @@ class Commit:
             and (reservation := standing.get(decision.uid)) is not None
             else partial(
                 self._writer.create,
-                reservation_for(decision, scheduler=self._scheduler, term=term, now=now),
+                reservation_for(
+                    decision, scheduler=self._scheduler, term=term, now=now, queues=queues
+                ),
             )
             for decision in decisions
             if _needs_reservation(decision)

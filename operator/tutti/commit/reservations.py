@@ -4,16 +4,19 @@ The commit decides which room is reserved and given back, and when.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from math import ceil, floor
 
+from ..gang.quantities import quantity
 from ..kube import errors
 from ..kube.backoff import CONFLICT_SECONDS, REFUSED_SECONDS, Clock
 from ..kube.client import Api
-from ..model.cluster import PodReservation, Reservation
+from ..model.cluster import ClaimGrounds, PodReservation, Reservation
 from ..model.decisions import Assignment, Claim, Eviction, Placement, Released
 from ..model.keys import LeaderTerm
+from ..model.queues import Queue
 from ..planning.queueing import claim_rounds
 from ..state.cluster_state import ClusterState
 
@@ -29,9 +32,14 @@ LARGER = "LargerThanDeclared"  # than its role's template; such a member is plac
 
 
 def reservation_for(
-    decision: Placement | Eviction | Claim, *, scheduler: str, term: LeaderTerm, now: float
+    decision: Placement | Eviction | Claim,
+    *,
+    scheduler: str,
+    term: LeaderTerm,
+    now: float,
+    queues: Iterable[Queue] = (),
 ) -> Reservation:
-    """The Reservation that writes down a decision about one gang."""
+    """The Reservation that writes down a decision about one gang; ``queues`` are all of them."""
     placement = decision if isinstance(decision, Placement) else None
     eviction = decision if isinstance(decision, Eviction) else None
     claim = decision if isinstance(decision, Claim) else None
@@ -48,8 +56,27 @@ def reservation_for(
         evict=tuple(member.uid for member in eviction.members) if eviction else (),
         record=start.record if start else None,
         victims=claim_rounds.victims_of(claim) if claim else None,
+        grounds=_grounds(claim, queues) if claim else None,
         volumes=start.volumes if start else (),
     )
+
+
+def _grounds(claim: Claim, queues: Iterable[Queue]) -> ClaimGrounds:
+    """Why a claim ends its victims; a cost that is not proved least is above its bound."""
+    cost = ceil(claim.cost * 1000)
+    bound = cost if claim.is_proved else floor(claim.bound * 1000)
+    record = claim.record if claim.by_guarantee else None
+    if record is None:
+        return ClaimGrounds(claim.by_guarantee, cost, bound)
+    requested = {name for start in record.minimum for name, _ in start.requests.amounts}
+    guarantee = tuple(
+        (name, quantity(name, amount))
+        for queue in queues
+        if queue.name == record.queue
+        for name, amount in queue.guaranteed
+        if amount and name in requested
+    )
+    return ClaimGrounds(claim.by_guarantee, cost, bound, guarantee)
 
 
 def entries_for(assignments: Sequence[Assignment]) -> tuple[PodReservation, ...]:
@@ -181,6 +208,7 @@ class ReservationWriter:
                             slots=(),
                             evict=(),
                             victims=victims,
+                            grounds=None,
                             volumes=(),
                         )
                         spent = await self._api.amend(self._charging(empty))

@@ -429,6 +429,26 @@ class ReservedVictim:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimGrounds:
+    """Why a claim may end its victims, and what their end costs.
+
+    Work is in milliseconds of the whole cluster. No other choice of victims costs less than
+    ``bound_milliseconds``.
+    """
+
+    by_guarantee: bool  # False: by its priority alone
+    cost_milliseconds: int  # the work that is lost, and what earlier ends of the same gangs lost
+    bound_milliseconds: int
+    # What the queue of the gang guarantees of the resources that it requests: quantities by name.
+    guarantee: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether it is proved that no other choice of victims costs less."""
+        return self.bound_milliseconds >= self.cost_milliseconds
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """The whole placement of a gang, written down before its first pod is bound.
 
@@ -453,6 +473,7 @@ class Reservation:
     # For a claim: the pods that end before the first pod is bound, sorted by gang. None if the room
     # was free from the start.
     victims: tuple[ReservedVictim, ...] | None = None
+    grounds: ClaimGrounds | None = None  # of a claim; None if an older version made it
     # The volumes of claims that are bound before the first pod; sorted by claim.
     volumes: tuple[VolumeChoice, ...] = ()
 

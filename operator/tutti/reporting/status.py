@@ -249,8 +249,7 @@ def _preempted(
     if claim is not None:
         victim = _victim(gang, claim)
         pods = count(len(victim.pods), "pod" if victim.is_whole else "extra pod")
-        queue = "" if claim.record is None else f" of queue {claim.record.queue}"
-        sentence = f"{pods} evicted, so that gang {claim.gang}{queue} starts"
+        sentence = f"{pods} evicted, so that {claimant(claim)}"
     else:
         lines = observed.get("conditions")
         earlier = (
@@ -262,6 +261,31 @@ def _preempted(
     if not sentence:
         return None
     return GangCondition(kind, holds=True, reason="Preempted", message=sentence)
+
+
+def claimant(claim: Reservation) -> str:
+    """Which gang starts by a claim, by which right, and at which cost, in words.
+
+    Right and cost are left out if an older version made the claim.
+    """
+    queue = "" if claim.record is None else f" of queue {claim.record.queue}"
+    sentence, grounds = f"gang {claim.gang}{queue} starts", claim.grounds
+    if grounds is None:
+        return sentence
+    right = "a guarantee covers it" if grounds.by_guarantee else "its priority is higher"
+    if grounds.guarantee:
+        amounts = ", ".join(f"{amount} {name}" for name, amount in grounds.guarantee)
+        right = f"{right} (its queue guarantees {amounts})"
+    lost = sum(victim.lost_milliseconds for victim in claim.victims or ())
+    cost = f"all that end for it lose {_seconds(lost)} of the whole cluster's work"
+    if (earlier := grounds.cost_milliseconds - lost) > 0:
+        cost = f"{cost}, and have lost {_seconds(earlier)} by earlier ends"
+    least = f"at least {_seconds(grounds.bound_milliseconds)}"
+    return f"{sentence}: {right}; {cost}, {'proved least' if grounds.is_proved else least}"
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.1f} s"
 
 
 def _newly_lost(gang: Gang, claim: Reservation, observed: Mapping[str, object]) -> LostWork | None:

@@ -19,6 +19,7 @@ from tutti.model.cluster import (
     GATE,
     ApiRefusal,
     BoundBy,
+    ClaimGrounds,
     Gang,
     MadeFor,
     Member,
@@ -303,6 +304,12 @@ RESERVATION: dict[str, Any] = {
         ),
         ReservedVictim(GangKey("ml", "c", RAY), Uid("c-1"), (Uid("c-0"),), is_whole=False),
     ),
+    "grounds": ClaimGrounds(
+        by_guarantee=True,
+        cost_milliseconds=2500,
+        bound_milliseconds=2000,
+        guarantee=(("cpu", "2"),),
+    ),
     "record": QueueRecord(
         "vision",
         Uid("q-1"),
@@ -532,7 +539,9 @@ def test_the_claims_of_a_plan_are_in_its_record() -> None:
 @pytest.mark.parametrize("name", RESERVATION)
 def test_no_field_of_a_reservation_is_lost(name: str) -> None:
     made = gang("a").of(2, cpu=1)
-    held = replace(reservation(made, ("a-0", "n1"), at=5.0), **{name: RESERVATION[name]})
+    names = ("victims", "grounds") if name == "grounds" else (name,)
+    fields = {name: RESERVATION[name] for name in names}
+    held = replace(reservation(made, ("a-0", "n1"), at=5.0), **fields)
     snapshot = as_kept(snapshot_of(node("n1", cpu=8), made, held))
     assert read(dump.write(snapshot, SETUP)) == snapshot
 

@@ -11,7 +11,14 @@ from tutti.gang import health
 from tutti.gang.findings import Quoted
 from tutti.kube.codec.encode import timestamp
 from tutti.kube.gang_sources import GangObject
-from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, ScheduledCondition
+from tutti.model.cluster import (
+    ClaimGrounds,
+    Gang,
+    Phase,
+    Reservation,
+    ReservedVictim,
+    ScheduledCondition,
+)
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
 from tutti.model.queues import QueueRecord
@@ -535,6 +542,28 @@ def test_a_gang_of_which_extras_end_says_so_while_they_go() -> None:
     assert not any(line.type == "Preempted" for line in drafts.news(observed, {}))
     again = status.status_of(made, None, None, NODES, observed, scheduler="tutti")
     assert "Preempted" not in said(again)
+
+
+def test_a_claim_says_by_which_right_its_victims_end_and_at_which_cost() -> None:
+    victims = [
+        ReservedVictim(GangKey("ml", name), Uid(name), (), is_whole=True, lost_milliseconds=ms)
+        for name, ms in (("y", 1500), ("z", 500))
+    ]
+    record = QueueRecord("vision", Uid("q"), 0.0)
+    held = replace(HELD, gang=GangKey("ml", "new"), victims=tuple(victims), record=record)
+    start = "gang ml/new of queue vision starts"
+    assert status.claimant(held) == start, "an older version made it"
+    amounts = (("nvidia.com/gpu", "16"), ("memory", "4Gi"))
+    grounds = ClaimGrounds(True, 2000, 2000, amounts)  # noqa: FBT003
+    assert status.claimant(replace(held, grounds=grounds)) == (
+        f"{start}: a guarantee covers it (its queue guarantees 16 nvidia.com/gpu, 4Gi memory); all "
+        "that end for it lose 2.0 s of the whole cluster's work, proved least"
+    )
+    grounds = ClaimGrounds(False, 5000, 1000)  # noqa: FBT003
+    assert status.claimant(replace(held, grounds=grounds)) == (
+        f"{start}: its priority is higher; all that end for it lose 2.0 s of the whole cluster's "
+        "work, and have lost 3.0 s by earlier ends, at least 1.0 s"
+    )
 
 
 def test_what_an_end_loses_is_counted_once_its_first_pod_goes_and_once_for_each_claim() -> None:

@@ -12,6 +12,7 @@ from ...model import ports
 from ...model.applications import DRIVER
 from ...model.cluster import (
     GRACE_SECONDS,
+    ClaimGrounds,
     ForeignPod,
     Member,
     Node,
@@ -56,6 +57,7 @@ from .shapes import (
 )
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
+BY_GUARANTEE, BY_PRIORITY = "Guarantee", "Priority"  # the right of a claim
 DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 PHASES = {str(phase): phase for phase in Phase}
 LEASE_MODE = "tutti.dev/mode"  # the annotation with the mode of the Tutti that leads
@@ -234,7 +236,8 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
         self_uid=Uid(metadata.uid),
         record=None if spec.queue is None else _record(spec.queue, name),
         charged=tuple(sorted(map(Uid, spec.charged))),
-        victims=_victims(reservation),
+        victims=(victims := _victims(reservation)),
+        grounds=None if victims is None else _grounds(reservation),
         volumes=tuple(
             VolumeChoice(v.claim, v.uid, v.version, NodeName(v.node), v.volume)
             for v in sorted(spec.volumes, key=lambda v: v.claim)
@@ -262,6 +265,19 @@ def _victims(reservation: wire.Reservation) -> tuple[ReservedVictim, ...] | None
         for victim in spec.claim.victims
     ]
     return tuple(sorted(victims, key=lambda victim: victim.gang))
+
+
+def _grounds(reservation: wire.Reservation) -> ClaimGrounds | None:
+    """The grounds of a claim; None if an older version made it."""
+    claim = reservation.spec.claim
+    if claim is None or not claim.right:
+        return None
+    return ClaimGrounds(
+        claim.right == BY_GUARANTEE,
+        max(0, claim.cost_milliseconds),
+        max(0, claim.bound_milliseconds),
+        tuple((amount.name, amount.guaranteed) for amount in claim.guarantee),
+    )
 
 
 def _record(record: wire.QueueRecord, name: str) -> QueueRecord:

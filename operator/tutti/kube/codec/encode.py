@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ...model.cluster import Member, PodReservation, Reservation, ReservedVictim
+from ...model.cluster import (
+    ClaimGrounds,
+    Member,
+    PodReservation,
+    Reservation,
+    ReservedVictim,
+)
 from ...model.decisions import Assignment
 from ...model.keys import (
     POD,
@@ -28,7 +34,7 @@ from ...model.volumes import VolumeChoice
 from .. import errors
 from ..calls import TUTTI_VERSION, api_version
 from ..gang_sources import api_version_of
-from .decode import LEASE_MODE
+from .decode import BY_GUARANTEE, BY_PRIORITY, LEASE_MODE
 from .devices import encode_reserved
 from .quantity import as_text
 
@@ -37,6 +43,8 @@ COMPONENT = "tutti"
 FENCE = " (no late call for version "  # begins the part that makes the message of a condition new
 SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"  # conditions of a pod
 MESSAGE_LIMIT = 1024  # characters; the limit of the note of an Event, and enough for a condition
+# A merge patch leaves what it does not name, such as the grounds of an earlier claim.
+NO_GROUNDS = dict.fromkeys(("right", "costMilliseconds", "boundMilliseconds", "guarantee"))
 # etcd takes 1.5 MiB by default, including what the API server adds to an object. It was measured to
 # take bodies like this one up to 1,572,373 bytes. The rest allows for a longer term at adoption.
 RESERVATION_LIMIT = 1_570_000  # bytes
@@ -111,6 +119,7 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         spec["claim"] = {
             "reservedAt": spec["reservedAt"],
             "victims": [_victim(victim) for victim in value.victims],
+            **_grounds(value.grounds),
         }
     body = {
         "apiVersion": API_VERSION,
@@ -142,6 +151,17 @@ def _victim(victim: ReservedVictim) -> dict[str, Any]:
         "pods": list(victim.pods),
         "whole": victim.is_whole,
         **({"lostMilliseconds": lost} if (lost := victim.lost_milliseconds) else {}),
+    }
+
+
+def _grounds(grounds: ClaimGrounds | None) -> dict[str, Any]:
+    if grounds is None:
+        return {}
+    return {
+        "right": BY_GUARANTEE if grounds.by_guarantee else BY_PRIORITY,
+        "costMilliseconds": grounds.cost_milliseconds,
+        "boundMilliseconds": grounds.bound_milliseconds,
+        "guarantee": [{"name": name, "guaranteed": amount} for name, amount in grounds.guarantee],
     }
 
 
@@ -248,7 +268,7 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
             "queue": {"name": value.record.queue, "uid": value.record.queue_uid},
         }
     if value.victims is not None:
-        changed["claim"] = spec["claim"]
+        changed["claim"] = {**NO_GROUNDS, **spec["claim"]}
     return {"metadata": {"resourceVersion": value.version}, "spec": changed}
 
 

@@ -109,11 +109,22 @@ class Victim(Wire):
     lost_milliseconds: int = 0
 
 
+class Guaranteed(Wire):
+    """An amount of one resource that a queue guarantees."""
+
+    name: str
+    guaranteed: str
+
+
 class ReservationClaim(Wire):
     """The pods that end before the placement that was decided at this time is carried out."""
 
     reserved_at: AwareDatetime
     victims: tuple[Victim, ...] = ()
+    right: str = ""  # empty in claims of older versions
+    cost_milliseconds: int = 0
+    bound_milliseconds: int = 0
+    guarantee: tuple[Guaranteed, ...] = ()
 
 
 class ReservedVolume(Wire):

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from tutti.kube import wire
 from tutti.kube.codec import decode, encode
-from tutti.model.cluster import PodReservation, Reservation, ReservedVictim, SlotReservation
+from tutti.model.cluster import (
+    ClaimGrounds,
+    PodReservation,
+    Reservation,
+    ReservedVictim,
+    SlotReservation,
+)
 from tutti.model.decisions import Assignment
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, Lease, LeaseKey, NodeName, PodKey, Uid
 from tutti.model.queues import QueueRecord
@@ -231,6 +237,22 @@ def test_a_claim_is_read_back_as_it_was_written() -> None:
     assert read_back({}).victims == claim().victims
     free = replace(claim(), victims=())
     assert read_back(encode.reservation(free)["spec"]).victims == ()
+
+
+def test_the_grounds_of_a_claim_are_read_back_and_go_with_it() -> None:
+    for grounds in (
+        ClaimGrounds(by_guarantee=True, cost_milliseconds=3, bound_milliseconds=2),
+        ClaimGrounds(False, 7, 7, (("cpu", "2"), ("nvidia.com/gpu", "16"))),  # noqa: FBT003
+    ):
+        of = replace(claim(), grounds=grounds, record=QueueRecord("vision", Uid("q"), 0.0))
+        assert read_back(encode.reservation(of)["spec"]).grounds == grounds
+        changed = encode.amendment(of)["spec"]["claim"]
+        assert changed == encode.reservation(of)["spec"]["claim"]
+        ended = encode.amendment(replace(of, victims=(), grounds=None))["spec"]["claim"]
+        assert [ended[name] for name in changed.keys() - {"reservedAt", "victims"}] == [None] * 4
+        later = {**encode.reservation(of)["spec"], "reservedAt": "1970-01-01T00:02:00Z"}
+        assert read_back(later).grounds is None
+    assert read_back({}).grounds is None, "an older version made it"
 
 
 def test_victims_of_an_earlier_placement_count_for_nothing() -> None:
