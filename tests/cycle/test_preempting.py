@@ -12,6 +12,7 @@ from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.owners import Owner
 from tutti.model.queues import Preemption, Queue
+from tutti.reporting.metrics import Metrics
 from tutti.reporting.reporter import GROUPS_PER_CYCLE
 
 from ..harness import builders
@@ -499,6 +500,13 @@ async def test_no_other_victim_goes_while_one_that_has_not_begun_is_to_be_asked_
     assert terminating(cluster) == ["a-0", "b-0"]
 
 
+def counted(metrics: Metrics) -> float:
+    """How many pods have ended for others, by the metrics."""
+    lines = metrics.text().decode().splitlines()
+    name = "tutti_queue_evictions_total{"
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+
 def limited(cluster: FakeCluster, clock: Clock, **limits: Any) -> Life:
     return Life(cluster, clock, preemption=FULL, restraint=RolloutLimits(**limits))
 
@@ -532,6 +540,45 @@ async def test_of_a_queue_no_more_pods_end_within_an_hour_than_its_limit() -> No
     clock.now += 3600
     await turns(life)
     assert terminating(cluster) == ["small-0", "small-1"]
+
+
+async def test_a_claim_that_is_not_written_down_counts_for_no_limit() -> None:
+    """Whether the API server refuses it or is away; "an hour" would be said of pods that run."""
+    for problem in (errors.Refused("no.", status=403), errors.Unavailable("away.", status=0)):
+        cluster, clock, metrics = two_victims(), Clock(), Metrics()
+        for name in ("a-0", "b-0"):
+            cluster.change_pod(name, bound_at=clock.now - 60)
+        cluster.fault = lambda _, name, why=problem: (  # type: ignore[misc]
+            Fault(why) if name == "reserve" else None
+        )
+        restraint = RolloutLimits(hourly_evictions=2)
+        life = Life(cluster, clock, preemption=FULL, restraint=restraint, metrics=metrics)
+        await turns(life)
+        assert not counted(metrics)
+        cluster.fault = lambda _number, _name: None
+        clock.now += 60
+        await turns(life)
+        assert terminating(cluster) == ["a-0", "b-0"]
+        assert counted(metrics) == 2
+        assert "ended within the last hour" not in told(cluster, "high")
+
+
+async def test_what_ends_for_a_claim_of_another_leader_is_counted() -> None:
+    cluster, clock, metrics = two_victims(), Clock(), Metrics()
+    await crashed_at_the_first_eviction(cluster, clock)
+    restraint = RolloutLimits(hourly_evictions=2)
+    life = Life(cluster, clock, preemption=FULL, restraint=restraint, metrics=metrics)
+    await turns(life)
+    assert counted(metrics) == 2
+    cluster.add(node("n3", cpu=4))
+    cluster.add(gang("c").of(1, cpu=4).bound_on("n3"))
+    cluster.add(gang("more").of(1, cpu=4).priority(5).each(created=clock.now))
+    await turns(life)
+    assert terminating(cluster) == ["a-0", "b-0"]
+    go(cluster)
+    clock.now += 3600
+    await turns(life)
+    assert terminating(cluster) == ["c-0"]
 
 
 async def test_a_paused_operator_does_not_go_on_for_a_limit() -> None:

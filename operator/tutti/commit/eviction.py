@@ -28,6 +28,7 @@ from ..model.owners import Job, JobKey
 from ..model.queues import ROOT
 from ..planning import partial_release
 from ..reporting.events import create_event
+from ..reporting.metrics import Metrics
 from ..reporting.status import claimant
 from ..state.cluster_state import ClusterState
 from .eviction_limits import EvictionLimits
@@ -98,9 +99,14 @@ class Evictor:
         give_up: Callable[[Reservation, str], Awaitable[None]],
         clock: Callable[[], float],
         in_flight: int,
+        metrics: Metrics,
         limits: RolloutLimits = NO_LIMITS,
     ) -> None:
-        """``give_up`` deletes a Reservation that is not to be carried out, and reports why."""
+        """``give_up`` deletes a Reservation that is not to be carried out, and reports why.
+
+        ``metrics`` counts the pods that end for claims.
+        """
+        self._metrics = metrics
         self._state = state
         self._give_up = give_up
         self._api = api
@@ -111,7 +117,7 @@ class Evictor:
         self._refusals: dict[Uid, _EvictionRefusal] = {}  # by gang, until it is whole
         self._stuck: dict[Uid, _EvictionRefusal] = {}  # by victim: its eviction is tried once more
         self._limits = EvictionLimits(limits, clock)
-        self._claims: dict[Uid, Claim] = {}  # as this leader has decided them, by claimant
+        self._queues: Mapping[Uid, str] = {}  # of gangs that have started, while victims end
         self._mode = limits.mode
         self.is_capped = False  # claims wait for the next cycle
         self._checked_at = 0.0  # when this cycle's plan was checked
@@ -138,6 +144,7 @@ class Evictor:
 
         If a queue has reached its limit, no plan chooses victims of this queue for a while.
         """
+        self._limits.keep({held.uid for held in self._state.reservations if held.victims})
         claims, obstacle, until = self._limits.within(plan.claims)
         is_active = self._mode is Mode.ACTIVE
         self.is_capped = is_active and obstacle is not None and until is None
@@ -202,9 +209,8 @@ class Evictor:
         return min(waits, default=None)
 
     def begin(self, claim: Claim) -> None:
-        """Count a claim that is carried out towards the limits, and remember its cost."""
-        self._limits.count(claim)
-        self._claims[claim.uid] = claim
+        """Count a claim that is about to be written down towards the limits."""
+        self._limits.begin(claim)
 
     async def evict(self, evictions: Sequence[PendingEviction], snapshot: Snapshot) -> None:
         """Evict members of gangs that are given up; forget refusals of all other gangs.
@@ -227,8 +233,6 @@ class Evictor:
             for victim in reservation.victims or ()
         }
         self._announced = {uid: at for uid, at in self._announced.items() if uid in uids_in_use}
-        standing = {reservation.uid for reservation in snapshot.reservations}
-        self._claims = {uid: claim for uid, claim in self._claims.items() if uid in standing}
         for reservation, members, _ in evictions:
             refusal = self._current_refusals.get(reservation.uid)
             if refusal is None:
@@ -240,7 +244,7 @@ class Evictor:
             ):
                 await self._abandon(reservation, refusal)
 
-    async def preempt(self, claims: Sequence[PendingEviction]) -> None:
+    async def preempt(self, claims: Sequence[PendingEviction], snapshot: Snapshot) -> None:
         """Evict members of the victims of claims, one victim after another.
 
         A claim is given up before its first eviction if a Job or a budget keeps any of its victims.
@@ -253,6 +257,8 @@ class Evictor:
         """
         uids = {v.uid for pending in claims for v in pending.reservation.victims or ()}
         self._stuck = {uid: refusal for uid, refusal in self._stuck.items() if uid in uids}
+        if uids:
+            self._queues = {uid: r.queue or ROOT for uid, r in snapshot.records.items()}
         for pending in claims:
             reservation, members = pending.reservation, pending.members
             if members and not self._state.refusals.holds_off(reservation.uid, self._clock()):
@@ -299,11 +305,11 @@ class Evictor:
         await self._announce_end(reservation, victim)
         answers: list[_Answer] = []
         first, *others = end.members
-        await self._evict(victim.gang, first, answers)
+        await self._end_pod(reservation, victim, first, answers)
         if not answers:
             is_begun = True
             await self._limit.all(
-                bind(self._evict, victim.gang, member, answers) for member in others
+                bind(self._end_pod, reservation, victim, member, answers) for member in others
             )
         if not answers:
             return True
@@ -316,6 +322,29 @@ class Evictor:
             return is_begun
         await self._spare(reservation, victim, sentence)
         return False
+
+    async def _end_pod(
+        self,
+        reservation: Reservation,
+        victim: ReservedVictim,
+        member: Member,
+        answers: list[_Answer],
+    ) -> None:
+        """Evict one member of a victim, and count it unless it stays or has gone by itself."""
+        may_have_gone = True  # if there is no answer
+        try:
+            may_have_gone = await self._evict(victim.gang, member, answers)
+        finally:
+            if may_have_gone:
+                self._count(reservation, victim, member)
+
+    def _count(self, claim: Reservation, victim: ReservedVictim, member: Member) -> None:
+        known = self._queues.get(victim.uid, ROOT)
+        queue, is_new = self._limits.evicted(claim.uid, member.uid, known)
+        if is_new and claim.grounds is not None:
+            is_named = member.uid in victim.pods
+            seconds = victim.lost_milliseconds / 1000 / len(victim.pods) if is_named else 0.0
+            self._metrics.evicted(queue, seconds, by_guarantee=claim.grounds.by_guarantee)
 
     @property
     def _budgets(self) -> DisruptionBudgets:
@@ -415,12 +444,12 @@ class Evictor:
         event = encode.Event(about, "Released", sentence, now, warning=True)
         await create_event(self._api, event)
 
-    async def _evict(self, gang: GangKey, member: Member, answers: list[_Answer]) -> None:
-        """Evict one member, or add the reason why it stays to ``answers``."""
+    async def _evict(self, gang: GangKey, member: Member, answers: list[_Answer]) -> bool:
+        """Evict one member; return whether it goes, or add the reason why it stays."""
         try:
             await self._api.evict(member)
         except (errors.Gone, errors.Conflict):
-            pass  # it left by itself, or has changed: the watch will show it
+            return False  # it left by itself, or has changed: the watch will show it
         except errors.ApiError as refusal:
             # A webhook, or a budget that the answer does not name, may answer 429, too, for this
             # pod alone.
@@ -429,6 +458,8 @@ class Evictor:
             logger.warning("gang %s: pod %s: not evicted: %s", gang, member.key, refusal)
             is_final = isinstance(refusal, errors.Refused)
             answers.append(_Answer(f"pod {member.key}: {refusal}", is_final))
+            return False
+        return True
 
     async def _read_jobs(
         self, members: Sequence[Member], *, is_fresh: bool

@@ -17,6 +17,7 @@ from ..kube.leader_election import Deposed, assert_leader
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
 from ..model.decisions import Assignment, Claim, Eviction, Placement, Released, RolloutLimits
 from ..model.keys import POD, GangKey, LeaderTerm, Uid
+from ..reporting.metrics import Metrics
 from ..state.cluster_state import ClusterState
 from ..verify import plan_checks
 from . import progress
@@ -47,6 +48,7 @@ class Commit:
         predecessor_resigned: Callable[[], bool],
         leads: Callable[[LeaderTerm], bool],
         preempts: bool = False,
+        metrics: Metrics,
         limits: RolloutLimits = NO_LIMITS,
         volume_seconds: float = BIND_SECONDS,
     ) -> None:
@@ -93,7 +95,13 @@ class Commit:
             predecessor_resigned=predecessor_resigned,
         )
         self.evictor = Evictor(
-            state, api, give_up=self._give_up, clock=clock, in_flight=in_flight, limits=limits
+            state,
+            api,
+            give_up=self._give_up,
+            clock=clock,
+            in_flight=in_flight,
+            metrics=metrics,
+            limits=limits,
         )
         self.queues = QueueLifecycle(state, api, limit=self._limit, clock=clock)
         self.records = StartRecords(state, api, scheduler=scheduler, limit=self._limit, clock=clock)
@@ -354,7 +362,7 @@ class Commit:
         given_up = [pending for pending in evictions if pending.reservation.victims is None]
         await self.evictor.evict(given_up, snapshot)
         claims = [pending for pending in evictions if pending.reservation.victims is not None]
-        await self.evictor.preempt(claims)
+        await self.evictor.preempt(claims, snapshot)
         await self._releaser.release(step_lists.ended(confirmed), snapshot)
         self.done = step_lists.done(confirmed)
         return step_lists.announced(confirmed)

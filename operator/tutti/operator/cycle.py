@@ -98,6 +98,7 @@ class Cycle:
             predecessor_resigned=predecessor_resigned,
             leads=leads,
             preempts=policy.preemption is not Preemption.OFF,
+            metrics=self._metrics,
             limits=limits,
             volume_seconds=volume_seconds,
         )
@@ -255,7 +256,6 @@ class Cycle:
             return ()
         with self._metrics.stage(Stage.RESERVE):  # the commit point
             await self._commit.reserve(checked.decisions, term)
-            self._metrics.claimed(checked.claims)
         with self._metrics.stage(Stage.BIND):
             released = await self._commit.execute(checked.placements, term)
         await self._commit.queues.release(planned, checked.plan, term)

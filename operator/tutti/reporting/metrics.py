@@ -18,7 +18,7 @@ from ..gang import health, order
 from ..kube.calls import Call, Right
 from ..kube.client import NO_ANSWER
 from ..model.cluster import Gang, Snapshot
-from ..model.decisions import Claim, Mode, Plan, Reason
+from ..model.decisions import Mode, Plan, Reason
 from ..model.queues import ROOT
 from ..queues.share import MILLION
 from ..queues.tree import QueueTree
@@ -199,13 +199,11 @@ class Metrics(Collector):
         """Count a plan that was dropped because it broke a promise."""
         self._plans.labels(PlanOutcome.BROKEN).inc()
 
-    def claimed(self, claims: Iterable[Claim]) -> None:
-        """These claims are carried out."""
-        for claim in claims:
-            reason = EndReason.GUARANTEE if claim.by_guarantee else EndReason.PRIORITY
-            for victim in claim.victims:
-                self._evictions.labels(victim.queue, reason).inc(len(victim.members))
-            self._lost_work.inc(float(claim.lost))
+    def evicted(self, queue: str, lost_seconds: float, *, by_guarantee: bool) -> None:
+        """Count a pod of a gang of this queue that ends for a claim, and the work that it loses."""
+        reason = EndReason.GUARANTEE if by_guarantee else EndReason.PRIORITY
+        self._evictions.labels(queue, reason).inc()
+        self._lost_work.inc(lost_seconds)
 
     def ended(self, how: CycleResult) -> None:
         """Count a cycle that has ended."""

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from tutti.commit.eviction_limits import HOUR_SECONDS, EvictionLimits
+from tutti.commit.eviction_limits import DUE_SECONDS, HOUR_SECONDS, EvictionLimits
 from tutti.gang.findings import EvictionsCapped
 from tutti.model.decisions import Claim, RolloutLimits, Victim
 from tutti.model.keys import GangKey, Uid
@@ -34,6 +34,14 @@ def claim(name: str, **pods: int) -> Claim:
 FIRST, SECOND, FREE = claim("first", a=3), claim("second", a=1, b=2), claim("free")
 
 
+def carried_out(limits: EvictionLimits, done: Claim) -> None:
+    limits.begin(done)
+    for victim in done.victims:
+        for member in victim.members:
+            assert limits.evicted(done.uid, member.uid, "unknown") == (victim.queue, True)
+            assert limits.evicted(done.uid, member.uid, "unknown") == (victim.queue, False)
+
+
 def test_a_cycle_takes_the_first_claims_within_its_limit() -> None:
     for most, n in ((0, 3), (6, 3), (5, 1), (3, 1), (2, 1)):
         limits = EvictionLimits(RolloutLimits(evictions=most), Clock())
@@ -49,9 +57,10 @@ def test_a_queue_is_spared_until_the_oldest_of_its_ends_is_an_hour_old() -> None
     limits = EvictionLimits(RolloutLimits(hourly_evictions=4), clock)
     began = clock.now
     for done in (FREE, FIRST):
-        limits.count(done)
+        carried_out(limits, done)
     clock.now += 10
-    limits.count(claim("other", b=4))
+    carried_out(limits, claim("other", b=4))
+    limits.keep(())
     assert limits.within([claim("x", a=1)]).obstacle is None
     found = limits.within([FREE, SECOND])
     assert found.claims == (FREE,)
@@ -69,3 +78,34 @@ def test_claims_of_one_plan_count_together(most: int) -> None:
     found = limits.within([FIRST, SECOND])
     assert (found.claims, found.until) == ((FIRST,), None)
     assert found.obstacle == EvictionsCapped(3, most, "a")
+
+
+def test_pods_that_are_to_end_count_as_long_as_their_claim_stands() -> None:
+    clock = Clock()
+    limits = EvictionLimits(RolloutLimits(hourly_evictions=3), clock)
+    limits.begin(FIRST)
+    found = limits.within([claim("x", a=1)])
+    assert found.obstacle == EvictionsCapped(3, 3, "a")
+    assert found.until == clock.now + DUE_SECONDS, "it may be given up soon"
+    limits.keep({FIRST.uid})
+    assert limits.within([claim("x", a=1)]).obstacle is not None
+    limits.keep(())
+    assert limits.within([claim("x", a=3)]).obstacle is None, "no pod has ended"
+
+
+def test_what_was_evicted_for_a_claim_that_is_given_up_counts_for_an_hour() -> None:
+    clock = Clock()
+    limits = EvictionLimits(RolloutLimits(hourly_evictions=3), clock)
+    limits.begin(FIRST)
+    limits.evicted(FIRST.uid, FIRST.victims[0].members[0].uid, "b")
+    limits.keep(())
+    assert limits.within([claim("x", a=2)]).obstacle is None
+    found = limits.within([claim("x", a=3)])
+    assert found.obstacle == EvictionsCapped(1, 3, "a")
+    assert found.until == clock.now + HOUR_SECONDS
+
+
+def test_a_pod_that_ends_for_a_claim_of_another_leader_counts_for_the_queue_of_its_gang() -> None:
+    limits = EvictionLimits(RolloutLimits(hourly_evictions=1), Clock())
+    assert limits.evicted(Uid("other"), Uid("pod"), "b") == ("b", True)
+    assert limits.within([claim("x", b=1)]).obstacle == EvictionsCapped(1, 1, "b")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tutti.kube.calls import Call
 from tutti.model.cluster import Snapshot
-from tutti.model.decisions import Claim, Level, Mode, Plan, Reason, Rejection, Victim
+from tutti.model.decisions import Level, Mode, Plan, Reason, Rejection
 from tutti.model.keys import GangKey, Uid
 from tutti.model.queues import PastUse, Queue
 from tutti.planning.observed_demand import observe
@@ -258,21 +257,13 @@ async def test_a_gang_that_grows_is_not_counted_again() -> None:
 def test_pods_that_end_for_others_are_counted_by_queue_and_right() -> None:
     metrics = leading()
     metrics.planned(queued()[1])
-    old = gang("old").of(3, cpu=1).made
-    lost = Fraction(5, 2)  # the cost has what earlier ends lost, too
-    victim = Victim(old.key, old.uid, old.members, is_whole=True, queue="vision", lost=lost)
-    claim = Claim(
-        *(old.key, old.uid, 0, (), (victim,)),
-        by_guarantee=True,
-        cost=Fraction(7),
-        bound=Fraction(0),
-    )
-    metrics.claimed([claim, replace(claim, by_guarantee=False)])
+    for by_guarantee in (True, False, True):
+        metrics.evicted("vision", 2.5, by_guarantee=by_guarantee)
     found = told(metrics)
-    assert found["tutti_queue_evictions_total vision guarantee"] == 3.0
-    assert found["tutti_queue_evictions_total vision priority"] == 3.0
+    assert found["tutti_queue_evictions_total vision guarantee"] == 2.0
+    assert found["tutti_queue_evictions_total vision priority"] == 1.0
     assert found["tutti_queue_evictions_total root guarantee"] == 0.0
-    assert found["tutti_evictions_lost_work_seconds_total"] == 5.0
+    assert found["tutti_evictions_lost_work_seconds_total"] == 7.5
 
 
 def test_the_time_from_a_claim_to_its_first_binding_is_told_once() -> None:
