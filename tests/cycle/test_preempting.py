@@ -716,6 +716,32 @@ async def test_a_victim_says_for_whom_it_ends_until_it_has_started_again() -> No
     assert [e["reason"] for e in events].count("Preempted") == 1
 
 
+async def test_a_gang_that_has_lost_extras_says_so_until_none_waits_for_room() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=4))
+    cluster.add(gang("wide").of(4, cpu=1).needing(2).bound_on("n1", "n1", "n1", "n1"))
+    cluster.add(gang("high").of(2, cpu=1).priority(5))
+    life = await live(cluster, clock)
+    assert len(terminating(cluster)) == 2
+    clock.now += 10
+    await turns(life)
+    sentence = preempted(cluster, "wide")
+    assert sentence.startswith("2 extra pods evicted, so that gang ml/high starts: ")
+    go(cluster)
+    again = builders.member("wide-9", builders.shape(cpu=1))
+    cluster.add_pod(replace(again, group="wide", created=clock.now))
+    clock.now += 10
+    await turns(life)
+    assert not cluster.reservations
+    assert preempted(cluster, "wide") == sentence
+    for name in ("high-0", "high-1"):
+        cluster.change_pod(name, phase=Phase.SUCCEEDED)
+    clock.now += 10
+    await turns(life)
+    assert "wide-9" in on_nodes(cluster)
+    assert preempted(cluster, "wide") == ""
+
+
 async def test_a_victim_is_told_right_guarantee_and_cost_by_whichever_leader() -> None:
     cluster, clock = guaranteed(), Clock()
     waits(cluster, "covered", "b", at=10.0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ..gang import finding_text, health
+from ..gang import demand, finding_text, health
 from ..gang.health import Readiness, is_whole
 from ..gang.quantities import count
 from ..kube.codec import encode
@@ -244,7 +244,7 @@ def _healthy(
 def _preempted(
     gang: Gang, claim: Reservation | None, observed: Mapping[str, object]
 ) -> GangCondition | None:
-    """The condition Preempted, which a gang that has ended keeps until it is whole again."""
+    """The condition Preempted, kept until the gang is whole and none of its pods waits for room."""
     kind = ConditionType.PREEMPTED
     if claim is not None:
         victim = _victim(gang, claim)
@@ -255,7 +255,8 @@ def _preempted(
         earlier = (
             line
             for line in (lines if isinstance(lines, list) else ())
-            if isinstance(line, Mapping) and line.get("type") == kind and not is_whole(gang)
+            if isinstance(line, Mapping) and line.get("type") == kind
+            if not is_whole(gang) or demand.count_members(gang).ready
         )
         sentence = next((str(line.get("message", "")) for line in earlier), "")
     if not sentence:

@@ -525,7 +525,7 @@ def test_whoever_sees_members_speaks_for_a_gang(
     assert drafts.may_stay(of.made, observed, "tutti") is is_anothers
 
 
-def test_a_gang_of_which_extras_end_says_so_while_they_go() -> None:
+def test_a_gang_of_which_extras_end_says_so_until_none_waits_for_room() -> None:
     made = bound().made
     victim = ReservedVictim(made.key, made.uid, (Uid("x"),), is_whole=False)
     other = ReservedVictim(GangKey("ml", "z"), Uid("z"), (Uid("y"), Uid("w")), is_whole=True)
@@ -540,6 +540,12 @@ def test_a_gang_of_which_extras_end_says_so_while_they_go() -> None:
     )
     observed = drafts.merged(told, {}, "now", keep_sentences=False)
     assert not any(line.type == "Preempted" for line in drafts.news(observed, {}))
+    for gate, is_told in ((), True), (("example.com/gate",), False):
+        waiting = replace(member("a-9", shape(cpu=1)), gates=gate)
+        shrunk = replace(made, members=(*made.members, waiting))
+        again = status.status_of(shrunk, None, None, NODES, observed, scheduler="tutti")
+        assert (again.conditions[-1] == told.conditions[-1]) is is_told
+        assert ("Preempted" in said(again)) is is_told
     again = status.status_of(made, None, None, NODES, observed, scheduler="tutti")
     assert "Preempted" not in said(again)
 
