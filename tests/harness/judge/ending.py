@@ -14,7 +14,10 @@ from .views import Key, Node, Pod, PodGroup, Reservation
 
 @dataclass(slots=True)
 class _Claim:
-    """What one Reservation has said of its victims and of its own pods, at any revision."""
+    """What one Reservation has said of its victims and of its own pods, until it held nothing.
+
+    The object may then be used again, for another claim.
+    """
 
     gang: Key
     gang_uid: str
@@ -23,7 +26,7 @@ class _Claim:
     ended_gangs: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
-    is_standing: bool = True
+    until: int | None = None  # the revision at which it was given up or done; None: it stands
 
 
 def judge_ends(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
@@ -36,7 +39,7 @@ def judge_ends(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
         if not (standpoint.evicted_by_us(pod) and standpoint.looks_at(pod.key.namespace)):
             continue
         gang = groups.get(pod.gang, "") if pod.gang is not None else ""
-        own = [c for c in claims.values() if uid in c.ends or (gang and gang in c.ended_gangs)]
+        own = [c for c in claims if uid in c.ends or (gang and gang in c.ended_gangs)]
         judged += bool(own)
         if own and not any(_is_excused(claim, steps, standpoint) for claim in own):
             names = ", ".join(sorted(str(claim.gang) for claim in own))
@@ -45,31 +48,40 @@ def judge_ends(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     return Findings(violations=tuple(violations), judged=judged)
 
 
-def _claims(steps: Sequence[Step]) -> dict[str, _Claim]:
-    """By uid of the Reservation and by revision of the claim."""
-    claims: dict[str, _Claim] = {}
+def _claims(steps: Sequence[Step]) -> Sequence[_Claim]:
+    claims: list[_Claim] = []
+    standing: dict[str, _Claim] = {}  # by uid of the Reservation
     for step in steps:
         now, before = step.after, step.before
-        if isinstance(before, Reservation) and before.uid in claims:
-            is_over = not isinstance(now, Reservation) or not now.named
-            claims[before.uid].is_standing = not is_over
-        if isinstance(now, Reservation) and (now.ends or now.ended_gangs):
-            claim = claims.setdefault(now.uid, _Claim(now.gang, now.gang_uid, step.revision))
-            claim.ends |= now.ends
-            claim.ended_gangs |= now.ended_gangs
-            claim.named |= now.named.keys()
-            claim.nodes |= now.nodes
+        held = now if isinstance(now, Reservation) and now.named else None
+        if isinstance(before, Reservation) and before.uid in standing and held is None:
+            standing.pop(before.uid).until = step.revision
+        if held is not None and (held.ends or held.ended_gangs):
+            if held.uid not in standing:
+                standing[held.uid] = _Claim(held.gang, held.gang_uid, step.revision)
+                claims.append(standing[held.uid])
+            claim = standing[held.uid]
+            claim.ends |= held.ends
+            claim.ended_gangs |= held.ended_gangs
+            claim.named |= held.named.keys()
+            claim.nodes |= held.nodes
     return claims
 
 
 def _is_excused(claim: _Claim, steps: Sequence[Step], standpoint: Standpoint) -> bool:
     """Whether the gang has started, may still start, or something outside has changed since."""
-    return claim.is_standing or any(_outcomes(claim, steps, standpoint))
+    return claim.until is None or any(_outcomes(claim, steps, standpoint))
 
 
 def _outcomes(claim: _Claim, steps: Sequence[Step], standpoint: Standpoint) -> Iterator[bool]:
+    """What happened while the claim stood; what comes later is not why it was given up.
+
+    A change that is seen in a gap of the watch may be older than its revision.
+    """
     for step in steps:
-        if step.revision < claim.since:
+        earliest = step.revision if step.gap is None else step.gap.after
+        is_later = claim.until is not None and earliest > claim.until
+        if step.revision < claim.since or is_later:
             continue
         now, before = step.after, step.before
         if isinstance(now, Pod) and now.uid in claim.named and now.node:

@@ -1,6 +1,6 @@
 """No pod is evicted for a gang that then does not start, unless something outside changed."""
 
-from ...harness.judge import Kind, Promise, Verdict
+from ...harness.judge import Gap, Kind, Promise, Verdict
 from .writing import Story, two_nodes, whole_gang
 
 
@@ -84,3 +84,44 @@ def test_an_eviction_that_names_no_claim_is_another_promise() -> None:
     story.evict("old-0")
     verdict = story.verdict()
     assert (_faults(verdict), verdict.ends) == ([], 0)
+
+
+def test_a_start_by_a_later_reservation_excuses_no_claim_that_was_given_up() -> None:
+    """Whether the object is deleted, or emptied and used again; and what changes later neither."""
+    for is_kept in (False, True):
+        story = _evicted()
+        if is_kept:
+            story.reserve("new", queue="vision")
+        else:
+            story.release("new")
+        story.reserve("new", {"new-0": "a", "new-1": "b"})
+        story.bind("new-0", "a")
+        story.bind("new-1", "b")
+        story.node("a", cordoned=True, gpu="4")
+        story.release("new")
+        assert len(_faults(story.verdict())) == 2
+
+
+def test_each_claim_of_one_object_is_judged_by_itself() -> None:
+    story = whole_gang(two_nodes(), "old", 2)
+    story.group("new", 1)
+    story.pod("new-0", "new", gpu="4")
+    story.reserve("new", {"new-0": "a"}, ends={"old": ["old-0"]})
+    story.evict("old-0")
+    story.reserve("new", queue="vision")
+    story.reserve("new", {"new-0": "b"}, ends={"old": ["old-1"]})
+    story.evict("old-1")
+    story.bind("new-0", "b")
+    story.release("new")
+    assert _faults(story.verdict()) == [
+        "pod ml/old-0 was evicted for ml/new, and nothing of it has started"
+    ]
+
+
+def test_a_binding_in_a_gap_of_the_watch_may_have_come_while_the_claim_stood() -> None:
+    story = _evicted()
+    before = story.revision
+    story.release("new")
+    story.bind("new-0", "a")
+    story.gaps.append(Gap(Kind.PODS, before, story.revision))
+    assert not _faults(story.verdict())
