@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from ..chaos.faults import trials
+from ..chaos.faults.__main__ import SECONDS_AFTER, Soak
 from ..chaos.faults.writes import Write, write_of
 from ..harness.controlplane.components import free_ports, is_free
 from ..harness.controlplane.wiring import LOOPBACK
@@ -71,3 +72,10 @@ def test_a_port_is_not_chosen_again_while_there_are_others() -> None:
     """Though nobody listens on it yet."""
     chosen = [port for _ in range(500) for port in free_ports("etcd", "probes").values()]
     assert len(set(chosen)) == 1000
+
+
+def test_every_write_in_turn_is_killed_at_twice() -> None:
+    firsts = {trial.strikes[0].n for trial in Soak(1, 0, 0).trials("twice", 40)}
+    assert firsts == {*range(1, 47)}
+    seconds = {trial.strikes[1].n for trial in Soak(1, 0, 0).trials("twice", 40)}
+    assert seconds == {*SECONDS_AFTER}

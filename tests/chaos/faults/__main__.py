@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 AWAY_SECONDS = 120.0
 WRITES_MORE = 1.15  # than in an unbroken run, which makes a few more or less as reports share one
 LEASE_WRITES = 4  # a run has one every two seconds, and one at each start
-SECONDS_AFTER = (1, 2, 4, 8)  # the writes after a restart at which it is killed again
-TWICE_EVERY = 5
+SECONDS_AFTER = (1, 2, 4, 8)  # the write after a restart at which it is killed again, in turn
 LINE_EVERY = 50  # runs, where no bar is drawn
 SERIES = ("kills", "leases", "twice", "answers", "roads", "chance")
 
@@ -48,9 +47,8 @@ class Soak:
             "kills": lambda: _each(trials.kills(k) for k in range(1, last + 1)),
             "leases": lambda: _each(trials.lease_kills(k) for k in range(1, LEASE_WRITES + 1)),
             "twice": lambda: _each(
-                trials.second_kills(k, second)
-                for k in range(1, last + 1, TWICE_EVERY)
-                for second in SECONDS_AFTER
+                trials.second_kills(k, SECONDS_AFTER[k % len(SECONDS_AFTER)])
+                for k in range(1, last + 1)
             ),
             "answers": lambda: trials.answers(self._kinds),
             "roads": lambda: trials.roads(AWAY_SECONDS, self._kinds),
