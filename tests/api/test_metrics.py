@@ -12,10 +12,12 @@ from tests.conformance.prometheus import queries
 from tests.harness.controlplane import build
 from tests.harness.rig import Rig, members, pod_group
 
-from .bodies import queue
+from .bodies import queue, topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+RACK = "example.com/rack"
 
 
 def promtool(*arguments: str, given: str = "") -> str:
@@ -32,7 +34,8 @@ def scraped() -> str:
     """What is told once a gang has started and another waits."""
     with Rig.start() as rig:
         rig.ends_at_rest = False
-        rig.nodes(1, cpu=4, memory="16Gi")
+        rig.nodes(1, cpu=4, memory="16Gi", gpus=8, labels={RACK: "r1"})
+        rig.create(topology(RACK))
         quota = {"name": "cpu", "guaranteed": 1, "limit": 100}
         rig.create(queue({"resources": [quota]}, "team"))
         rig.create(pod_group("zebra", 2), *members("zebra", 2, cpu=1))
@@ -62,12 +65,16 @@ def test_a_real_cluster_is_told_as_it_is(scraped: str) -> None:
     assert "tutti_lease_held 1.0" in lines
     assert 'tutti_queue_waiting_gangs{queue="root"} 1.0' in lines
     assert 'tutti_queue_limit{queue="team",resource="cpu",unit="core"} 100.0' in lines
+    rack = f'topology="network",level="{RACK}"'
+    gpus = 'resource="nvidia.com/gpu"'
+    assert f'tutti_topology_largest_free{{{rack},{gpus},unit="integer"}} 8.0' in lines
+    assert f"tutti_topology_largest_whole_nodes{{{rack},{gpus}}} 1.0" in lines
 
 
 def test_no_name_of_anybody_is_told(scraped: str) -> None:
     """No labels per gang, pod, node or namespace: few series, and nothing to read from them.
 
-    Queues have a label: administrators choose their names.
+    Queues, Topologies and levels have labels: administrators choose their names.
     """
     assert not any(name in scraped for name in ("zebra", "node-000", '"ml"'))
     assert len(scraped.splitlines()) < 500

@@ -4,7 +4,7 @@ A cycle leaves its Snapshot and plan here, and each scrape computes the figures 
 replica that does not lead shows only the metrics of its Lease, its API calls and its process.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -282,7 +282,9 @@ class Metrics(Collector):
         yield modes
         if leads and self._last_cycle is not None:
             yield from _of_gangs(*self._last_cycle)
-            yield from _of_room(self._last_cycle.snapshot)
+            rooms = utilisation.rooms(self._last_cycle.snapshot)
+            yield from _of_room(rooms)
+            yield from _of_levels(self._last_cycle.snapshot, rooms)
             yield from _of_queues(*self._last_cycle)
 
 
@@ -310,7 +312,7 @@ def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
     )
 
 
-def _of_room(snapshot: Snapshot) -> Iterator[Metric]:
+def _of_room(rooms: Mapping[str, utilisation.Utilisation]) -> Iterator[Metric]:
     labels = ["resource", "unit"]
     families = {
         field: GaugeMetricFamily(f"tutti_resource_{field}", description, labels=labels)
@@ -325,11 +327,38 @@ def _of_room(snapshot: Snapshot) -> Iterator[Metric]:
             ),
         )
     }
-    for name, room in utilisation.rooms(snapshot).items():
+    for name, room in rooms.items():
         unit, factor = _unit(name)
         for field, family in families.items():
             family.add_metric([name, unit], getattr(room, field) * factor)
     yield from families.values()
+
+
+def _of_levels(snapshot: Snapshot, resources: Iterable[str]) -> Iterator[Metric]:
+    """What one domain of each level has free at most; nothing in a cluster without a Topology."""
+    levels = utilisation.levels(snapshot)
+    if not levels:
+        return
+    labels = ["topology", "level", "resource"]
+    free = GaugeMetricFamily(
+        "tutti_topology_largest_free",
+        "The most of a resource that is free and not stranded in one domain of a level.",
+        labels=[*labels, "unit"],
+    )
+    whole = GaugeMetricFamily(
+        "tutti_topology_largest_whole_nodes",
+        "The most nodes in one domain of a level that have all devices of a resource free.",
+        labels=labels,
+    )
+    for room in levels:
+        for name in resources:
+            unit, factor = _unit(name)
+            most_free, _ = room.largest_free(name)
+            free.add_metric([room.topology, room.level, name, unit], most_free * factor)
+            if "/" in name:
+                whole_nodes, _ = room.largest_whole_nodes(name)
+                whole.add_metric([room.topology, room.level, name], whole_nodes)
+    yield from (free, whole)
 
 
 def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:

@@ -1,17 +1,23 @@
 """A Snapshot in figures: gangs by state, and the room of nodes by use.
 
-Metrics and ``tutti status`` show these figures. Planning does not use them.
+Metrics and ``tutti status`` show these figures. Planning does not use them. The room of a domain is
+that of its nodes: taints and requests of gangs do not matter to it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from itertools import takewhile
+from operator import itemgetter
+from typing import Self
 
 from ..gang import demand
 from ..model import ports, volumes
 from ..model.cluster import Gang, Node, Snapshot
 from ..model.devices.claims import is_counting
+from ..model.inter_pod import Topology
 from ..model.keys import Uid
 from ..model.resources import NOTHING, Resources
 from ..planning.compile import grids
@@ -37,6 +43,41 @@ class Utilisation:
     reserved: int  # for members that are not bound yet
     free: int
     stranded: int  # the part of ``free`` that no pod can use: see ``is_closed``
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRoom:
+    """The room of one domain."""
+
+    nodes: int
+    free: Resources  # without what is stranded
+    whole_nodes: Resources  # by device: nodes that have all devices of this resource free
+
+    @classmethod
+    def total(cls, rooms: Sequence["DomainRoom"]) -> Self:
+        """The room of all these together."""
+        return cls(
+            sum(room.nodes for room in rooms),
+            Resources.total(room.free for room in rooms),
+            Resources.total(room.whole_nodes for room in rooms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRoom:
+    """The room of each domain of one level of a Topology."""
+
+    topology: str
+    level: str
+    domains: Mapping[tuple[str, ...], DomainRoom]  # by the values of the labels, sorted
+
+    def largest_free(self, resource: str) -> tuple[int, tuple[str, ...]]:
+        """The most of a resource that is free in one domain, and which one: the first of equals."""
+        return _largest((room.free[resource], path) for path, room in self.domains.items())
+
+    def largest_whole_nodes(self, device: str) -> tuple[int, tuple[str, ...]]:
+        """The most nodes in one domain that have all these devices free, and which one."""
+        return _largest((room.whole_nodes[device], path) for path, room in self.domains.items())
 
 
 def states(snapshot: Snapshot) -> Mapping[GangState, int]:
@@ -86,8 +127,72 @@ def rooms(snapshot: Snapshot) -> Mapping[str, Utilisation]:
             unusable.get(name, 0),
         )
         for name, n in offered.amounts
-        if not (ports.is_port(name) or volumes.counts_volumes(name) or is_counting(name))
+        if _is_shown(name)
     }
+
+
+def levels(snapshot: Snapshot) -> Sequence[LevelRoom]:
+    """The room of each domain, by Topology and level, the widest first; none without a Topology.
+
+    Free room counts as for ``rooms``, without what is stranded.
+    """
+    if not snapshot.topologies:
+        return ()
+    reserved = grids.reserved_room(snapshot)
+    on_nodes = [_room_of(node, reserved.get(node.name, NOTHING)) for node in snapshot.nodes]
+    return [
+        level
+        for topology in snapshot.topologies
+        for level in _levels(topology, snapshot.nodes, on_nodes)
+    ]
+
+
+def _levels(
+    topology: Topology, nodes: Sequence[Node], on_nodes: Sequence[DomainRoom]
+) -> Iterator[LevelRoom]:
+    """The levels of one Topology; nodes in the same domain of every level are added up once."""
+    by_path: dict[tuple[str, ...], list[DomainRoom]] = {}
+    for node, room in zip(nodes, on_nodes, strict=True):
+        by_path.setdefault(_path(node, topology.levels), []).append(room)
+    sums = {path: DomainRoom.total(own) for path, own in by_path.items()}
+    for depth, level in enumerate(topology.levels, 1):
+        domains: dict[tuple[str, ...], list[DomainRoom]] = {}
+        for path, room in sums.items():
+            if len(path) >= depth:
+                domains.setdefault(path[:depth], []).append(room)
+        total = {path: DomainRoom.total(domains[path]) for path in sorted(domains)}
+        yield LevelRoom(topology.name, level, total)
+
+
+def _path(node: Node, levels: Sequence[str]) -> tuple[str, ...]:
+    """The values of the labels on a node, up to the first label that it lacks."""
+    labels = dict(node.labels)
+    known = takewhile(labels.__contains__, levels)
+    return tuple(labels[level] for level in known)
+
+
+def _room_of(node: Node, reserved: Resources) -> DomainRoom:
+    """The room of one node; it is whole for a device if none of these is taken."""
+    free = _free_on(node, reserved)
+    if is_closed(node, free):
+        return DomainRoom(1, NOTHING, NOTHING)
+    amounts = dict(node.allocatable.amounts)
+    shown = [(name, n) for name, n in free.amounts if _is_shown(name)]
+    whole = [(name, 1) for name, n in shown if "/" in name and n == amounts[name]]
+    return DomainRoom(1, Resources(tuple(shown)), Resources(tuple(whole)))
+
+
+def _largest(found: Iterable[tuple[int, tuple[str, ...]]]) -> tuple[int, tuple[str, ...]]:
+    """The largest amount, and its domain; none if there is no domain."""
+    return max(found, key=itemgetter(0), default=(0, ()))
+
+
+@lru_cache(maxsize=1024)
+def _is_shown(resource: str) -> bool:
+    """Whether a resource is an amount of a node, and not a port or a limit that Tutti counts."""
+    return not (
+        ports.is_port(resource) or volumes.counts_volumes(resource) or is_counting(resource)
+    )
 
 
 def is_closed(node: Node, free: Resources) -> bool:
@@ -100,5 +205,8 @@ def is_closed(node: Node, free: Resources) -> bool:
 
 def _free_on(node: Node, reserved: Resources) -> Resources:
     """The free room of a node, without resources that are used up or over-committed."""
-    free = node.allocatable - node.used - reserved
-    return Resources(tuple((name, n) for name, n in free.amounts if n > 0))
+    taken = dict(node.used.amounts)
+    for name, n in reserved.amounts:
+        taken[name] = taken.get(name, 0) + n
+    free = ((name, n - taken.get(name, 0)) for name, n in node.allocatable.amounts)
+    return Resources(tuple((name, n) for name, n in free if n > 0))

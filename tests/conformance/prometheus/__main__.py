@@ -17,7 +17,7 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.api.bodies import queue
+from tests.api.bodies import queue, topology
 from tests.harness.controlplane import build, die_with_parent
 from tests.harness.controlplane.components import free_ports
 from tests.harness.rig import Rig, members, pod_group
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 90.0  # seconds until every query has an answer
+RACK = "example.com/rack"
 ROUNDS = 5.0  # seconds between two gangs, so that rates are rates of something
 CONFIG = """
 global: {{scrape_interval: 1s, evaluation_interval: 1s}}
@@ -43,7 +44,8 @@ def main() -> int:
     """Print each query that has no answer; 0 if there is none."""
     with Rig.start() as rig, prometheus(rig) as address:
         rig.ends_at_rest = False
-        rig.nodes(2, cpu=8, memory="16Gi")
+        rig.nodes(2, cpu=8, memory="16Gi", gpus=8, labels={RACK: "r1"})
+        rig.create(topology(RACK))
         quota = {"name": "cpu", "guaranteed": 1, "limit": 100}
         rig.create(queue({"resources": [quota]}, "team"))
         rig.create(pod_group("waits", 90), *members("waits", 90, cpu=1))

@@ -17,7 +17,16 @@ from tutti.planning.observed_demand import observe
 from tutti.planning.queued_gangs import queue_gangs
 from tutti.reporting.metrics import BindingResult, CycleResult, Metrics
 
-from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot_of, space
+from ...harness.builders import (
+    NAMESPACE,
+    gang,
+    node,
+    reservation,
+    single,
+    snapshot_of,
+    space,
+    topology,
+)
 from ...harness.fakes import Clock, FakeCluster, Life
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
@@ -107,10 +116,43 @@ def test_queues_tell_figures_of_what_has_a_quota() -> None:
     }
 
 
+def networked() -> Snapshot:
+    """Two racks with GPUs: one is half empty, of the other one GPU is used."""
+    racks = [
+        node(f"{rack}-{n}", cpu=8, memory=8, gpu=4).labelled(**{"example.com/rack": rack})
+        for rack in "rs"
+        for n in range(2)
+    ]
+    full = gang("full").of(1, cpu=2, memory=1, gpu=4).bound_on("r-0")
+    part = gang("part").of(1, cpu=1, memory=1, gpu=1).bound_on("s-0")
+    return snapshot_of(*racks, full, part, topology("example.com/rack"))
+
+
+def test_a_level_tells_what_one_domain_has_free_at_most() -> None:
+    metrics = leading()
+    metrics.saw(networked(), Plan())
+    found = told(metrics)
+    rack, network = "example.com/rack", "network"
+    assert {name: n for name, n in found.items() if name.startswith("tutti_topology")} == {
+        f"tutti_topology_largest_free {rack} cpu {network} core": 15.0,
+        f"tutti_topology_largest_free {rack} memory {network} byte": 15 * 2.0**30,
+        f"tutti_topology_largest_free {rack} nvidia.com/gpu {network} integer": 7.0,
+        f"tutti_topology_largest_free {rack} pods {network} integer": 219.0,
+        f"tutti_topology_largest_whole_nodes {rack} nvidia.com/gpu {network}": 1.0,
+    }
+
+
+def test_a_cluster_without_a_topology_tells_nothing_of_levels() -> None:
+    metrics = leading()
+    metrics.saw(replace(networked(), topologies=()), Plan())
+    assert not any(name.startswith("tutti_topology") for name in told(metrics))
+
+
 def test_the_docs_name_every_metric_and_no_other() -> None:
     """With its labels."""
     metrics = leading()
-    metrics.saw(*queued())
+    snapshot, plan = queued()
+    metrics.saw(replace(networked(), queues=snapshot.queues), plan)
     metrics.called(Call.BIND, 201)
     families = text_string_to_metric_families(metrics.text().decode())
     wanted = {}
