@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..gang import slots
+from ..gang import domain_rules, slots
 from ..gang.quantities import listed, quantity
 from ..model import ports, volumes
 from ..model.cluster import Gang, Node, Reservation, SlotReservation, Snapshot
 from ..model.decisions import Claim, Placement, Plan
 from ..model.devices.claims import is_counting
+from ..model.inter_pod import HOSTNAME, Topology
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.resources import Resources
 from .latest import RowHistory
@@ -45,16 +46,43 @@ def _is_level(label: str) -> bool:
     return any(word in label.lower() for word in WORDS_OF_LEVELS)
 
 
-def group_labels(nodes: Sequence[Node]) -> Sequence[str]:
-    """The labels by which the map can group nodes: labels of topology, the usual ones first."""
+class Grouping(NamedTuple):
+    """A way to group nodes: by the values that they have for some labels."""
+
+    name: str  # the last of these labels
+    labels: tuple[str, ...]  # of a level of a Topology, those of wider levels, too
+
+    def of(self, labels_of_node: Mapping[str, str]) -> str:
+        """The group of a node: its values, joined; empty if it lacks one."""
+        values = [labels_of_node.get(label) for label in self.labels]
+        known = [value for value in values if value is not None]
+        return "/".join(known) if len(known) == len(values) else ""
+
+
+def groupings(snapshot: Snapshot) -> Sequence[Grouping]:
+    """How the map can group nodes: by levels of Topologies, the widest first; then by other labels.
+
+    These are labels whose names sound like a level, the usual ones first.
+    """
+    levels = [
+        level
+        for topology in snapshot.topologies
+        for level in topology.levels
+        if level != HOSTNAME  # a group for each node groups nothing
+    ]
     values: dict[str, set[str]] = defaultdict(set)
-    for node in nodes:
+    for node in snapshot.nodes:
         for label, value in node.labels:
-            if _is_level(label):
+            if label in levels or _is_level(label):
                 values[label].add(value)
+    most = max(2, len(snapshot.nodes) // 2)
+    declared = [label for label in levels if label in values]
     usual = [label for label in TOPOLOGY if label in values]
-    few = [label for label in sorted(values) if len(values[label]) <= max(2, len(nodes) // 2)]
-    return list(dict.fromkeys([*usual, *few]))
+    few = [label for label in sorted(values) if len(values[label]) <= most]
+    return [
+        Grouping(label, domain_rules.labels_of(label, snapshot.topologies) or (label,))
+        for label in dict.fromkeys([*declared, *usual, *few])
+    ]
 
 
 def gang_name(key: GangKey) -> str:
@@ -134,8 +162,8 @@ class Holdings:
             self._places[place.node].setdefault(gang.key, []).append(place)
         return {place.node for place in places}
 
-    def row(self, name: NodeName, labels: Sequence[str]) -> Row:
-        """The row of a node: kind, labels, flags, unit, capacity, other pods' use, and gangs."""
+    def row(self, name: NodeName, groups: Iterable[Grouping]) -> Row:
+        """The row of a node: kind, groups, flags, unit, capacity, other pods' use, and gangs."""
         node = self._nodes[name]
         unit = unit_of(node, self._demand)
         labels_of_node = dict(node.labels)
@@ -152,7 +180,7 @@ class Holdings:
         return (
             node.name,
             labels_of_node.get(KIND, ""),
-            [labels_of_node.get(label, "") for label in labels],
+            [grouping.of(labels_of_node) for grouping in groups],
             flags,
             unit,
             node.allocatable[unit],
@@ -163,9 +191,9 @@ class Holdings:
 
 def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]:
     """The row of each node; with a ``plan``, also what it would start there."""
-    holdings, labels = Holdings(), group_labels(snapshot.nodes)
+    holdings, groups = Holdings(), groupings(snapshot)
     holdings.take(snapshot, plan)
-    return {node.name: holdings.row(node.name, labels) for node in snapshot.nodes}
+    return {node.name: holdings.row(node.name, groups) for node in snapshot.nodes}
 
 
 def _promises(snapshot: Snapshot, plan: Plan | None) -> Mapping[GangKey, tuple[Promise, ...]]:
@@ -231,7 +259,8 @@ class MapHistory:
     def __init__(self) -> None:
         self._holdings = Holdings()
         self._history = RowHistory()
-        self._labels: Sequence[str] = ()
+        self._topologies: tuple[Topology, ...] = ()
+        self._groupings: Sequence[Grouping] = ()
 
     @property
     def version(self) -> int:
@@ -244,16 +273,19 @@ class MapHistory:
             return
         names = [node.name for node in snapshot.nodes]
         changed = self._holdings.take(snapshot)
-        labels = group_labels(snapshot.nodes) if changed else self._labels
-        if labels != self._labels:
-            self._labels, self._history = labels, RowHistory(version)
+        is_same = not changed and snapshot.topologies == self._topologies
+        groups = self._groupings if is_same else groupings(snapshot)
+        self._topologies = snapshot.topologies
+        if groups != self._groupings:
+            self._groupings, self._history = groups, RowHistory(version)
             changed = set(names)
-        new_rows = {name: self._holdings.row(name, labels) for name in names if name in changed}
+        new_rows = {name: self._holdings.row(name, groups) for name in names if name in changed}
         self._history.take(version, new_rows, names)
 
     def since(self, version: int) -> Mapping[str, Any]:
         """The rows that changed after this version; all rows for version 0."""
-        return {**self._history.since(version), "labels": self._labels}
+        labels = [grouping.name for grouping in self._groupings]
+        return {**self._history.since(version), "labels": labels}
 
 
 def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:

@@ -57,7 +57,7 @@ def maps(answer: PlanAnswer) -> Sequence[Record]:
     """The map of each plan: what gangs have, and what would start where."""
     return [
         {
-            "labels": cluster_map.group_labels(snapshot.nodes),
+            "labels": [grouping.name for grouping in cluster_map.groupings(snapshot)],
             "rows": list(cluster_map.rows(snapshot, plan).values()),
         }
         for snapshot, plan in answer.plans

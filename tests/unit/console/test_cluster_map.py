@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any, cast
 
 from tutti.cli.output.offline import planner_of
-from tutti.console.cluster_map import KIND, MapHistory, group_labels, node_record, rows
+from tutti.console.cluster_map import KIND, MapHistory, groupings, node_record, rows
 from tutti.dump import PlannerConfig
 from tutti.model.cluster import Phase, ReservedVictim, SlotReservation, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan, Policy
 from tutti.model.keys import NodeName
 from tutti.model.queues import Preemption
 
-from ...harness.builders import gang, node, reservation, single, snapshot_of
+from ...harness.builders import gang, node, reservation, single, snapshot_of, topology
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -119,18 +119,42 @@ def test_what_is_wrong_with_a_node_and_its_kind_are_said() -> None:
 
 
 def test_nodes_are_grouped_by_labels_of_topology_the_usual_first() -> None:
-    nodes = snapshot_of(
+    picture = snapshot_of(
         *(
             node(f"n{i}", cpu=1).labelled(
                 **{ZONE: "abc"[i % 3], "rack": f"r{i % 2}", "own-pool": f"p{i}", "app": "x"}
             )
             for i in range(6)
         )
-    ).nodes
-    assert group_labels(nodes) == [ZONE, "rack"], (
+    )
+    assert [grouping.name for grouping in groupings(picture)] == [ZONE, "rack"], (
         "a label with a value for each node groups nothing"
     )
     assert rows(snapshot_of(*[])) == {}
+
+
+LEAF, SPINE, HOST = "example.com/leaf", "example.com/spine", "kubernetes.io/hostname"
+
+
+def test_levels_of_a_topology_come_first_whatever_they_are_called() -> None:
+    """Also where each node is in a domain of its own."""
+    labels = [{SPINE: "x", LEAF: "1"}, {SPINE: "y", LEAF: "1"}, {SPINE: "y", LEAF: "2"}]
+    picture = snapshot_of(
+        *(
+            node(f"n{i}", cpu=1).labelled(**own, **{HOST: f"n{i}", "pool": "p"})
+            for i, own in enumerate(labels)
+        ),
+        node("n3", cpu=1).labelled(**{LEAF: "1"}),
+        topology("absent", name="other"),
+        topology(SPINE, LEAF, HOST),
+    )
+    assert [grouping.name for grouping in groupings(picture)] == [SPINE, LEAF, "pool"]
+    assert [row[2] for row in rows(picture).values()] == [
+        ["x", "x/1", "p"],
+        ["y", "y/1", "p"],
+        ["y", "y/2", "p"],
+        ["", "", ""],
+    ], "leaf 1 of x is not leaf 1 of y, and without a spine there is none"
 
 
 def test_a_reader_gets_what_changed_and_a_new_one_everything() -> None:
@@ -200,6 +224,17 @@ def test_other_labels_mean_everything_again() -> None:
     history.take(2, snapshot_of(node("n1", cpu=4).labelled(**{ZONE: "a"})))
     assert history.since(1)["whole"]
     assert history.since(1)["labels"] == [ZONE]
+
+
+def test_another_topology_means_everything_again() -> None:
+    history = MapHistory()
+    one = node("n1", cpu=4).labelled(**{LEAF: "1"})
+    picture = snapshot_of(one)
+    history.take(1, picture)
+    assert history.since(0)["labels"] == []
+    history.take(2, replace(picture, topologies=(topology(LEAF),)))
+    assert history.since(1)["whole"]
+    assert history.since(1)["labels"] == [LEAF]
 
 
 def test_a_node_says_what_is_left_and_whose_members_are_there() -> None:
