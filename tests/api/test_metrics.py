@@ -65,10 +65,9 @@ def test_a_real_cluster_is_told_as_it_is(scraped: str) -> None:
     assert "tutti_lease_held 1.0" in lines
     assert 'tutti_queue_waiting_gangs{queue="root"} 1.0' in lines
     assert 'tutti_queue_limit{queue="team",resource="cpu",unit="core"} 100.0' in lines
-    rack = f'topology="network",level="{RACK}"'
-    gpus = 'resource="nvidia.com/gpu"'
-    assert f'tutti_topology_largest_free{{{rack},{gpus},unit="integer"}} 8.0' in lines
-    assert f"tutti_topology_largest_whole_nodes{{{rack},{gpus}}} 1.0" in lines
+    about = f'level="{RACK}",resource="nvidia.com/gpu",topology="network"'
+    assert f'tutti_topology_largest_free{{{about},unit="integer"}} 8.0' in lines
+    assert f"tutti_topology_largest_whole_nodes{{{about}}} 1.0" in lines
 
 
 def test_no_name_of_anybody_is_told(scraped: str) -> None:

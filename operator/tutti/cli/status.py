@@ -44,7 +44,8 @@ Exit codes: 0 shown; 1 the cluster cannot be read;
 def command(**options: Any) -> None:
     """Show the cluster's room and gangs, and why gangs wait or what they lack.
 
-    The room and the number of gangs by state are those of the whole cluster. The list has the gangs
+    The room and the number of gangs by state are those of the whole cluster. For each level of a
+    Topology, it also says what one domain has free at most. The list has the gangs
     of one namespace, or of all with -A. The reasons are those that the operator has written. With
     -o wide and --preemption, a gang that runs says for which gangs it may end with that setting.
     The command plans and changes nothing: `kubectl tutti explain` says what would start a gang.
@@ -68,6 +69,10 @@ def _print(view: View, output: str) -> None:
     titles = ["RESOURCE", "ALLOCATABLE", "ALLOCATED", "RESERVED", "FREE", "STRANDED"]
     table.show(out, table.of_rows(titles, _room(view)))
     click.echo()
+    if lines := _levels(view):
+        titles = ["TOPOLOGY", "LEVEL", "DOMAINS", "RESOURCE", "LARGEST FREE", "MOST WHOLE NODES"]
+        table.show(out, table.of_rows(titles, lines))
+        click.echo()
     is_wide = output == "wide"
     listed = [row for row in view.rows if is_wide or row.reason or row.state in SILENT]
     if not listed:
@@ -108,6 +113,30 @@ def _room(view: View) -> list[list[str]]:
     return lines
 
 
+def _levels(view: View) -> list[list[str]]:
+    """A row for each level of a Topology and each device, or cpu and memory if there are none."""
+    from ..gang.quantities import format_amount
+    from ..reporting import utilisation
+
+    found = utilisation.levels(view.snapshot)
+    offered = utilisation.rooms(view.snapshot) if found else ()
+    devices = [name for name in offered if "/" in name]
+    lines = []
+    for room in found:
+        for name in devices or [name for name in ("cpu", "memory") if name in offered]:
+            amount, place = room.largest_free(name)
+            free = _within(format_amount(name, amount), place)
+            nodes, place = room.largest_whole_nodes(name)
+            whole = _within(str(nodes), place) if devices else "-"
+            lines.append([room.topology, room.level, str(len(room.domains)), name, free, whole])
+    return lines
+
+
+def _within(amount: str, place: Sequence[str]) -> str:
+    """An amount, and the domain that has it; the amount alone if no domain has any."""
+    return f"{amount} in {'/'.join(place)}" if place else amount
+
+
 def data(view: View) -> Mapping[str, Any]:
     """The status as data for programs: docs/plugin.md has the fields."""
     figures = room(view)
@@ -115,6 +144,7 @@ def data(view: View) -> Mapping[str, Any]:
         "nodes": figures["nodes"],
         "states": states(view),
         "resources": figures["resources"],
+        "levels": levels(view),
         "gangs": gangs(view),
     }
 
@@ -134,6 +164,31 @@ def room(view: View) -> Mapping[str, Any]:
             for name, room in rooms.items()
         },
     }
+
+
+def levels(view: View) -> Sequence[Mapping[str, Any]]:
+    """The room of each domain, by the levels of Topologies; devices alone make a node whole."""
+    from ..gang.quantities import quantity
+    from ..reporting import utilisation
+
+    found = utilisation.levels(view.snapshot)
+    offered = [*utilisation.rooms(view.snapshot)] if found else []
+    return [
+        {
+            "topology": level.topology,
+            "label": level.level,
+            "domains": [
+                {
+                    "values": list(values),
+                    "nodes": room.nodes,
+                    "free": {name: quantity(name, room.free[name]) for name in offered},
+                    "wholeNodes": {name: room.whole_nodes[name] for name in offered if "/" in name},
+                }
+                for values, room in level.domains.items()
+            ],
+        }
+        for level in found
+    ]
 
 
 def states(view: View) -> Mapping[str, int]:

@@ -107,7 +107,8 @@ def borrowers() -> Snapshot:
     )
     held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1").but(queue="nlp")
     return snapshot_of(
-        node("n1", cpu=8, memory=16, gpu=4), *queues, space(NAMESPACE), held, gang("w").of(9, cpu=1)
+        node("n1", cpu=8, memory=16, gpu=4).labelled(rack="r"),
+        *(*queues, topology("rack"), space(NAMESPACE), held, gang("w").of(9, cpu=1)),
     )
 
 

@@ -1,6 +1,7 @@
 """``status`` and ``top``: rows, tables and data; what is said where there is no cluster to see."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,15 @@ from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation, Snap
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption
 
-from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot_of
+from ...harness.builders import (
+    NAMESPACE,
+    gang,
+    node,
+    reservation,
+    single,
+    snapshot_of,
+    topology,
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -132,6 +141,47 @@ def test_the_table_lists_whoever_waits_or_lacks_members(capsys: pytest.CaptureFi
     ]
     assert lines["waits"].endswith("NotEnoughRoom  9 members need 1 cpu")
     assert "0/2" in lines["new"]
+
+
+def levels_of(snapshot: Snapshot, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    """The cells of the table of levels."""
+    status._print(View(snapshot, (), None), "table")
+    tables = capsys.readouterr().out.split("\n\n")
+    assert tables[2].split("\n")[0].split(None, 4)[:2] == ["TOPOLOGY", "LEVEL"]
+    return [re.split(r"\s{2,}", line) for line in tables[2].splitlines()[1:]]
+
+
+def test_each_level_says_which_domain_has_most_room(capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [
+        node(name, cpu=8, memory=16, gpu=4).labelled(block=name[0], rack=name[1])
+        for name in ("a1", "b1", "b2")
+    ]
+    half = gang("half").of(1, cpu=1, gpu=2).bound_on("b1")
+    found = levels_of(snapshot_of(*nodes, half, topology("block", "rack", "pod")), capsys)
+    assert found == [
+        ["network", "block", "2", "nvidia.com/gpu", "6 in b", "1 in a"],
+        ["network", "rack", "3", "nvidia.com/gpu", "4 in a/1", "1 in a/1"],
+        ["network", "pod", "0", "nvidia.com/gpu", "0", "0"],
+    ]
+
+
+def test_without_devices_a_level_has_cpu_and_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    one = node("n1", cpu=8, memory=16).labelled(rack="r")
+    assert levels_of(snapshot_of(one, topology("rack")), capsys) == [
+        ["network", "rack", "1", "cpu", "8 in r", "-"],
+        ["network", "rack", "1", "memory", "16Gi in r", "-"],
+    ]
+
+
+def test_the_data_has_the_room_of_every_domain() -> None:
+    one = node("n1", cpu=8, memory=16, gpu=4).labelled(rack="r")
+    picture = snapshot_of(one, node("n2", cpu=1), topology("rack"))
+    (level,) = status.data(View(picture, (), None))["levels"]
+    room = {"cpu": "8", "memory": "16Gi", "nvidia.com/gpu": "4", "pods": "110"}
+    whole = {"nvidia.com/gpu": 1}
+    domains = [{"values": ["r"], "nodes": 1, "free": room, "wholeNodes": whole}]
+    assert level == {"topology": "network", "label": "rack", "domains": domains}
+    assert status.data(View(cluster(), (), None))["levels"] == []
 
 
 HOSTILE = (

@@ -4,8 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...filters.topology import path_of
+from ...gang import domain_rules
 from ...model.cluster import Gang, Member, Node, Snapshot
 from ...model.decisions import Plan
+from ...model.inter_pod import HOSTNAME
 from ...model.keys import NodeName, Uid
 from ...model.terminal import visible
 from .picture import Block, ClusterPicture, Hold, NodeRow
@@ -13,7 +16,8 @@ from .picture import Block, ClusterPicture, Hold, NodeRow
 CPU = "cpu"
 MOST_SLOTS = 16  # on a node whose CPUs are drawn
 MOST_DEVICES = 64  # on a node whose devices are drawn one by one
-MOST_ROWS = 40  # nodes of one kind, before the others are summed up
+MOST_ROWS = 40  # nodes of one kind or domain, before the others are summed up
+MOST_DOMAINS = 24  # of a level by which nodes are drawn
 KIND = "node.kubernetes.io/instance-type"
 UNNAMED = "nodes"
 
@@ -41,20 +45,39 @@ class _Unit:
 def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture:
     """The nodes that have the counted resource, with their slots once the plan is carried out.
 
-    With a ``namespace``, gangs of other namespaces are drawn like pods of other schedulers.
+    They are drawn by domain if a level of a Topology has few of them, or else by kind. With a
+    ``namespace``, gangs of other namespaces are drawn like pods of other schedulers.
     """
     unit = _unit(snapshot)
     names = _names([gang for gang in snapshot.gangs if namespace in ("", gang.key.namespace)])
     reserved = _reserved_blocks(snapshot, plan, names, unit)
+    nodes = [node for node in snapshot.nodes if node.allocatable[unit.resource] >= unit.amount]
+    domains = _domains(snapshot, nodes)
+    in_domains = [node for node in nodes if node.name in domains]
+    in_none = [node for node in nodes if node.name not in domains]
     rows = [
-        _row(node, reserved.get(node.name, ()), unit)
-        for node in snapshot.nodes
-        if node.allocatable[unit.resource] >= unit.amount
+        _row(node, reserved.get(node.name, ()), unit, domains.get(node.name, ""))
+        for node in (*sorted(in_domains, key=lambda node: domains[node.name]), *in_none)
     ]
     placed = {placement.gang for placement in plan.placements}
     first = [gang for gang in snapshot.gangs if gang.key in placed and gang.key in names]
     order = [names[gang.key] for gang in first]
     return ClusterPicture(rows, order, unit.name, MOST_ROWS)
+
+
+def _domains(snapshot: Snapshot, nodes: Sequence[Node]) -> Mapping[NodeName, str]:
+    """The domain of each node that is in one, of the level with most domains that can be drawn."""
+    best: Mapping[NodeName, str] = {}
+    for topology in snapshot.topologies:
+        for level in topology.levels:
+            labels = domain_rules.labels_of(level, snapshot.topologies)
+            paths = {node.name: path_of(node, labels) for node in nodes}
+            name = level.rpartition("/")[2]
+            found = {node: f"{name} {'/'.join(path)}" for node, path in paths.items() if path}
+            n = len(set(found.values()))
+            if level != HOSTNAME and len(set(best.values())) < n <= MOST_DOMAINS:
+                best = found
+    return best
 
 
 def _unit(snapshot: Snapshot) -> _Unit:
@@ -135,12 +158,15 @@ def _slots(member: Member, unit: _Unit) -> int:
     return unit.slots(member.shape.requests[unit.resource])
 
 
-def _row(node: Node, blocks: Sequence[Block], unit: _Unit) -> NodeRow:
-    """A node's row; on an overcommitted node, no block is longer than the node."""
+def _row(node: Node, blocks: Sequence[Block], unit: _Unit, domain: str) -> NodeRow:
+    """A node's row, by its domain if it has one.
+
+    On an overcommitted node, no block is longer than the node.
+    """
     ours = sum(block.slots for block in blocks if block.hold is Hold.BOUND)
     foreign = unit.slots(node.used[unit.resource]) - ours
     others = (Block("", foreign, Hold.FOREIGN),) if foreign > 0 else ()
-    kind = visible(dict(node.labels).get(KIND, UNNAMED))
+    kind = visible(domain or dict(node.labels).get(KIND, UNNAMED))
     slots = node.allocatable[unit.resource] // unit.amount
     visible_blocks = (replace(block, slots=min(block.slots, slots)) for block in (*blocks, *others))
     return NodeRow(visible(node.name), kind, slots, tuple(visible_blocks))

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.cli.output.blocks import MOST_DEVICES, drawn
+from tutti.cli.output.blocks import MOST_DEVICES, MOST_DOMAINS, drawn
 from tutti.model.decisions import Plan
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 
-from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot_of
+from ....harness.builders import GangBuilder, NodeBuilder, gang, node, snapshot_of, topology
 
 DEVICE = "example.com/nic-bandwidth"
 
@@ -70,3 +70,38 @@ def test_where_no_device_is_asked_for_cpus_are_drawn() -> None:
     snapshot = snapshot_of(node("n1", cpu=64), node("n2", cpu=1), gang("a").of(1, cpu=1))
     picture = drawn(snapshot, Plan())
     assert (picture.unit, [row.slots for row in picture.nodes]) == ("× 4 CPU", [16])  # noqa: RUF001
+
+
+def racked(racks: int) -> list[NodeBuilder]:
+    """Two nodes in each rack, half of the racks in each block, and a node in no block."""
+    return [
+        node("n-loose", cpu=2),
+        *(
+            node(f"n{i}", cpu=2).labelled(
+                **{"example.com/block": "ba"[i % 2], "rack": f"r{i % racks:02}"}
+            )
+            for i in range(2 * racks)
+        ),
+    ]
+
+
+def kinds(*nodes: NodeBuilder) -> list[str]:
+    """The titles of the panels for these nodes, in their order."""
+    levels = topology("example.com/block", "rack", "hostname")
+    picture = drawn(snapshot_of(*nodes, levels), Plan())
+    return list(dict.fromkeys(row.kind for row in picture.nodes))
+
+
+def test_nodes_are_drawn_by_the_domains_of_the_narrowest_level_that_has_few() -> None:
+    found = kinds(*racked(4))
+    assert found == ["rack a/r01", "rack a/r03", "rack b/r00", "rack b/r02", "nodes"]
+    assert kinds(*racked(MOST_DOMAINS + 2)) == ["block a", "block b", "nodes"]
+
+
+def test_where_no_level_has_few_domains_nodes_are_drawn_by_kind() -> None:
+    blocks = [
+        node(f"n{i}", cpu=2).labelled(**{"example.com/block": f"b{i}"})
+        for i in range(MOST_DOMAINS + 1)
+    ]
+    assert kinds(*blocks) == ["nodes"]
+    assert kinds(node("n1", cpu=2)) == ["nodes"]
