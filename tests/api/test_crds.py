@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from ..docs import test_topology
 from ..harness.controlplane.errors import RequestError
 from .bodies import (
     ACCEPTED_GROUPS,
@@ -40,6 +41,7 @@ NAMESPACE = "crds"
 SERVED_SECONDS = 20
 QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 TOPOLOGIES = "/apis/tutti.dev/v1alpha1/topologies"
+EXAMPLES = list(test_topology.manifests().values())
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,16 @@ def test_a_pod_group_that_makes_sense_is_kept_as_written(
     """Nothing is added to what the user wrote."""
     answer = server.request("POST", f"{_path('podgroups')}?dryRun=All", group(spec))
     assert answer["spec"] == spec
+
+
+@pytest.mark.parametrize("made", EXAMPLES, ids=lambda made: made["metadata"]["name"])
+def test_the_examples_of_docs_topology_are_accepted(
+    server: ControlPlane, made: dict[str, Any]
+) -> None:
+    """As kubectl sends them: a misspelt field would be refused."""
+    path = TOPOLOGIES if made["kind"] == "Topology" else _path("podgroups")
+    answer = server.request("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)
+    assert answer["spec"] == made["spec"]
 
 
 def test_min_member_can_be_raised_and_lowered(server: ControlPlane) -> None:
