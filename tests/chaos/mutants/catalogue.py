@@ -194,6 +194,32 @@ UNFENCED = (
     REPAIRS_GANGS_THAT_LOST_EVERYBODY,
 )
 
+FORGETS_DOMAINS = Mutant(
+    "starts gangs without regard to the domains that they require",
+    (
+        Patch(
+            "planning/compile/problems.py",
+            "same_domain=levels_used.rules(want),",
+            "same_domain=(),",
+        ),
+    ),
+)
+REPAIRS_IN_ANY_DOMAIN = Mutant(
+    "replaces lost members outside the domain of the others",
+    (
+        Patch(
+            "planning/observed_demand.py",
+            "inside = _with_rules(members, lambda _: fixed)",
+            "inside = _with_rules(members, lambda _: fixed[:0])",
+        ),
+    ),
+)
+FORGETS_SEGMENTS_OF_REPAIRS = Mutant(
+    "replaces lost members without regard to segments",
+    (Patch("planning/observed_demand.py", "= self._of_segments(inside)", "= {}"),),
+)
+DOMAIN_MUTANTS = (FORGETS_DOMAINS, REPAIRS_IN_ANY_DOMAIN, FORGETS_SEGMENTS_OF_REPAIRS)
+
 _LIMITLESS = Patch("queues/limits.py", "max(self.limit - self.in_use - self.held, 0)", "2**40")
 
 EXCEEDS_LIMITS = Mutant("exceeds the limits of queues", (_LIMITLESS,))
@@ -458,6 +484,7 @@ CLAIM_MUTANTS = (
 )
 
 MUTANTS = (
+    *DOMAIN_MUTANTS,
     *UNLAWFUL_QUEUE_MUTANTS,
     FORGETS_QUEUES,
     *CLAIM_MUTANTS,

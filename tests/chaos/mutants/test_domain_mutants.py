@@ -1,0 +1,43 @@
+"""``verify`` catches a planner that breaks a rule on domains or segments."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import Mutant, plant
+from .catalogue import FORGETS_DOMAINS, FORGETS_SEGMENTS_OF_REPAIRS, REPAIRS_IN_ANY_DOMAIN
+
+ROOT = Path(__file__).parents[3]
+
+
+def violations(place: Path) -> str:
+    """What the plans of this operator break."""
+    command = [sys.executable, "-m", "tests.chaos.mutants.domain_scenes"]
+    environ = {**os.environ, "PYTHONPATH": str(place)}
+    return subprocess.run(
+        command, cwd=ROOT, env=environ, text=True, check=True, capture_output=True
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    ("mutant", "sentence"),
+    [
+        (FORGETS_DOMAINS, "it would be in these domains of rack: s, t"),
+        (REPAIRS_IN_ANY_DOMAIN, "gang ml/lost-one: it would be in these domains of rack: r"),
+        (FORGETS_SEGMENTS_OF_REPAIRS, "gang ml/lost-one: it would be in more than 2 segments"),
+    ],
+    ids=str,
+)
+def test_the_judge_catches_a_planner_that_forgets_domains(
+    mutant: Mutant, sentence: str, tmp_path: Path
+) -> None:
+    assert sentence in violations(plant(mutant, tmp_path))
+
+
+def test_the_planner_as_it_is_breaks_nothing() -> None:
+    assert violations(ROOT / "operator") == ""
