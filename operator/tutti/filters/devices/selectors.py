@@ -28,7 +28,7 @@ _FIELD = re.compile(
         (?P<plain>driver|allowMultipleAllocations)\b
       | (?P<map>attributes|capacity)
         \s*\[\s*\??\s*(?P<quote>["'])(?P<domain>{_DOMAIN})(?P=quote)\s*\]
-        (?:\s*\.\s*\??\s*(?P<name>[A-Za-z_]\w*)(?!\s*\())?
+        (?:\s*\.\s*\??\s*(?P<name>[A-Za-z_]\w*)\b(?!\s*\())?
     )""",
     re.VERBOSE,
 )

@@ -105,6 +105,20 @@ def test_an_expression_is_evaluated_once_for_devices_that_are_equal_to_it() -> N
     assert len(selectors._answers[expression]) == 1
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f'device.attributes["{GPU}"].exists(name, name == "model")',
+        f'device.attributes["{GPU}"].size() == 4',
+        f'device.attributes["{GPU}"] . map (name, name) == ["model"] || {SINCE}.major() == 1',
+    ],
+)
+def test_a_function_of_a_whole_domain_is_evaluated_for_each_content_of_it(expression: str) -> None:
+    assert Read("attributes", GPU) in selectors.selector(expression).reads
+    bare = replace(DEVICE, attributes=(Attribute(GPU, "index", 3),))
+    assert [selectors.matches([expression], device) for device in (bare, DEVICE)] == [False, True]
+
+
 def test_true_is_not_one() -> None:
     one = Device(DEVICE.id, (Attribute(GPU, "kind", 1),))
     truth = Device(DEVICE.id, (Attribute(GPU, "kind", value=True),))
