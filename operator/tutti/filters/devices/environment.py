@@ -5,7 +5,9 @@ Sources: ``cel`` of k8s.io/dynamic-resource-allocation; the Quantity and Semver 
 k8s.io/apiserver; semver 2.0.0, section 11.
 """
 
+import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +16,26 @@ from cel_expr_python.ext.ext_bindings import ExtBindings
 from cel_expr_python.ext.ext_optional import ExtOptional
 from cel_expr_python.ext.ext_strings import ExtStrings
 
-from .values import QUANTITY, SEMVER, Value, amount, quantity, version, version_parts
+from .values import (
+    INT64,
+    QUANTITY,
+    SEMVER,
+    Number,
+    Value,
+    added,
+    normalized,
+    number,
+    number_of,
+    quantity,
+    value_of,
+    version,
+    version_parts,
+)
 
-_INT64 = range(-(2**63), 2**63)
+_OURS = "tutti_"  # before the names of functions that replace those of the engine
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_TRUTHS = {"1", "t", "T", "TRUE", "true", "True"}
+_FALSEHOODS = {"0", "f", "F", "FALSE", "false", "False"}
 
 
 def environment() -> cel.Env:
@@ -50,40 +69,72 @@ def _precedence(text: str) -> tuple[Any, ...]:
     return int(major), int(minor), int(patch), words is None, before if words else []
 
 
-def _number(value: Value) -> Fraction:
-    if QUANTITY not in value:
-        raise ValueError("it is no quantity")
-    return Fraction(value[QUANTITY])
-
-
 def _integer(value: Value) -> int:
-    number = _number(value)
-    if number.denominator != 1 or number.numerator not in _INT64:
+    if not _is_integer(value):
         raise ValueError("it is no whole number of 64 bits")
-    return number.numerator
+    return number_of(value).value.numerator
 
 
 def _is_integer(value: Value) -> bool:
-    number = _number(value)
-    return number.denominator == 1 and number.numerator in _INT64
+    kept = number_of(value)
+    return kept.is_small and kept.power >= 0 and kept.value.numerator in INT64
+
+
+def _float(value: Value) -> float:
+    """With the rounding of kube-scheduler, whose digits are a float before their power counts."""
+    kept = number_of(value)
+    digits = float(kept.value / Fraction(10) ** kept.power)
+    return digits * float(f"1e{kept.power}") if kept.power else digits
 
 
 def _sum(first: Value, second: Value | int, sign: int = 1) -> Value:
-    added = Fraction(second) if isinstance(second, int) else _number(second)
-    return {QUANTITY: str(_number(first) + sign * added)}
+    if isinstance(second, int):
+        other = Number(Fraction(second), 0, is_small=True)
+    else:
+        other = number_of(second)
+    return value_of(added(number_of(first), other._replace(value=sign * other.value)))
 
 
 def _sign(value: Value) -> int:
-    number = _number(value)
-    return (number > 0) - (number < 0)
+    amount = number_of(value).value
+    return (amount > 0) - (amount < 0)
 
 
-def _is_version(text: str) -> bool:
+def _version(text: str, normalize: object) -> Value:
+    return version(normalized(text) if normalize else text)
+
+
+def _is_version(text: str, *normalize: object) -> bool:
     try:
-        version_parts(text)
+        _version(text, any(normalize))
     except ValueError:
         return False
     return True
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    end = len(text) if end is None else end
+    if not 0 <= start <= end <= len(text):
+        raise ValueError("it has no such substring")
+    return text[start:end]
+
+
+def _bool(text: str) -> bool:
+    if text not in _TRUTHS | _FALSEHOODS:
+        raise ValueError(f"{text!r} is no bool")
+    return text in _TRUTHS
+
+
+def _int(value: float | str | datetime) -> int:
+    if isinstance(value, str):
+        if not _WHOLE.fullmatch(value):
+            raise ValueError(f"{value!r} is no int")
+        whole = int(value)
+    else:
+        whole = int(value.timestamp() // 1 if isinstance(value, datetime) else value)
+    if whole not in INT64:
+        raise ValueError("it is no int of 64 bits")
+    return whole
 
 
 def _functions() -> Iterator[cel.FunctionDecl]:
@@ -91,29 +142,34 @@ def _functions() -> Iterator[cel.FunctionDecl]:
     text, whole, truth, value = kind.STRING, kind.INT, kind.BOOL, kind.MAP
 
     def of(name: str, *overloads: tuple[list[cel.Type], cel.Type, Callable[..., Any]]) -> Any:
+        return declared(name, overloads, [types[0] == value for types, _, _ in overloads])
+
+    def declared(name: str, overloads: Any, members: list[bool]) -> Any:
         made = [
             cel.Overload(
                 f"tutti_{name}_{i}",
                 return_type=result,
                 parameters=parameters,
-                is_member=parameters[0] == value,
+                is_member=is_member,
                 impl=implementation,
             )
-            for i, (parameters, result, implementation) in enumerate(overloads)
+            for i, ((parameters, result, implementation), is_member) in enumerate(
+                zip(overloads, members, strict=True)
+            )
         ]
         return cel.FunctionDecl(name, made)
 
     yield of("quantity", ([text], value, quantity))
-    yield of("isQuantity", ([text], truth, lambda t: amount(t) is not None))
-    yield of("semver", ([text], value, version))
-    yield of("isSemver", ([text], truth, _is_version))
+    yield of("isQuantity", ([text], truth, lambda t: number(t) is not None))
+    yield of("semver", ([text], value, version), ([text, truth], value, _version))
+    yield of("isSemver", ([text], truth, _is_version), ([text, truth], truth, _is_version))
     yield of("compareTo", ([value, value], whole, compared))
     yield of("isLessThan", ([value, value], truth, lambda a, b: compared(a, b) < 0))
     yield of("isGreaterThan", ([value, value], truth, lambda a, b: compared(a, b) > 0))
-    yield of("sign", ([value], whole, _sign))
+    yield declared("sign", [([value], whole, _sign)], [False])  # as Kubernetes declares it
     yield of("asInteger", ([value], whole, _integer))
     yield of("isInteger", ([value], truth, _is_integer))
-    yield of("asApproximateFloat", ([value], kind.DOUBLE, lambda v: float(_number(v))))
+    yield of("asApproximateFloat", ([value], kind.DOUBLE, _float))
     yield of("add", ([value, value], value, _sum), ([value, whole], value, _sum))
     yield of(
         "sub",
@@ -122,3 +178,13 @@ def _functions() -> Iterator[cel.FunctionDecl]:
     )
     for i, name in enumerate(("major", "minor", "patch")):
         yield of(name, ([value], whole, lambda v, i=i: int(version_parts(v.get(SEMVER, ""))[i])))
+    substring = [([text, whole], text, _substring), ([text, whole, whole], text, _substring)]
+    yield declared(f"{_OURS}substring", substring, [True, True])
+    yield of(f"{_OURS}bool", ([text], truth, _bool), ([truth], truth, lambda t: t))
+    numbers = (whole, kind.UINT, kind.DOUBLE, text, kind.TIMESTAMP)  # no bool, as in cel-go
+    yield of(f"{_OURS}int", *(([each], whole, _int) for each in numbers))
+    milliseconds = [
+        ([kind.DURATION], whole, lambda of: of // timedelta(milliseconds=1)),
+        ([kind.TIMESTAMP], whole, lambda of: of.microsecond // 1000),
+    ]
+    yield declared(f"{_OURS}getMilliseconds", milliseconds, [True, True])

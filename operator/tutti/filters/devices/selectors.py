@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from ...model.devices.inventory import Device
-from .values import QUANTITY, canonical, version
+from .values import quantity, version
 
 MOST_EXPRESSIONS = 4096  # that are cached
 MOST_ANSWERS = 262_144  # that are cached for one expression
@@ -32,6 +32,7 @@ _FIELD = re.compile(
     )""",
     re.VERBOSE,
 )
+_REPLACED = re.compile(r"\b(?:substring|bool|int|getMilliseconds)(?=\s*\()")
 _SHARED = "allowMultipleAllocations"
 _UNKNOWN = re.compile(r"undeclared reference to '([^']*)'")
 
@@ -85,7 +86,7 @@ def selector(expression: str) -> Selector:
     if not all(read.map for read in reads):
         return Selector(expression, "an expression that uses device without naming a domain")
     try:
-        program = _environment().compile(expression)
+        program = _environment().compile(_replaced(expression))
     except RuntimeError as failure:  # the engine has no error of its own
         unknown = _UNKNOWN.search(str(failure))
         name = f"the CEL function {unknown[1]}" if unknown else "a CEL expression not compiled"
@@ -108,10 +109,18 @@ def _environment() -> Any:
     return environment()
 
 
+def _replaced(expression: str) -> str:
+    """The expression with our functions in place of those that the engine has otherwise."""
+    made, end = "", 0
+    for found in _REPLACED.finditer(_code(expression)):
+        made += f"{expression[end : found.start()]}tutti_"
+        end = found.start()
+    return made + expression[end:]
+
+
 def _reads(expression: str) -> Iterator[Read]:
     """The fields of the device that an expression reads; one without a map if that is unclear."""
-    code = _COMMENT.sub(lambda found: " " * len(found[0]), _blanked(expression))
-    for at in _DEVICE.finditer(code):
+    for at in _DEVICE.finditer(_code(expression)):
         field = _FIELD.match(expression, at.end())
         if field is None:
             yield Read("")
@@ -121,9 +130,10 @@ def _reads(expression: str) -> Iterator[Read]:
             yield Read(field["map"], field["domain"], field["name"] or "")
 
 
-def _blanked(expression: str) -> str:
-    """The expression with blanks in place of its string literals."""
-    return _STRING.sub(lambda found: " " * len(found[0]), expression)
+def _code(expression: str) -> str:
+    """The expression with blanks in place of its string literals and comments."""
+    code = _STRING.sub(lambda found: " " * len(found[0]), expression)
+    return _COMMENT.sub(lambda found: " " * len(found[0]), code)
 
 
 def _answer(selector: Selector, device: Device) -> bool:
@@ -137,7 +147,7 @@ def _answer(selector: Selector, device: Device) -> bool:
             answers = _answers.setdefault(selector.expression, {})
         try:
             seen = _device(selector.reads, device)
-        except ValueError:  # an attribute that is no version, although it says so
+        except ValueError:  # a version or a quantity that is none, although it says so
             answers[values] = False
         else:
             answers[values] = selector.evaluate(seen)
@@ -169,7 +179,7 @@ def _device(reads: Iterable[Read], device: Device) -> Mapping[str, Any]:
         value = version(str(attribute.value)) if attribute.is_version else attribute.value
         attributes.setdefault(attribute.domain, {})[attribute.name] = value
     for amount in device.capacity:
-        capacity.setdefault(amount.domain, {})[amount.name] = {QUANTITY: canonical(amount.quantity)}
+        capacity.setdefault(amount.domain, {})[amount.name] = quantity(amount.quantity)
     return {
         "driver": device.id.driver,
         _SHARED: _SHARED in device.unsupported,

@@ -32,7 +32,7 @@ HOLDS = (
     f'"index" in device.attributes["{GPU}"]',
     f'has(device.attributes["{GPU}"].model)',
     f'device.attributes[?"{GPU}"].?model.orValue("x") == "A100"',
-    'device.capacity[?"other.example.com"].?memory.orValue(quantity("0")).sign() == 0',
+    'sign(device.capacity[?"other.example.com"].?memory.orValue(quantity("0"))) == 0',
     '!has(device.attributes["other.example.com"].model)',
     f'device.attributes["{GPU}"].?nothing.orValue("x") == "x"',
     f'cel.bind(gpu, device.attributes["{GPU}"], gpu.healthy && gpu.index > 2)',
@@ -44,6 +44,8 @@ HOLDS = (
     "!device.allowMultipleAllocations",
     f'"device.nothing" != "" && device.driver == "{GPU}" // device',
     "[1, 2, 3].all(n, n > 0)",
+    f'{MODEL}.substring(1, 4) == "100" && {MODEL}.substring(4) == "" // .substring(9)',
+    f'"{MODEL[-5:]}.substring(9)" != "" && {MODEL}.substring(0, 1) == "A"',
 )
 FAILS = (
     'device.driver == "other"',
@@ -79,6 +81,7 @@ def test_all_expressions_must_hold() -> None:
     [
         ('ip("10.0.0.1").family() == 4', "the CEL function ip"),
         (f'{MODEL}.find("A") == "A"', "the CEL function find"),
+        (f"{MEMORY}.sign() == 1", "the CEL function sign"),
         ("1 +", "a CEL expression not compiled"),
         ("device == device", "an expression that uses device without naming a domain"),
         ("device.attributes.exists(d, true)", "an expression that uses device without"),
@@ -129,6 +132,11 @@ def test_true_is_not_one() -> None:
 def test_a_version_that_is_none_makes_every_expression_about_it_fail() -> None:
     odd = Device(DEVICE.id, (Attribute(GPU, "version", "1.2", is_version=True),))
     assert not selectors.matches([f'{SINCE}.major() == 1 || device.driver != ""'], odd)
+
+
+def test_a_quantity_that_is_none_makes_every_expression_about_it_fail() -> None:
+    odd = Device(DEVICE.id, (), (Capacity(GPU, "memory", "much"),))
+    assert not selectors.matches([f'{MEMORY} == quantity("1") || device.driver != ""'], odd)
 
 
 def test_a_shared_device_says_so() -> None:
