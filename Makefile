@@ -123,6 +123,7 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a bru
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.against || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.domains $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.selectors $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.collisions || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_sizes || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_jobs || failed=1; \

@@ -132,7 +132,7 @@ def _int(value: float | str | datetime) -> int:
         whole = int(value)
     else:
         whole = int(value.timestamp() // 1 if isinstance(value, datetime) else value)
-    if whole not in INT64:
+    if whole not in INT64 or (isinstance(value, float) and whole == INT64[0]):  # as in cel-go
         raise ValueError("it is no int of 64 bits")
     return whole
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from ...model.devices.inventory import Device
+from ...model.devices.inventory import Device, DeviceId
 from .values import quantity, version
 
 MOST_EXPRESSIONS = 4096  # that are cached
@@ -33,6 +33,7 @@ _FIELD = re.compile(
     re.VERBOSE,
 )
 _REPLACED = re.compile(r"\b(?:substring|bool|int|getMilliseconds)(?=\s*\()")
+_BARE = Device(DeviceId("", "", ""))
 _SHARED = "allowMultipleAllocations"
 _UNKNOWN = re.compile(r"undeclared reference to '([^']*)'")
 
@@ -91,11 +92,15 @@ def selector(expression: str) -> Selector:
         unknown = _UNKNOWN.search(str(failure))
         name = f"the CEL function {unknown[1]}" if unknown else "a CEL expression not compiled"
         return Selector(expression, name)
+    try:
+        program.eval(data={"device": _device(reads, _BARE)})
+    except RuntimeError:  # too many iterations, whatever the device has
+        return Selector(expression, "a CEL expression that loops too often")
 
     def evaluate(device: Mapping[str, Any]) -> bool:
         try:
             answer: object = program.eval(data={"device": device}).plain_value()
-        except RuntimeError:  # too many iterations
+        except RuntimeError:  # too many iterations for what this device has
             return False
         return answer is True
 

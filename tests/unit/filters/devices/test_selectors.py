@@ -93,11 +93,19 @@ def test_what_the_engine_lacks_is_named(expression: str, problem: str) -> None:
     assert selectors.matches([expression], DEVICE) is (problem == "")
 
 
-def test_a_loop_without_an_end_is_cut_off() -> None:
-    many = f"[{', '.join(['1'] * 30)}]"
-    loop = f'{many}.all(a, {many}.all(b, {many}.all(c, device.driver != "x")))'
-    assert selectors.problem([loop]) == ""
-    assert not selectors.matches([loop], DEVICE)
+MANY = f"[{', '.join(['1'] * 30)}]"
+LOOP = f'{MANY}.all(a, {MANY}.all(b, {MANY}.all(c, device.driver != "x")))'
+
+
+def test_an_expression_that_loops_too_often_for_the_engine_is_named() -> None:
+    assert selectors.problem([LOOP]) == "a CEL expression that loops too often"
+    assert not selectors.matches([LOOP], DEVICE)
+
+
+def test_a_device_for_which_it_loops_too_often_is_not_selected() -> None:
+    expression = f'device.driver == "{GPU}" && {LOOP}'
+    assert selectors.problem([expression]) == ""
+    assert not selectors.matches([expression], DEVICE)
 
 
 def test_an_expression_is_evaluated_once_for_devices_that_are_equal_to_it() -> None:

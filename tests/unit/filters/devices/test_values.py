@@ -125,6 +125,7 @@ def test_the_build_of_a_version_does_not_count() -> None:
         lambda: environment._bool("yes"),
         lambda: environment._int("9223372036854775808"),
         lambda: environment._int("0x10"),
+        lambda: environment._int(-(2.0**63)),
         lambda: environment._integer(values.quantity("1.5")),
     ],
 )
