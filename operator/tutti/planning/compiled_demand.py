@@ -54,7 +54,8 @@ def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
     ]
     shapes = [member.shape for gang in gangs for member in gang.waiting]
     grid = grids.grid(snapshot, (*shapes, *(member.shape for member, _ in promised)))
-    inter_pod = InterPodCompiler.of(grid, index, residents, promised)
+    coming = pod_classes.coming(snapshot)
+    inter_pod = InterPodCompiler.of(grid, index, residents, promised, coming)
     blank = PartialPlan.blank(inter_pod, grid.free, quotas)
     empty = FitByShape(grid, grid.capacity)
     tried = [gang for gang in gangs if not timeouts.is_given_up(gang, snapshot.taken_at)]

@@ -18,7 +18,7 @@ from ..filters.node_index import Mask, NodeIndex
 from ..filters.selectors import Group, Spaces, is_counted, spaces
 from ..model.cluster import Member, PlacedPod, Snapshot
 from ..model.inter_pod import AffinityTerm, Labels, PodSelector, TopologySpread
-from ..model.keys import NodeName
+from ..model.keys import NodeName, Uid
 from ..model.shapes import Shape
 
 PlacedMember = tuple[Member, NodeName]  # a member and the node that it is to have
@@ -26,12 +26,24 @@ Traits = tuple[str, Labels]  # a namespace and labels: what selectors see of a p
 PodsPerNode = defaultdict[NodeName, int]  # pods by their node
 Domains = Mapping[NodeName, str]  # the domain of each node that counts
 
+STAYING, LEAVING, COMING = range(3)  # pods
+THERE, ALL = (STAYING, LEAVING), (STAYING, LEAVING, COMING)
+
 
 class InterPodChecker:
     """Pods on their nodes, and whether their rules hold."""
 
-    def __init__(self, snapshot: Snapshot, members: Iterable[PlacedMember]) -> None:
-        """Count the placed pods and these members; nodes that do not exist are in no domain."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        members: Iterable[PlacedMember],
+        coming: Collection[Uid] = (),
+    ) -> None:
+        """Count the placed pods and these members; nodes that do not exist are in no domain.
+
+        Affinity and spread do not count the members that are ``coming``: these come only once
+        victims of a claim have gone.
+        """
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._index = NodeIndex(snapshot.nodes)
         members = tuple(members)
@@ -53,10 +65,11 @@ class InterPodChecker:
         self._keys = {
             requirement.key for selector in selectors for requirement in selector.selector or ()
         }
-        # Pods that stay, and pods that terminate.
-        self._pods: dict[Traits, tuple[PodsPerNode, PodsPerNode]] = {}
+        # Pods that stay, that terminate, and that are to come.
+        self._pods: dict[Traits, tuple[PodsPerNode, PodsPerNode, PodsPerNode]] = {}
         for member, node in members:
-            self._add(_traits(member, self._keys), node)
+            which = COMING if member.uid in coming else STAYING
+            self._add(_traits(member, self._keys), node, which)
         self._terms_by_traits = self._match_terms(_SelectorIndex(self._pods, self._spaces))
         # None: the placed pods are not counted yet.
         self._selector_index: _SelectorIndex | None = None
@@ -70,10 +83,10 @@ class InterPodChecker:
         traits, rules = _traits(member, self._keys), member.shape.rules
         where = f"pod {member.key}: node {node} is forbidden by"
         for term in rules.anti_affinity:
-            if self._count_others(traits, node, (term.peers,), term.topology) > 0:
+            if self._count_others(traits, node, (term.peers,), term.topology, ALL) > 0:
                 yield f"{where} its anti-affinity on {term.topology}"
         for term in self._terms_by_traits.get(traits, ()):
-            count = self._count(term, self._domains(term.topology))
+            count = self._count(term, self._domains(term.topology), ALL)
             if (count.in_domain_of(node) or 0) > (term in rules.anti_affinity):
                 yield f"{where} others' anti-affinity on {term.topology}"
         if not self._meets_affinity(traits, node, rules.affinity):
@@ -83,9 +96,9 @@ class InterPodChecker:
                 yield f"{where} its spread over {spread.topology}"
 
     def remove(self, member: Member, node: NodeName) -> None:
-        """Remove a counted member from the counts."""
+        """Remove a counted member, which is not coming, from the counts."""
         traits, terms = _traits(member, self._keys), member.shape.rules.anti_affinity
-        self._pods[traits][False][node] -= 1
+        self._pods[traits][STAYING][node] -= 1
         for term in terms:
             self._pods_by_term[term][node] -= 1
         for count in self._counts.values():
@@ -93,10 +106,10 @@ class InterPodChecker:
             if of in terms if isinstance(of, AffinityTerm) else traits in self._traits_of(of):
                 count.drop(node)
 
-    def _add(self, traits: Traits, node: NodeName, *, terminating: bool = False) -> None:
+    def _add(self, traits: Traits, node: NodeName, which: int) -> None:
         if traits not in self._pods:
-            self._pods[traits] = defaultdict(int), defaultdict(int)
-        self._pods[traits][terminating][node] += 1
+            self._pods[traits] = defaultdict(int), defaultdict(int), defaultdict(int)
+        self._pods[traits][which][node] += 1
 
     def _match_terms(self, index: "_SelectorIndex") -> Mapping[Traits, Sequence[AffinityTerm]]:
         """By traits of new members, the anti-affinity terms of any pod that match them."""
@@ -106,9 +119,16 @@ class InterPodChecker:
                 terms_by_traits.setdefault(traits, []).append(term)
         return terms_by_traits
 
-    def _count_others(self, traits: Traits, node: NodeName, group: Group, topology: str) -> int:
+    def _count_others(
+        self,
+        traits: Traits,
+        node: NodeName,
+        group: Group,
+        topology: str,
+        which: Sequence[int],
+    ) -> int:
         """The number of other pods of the group in the node's domain."""
-        count = self._count(group, self._domains(topology)).in_domain_of(node)
+        count = self._count(group, self._domains(topology), which).in_domain_of(node)
         return 0 if count is None else count - (traits in self._traits_of(group))
 
     def _meets_affinity(
@@ -117,9 +137,11 @@ class InterPodChecker:
         """Whether each domain has a pod that matches all terms, or the pod is the first of them."""
         group = tuple(term.peers for term in terms)
         topologies = {term.topology for term in terms}
-        if all(self._count_others(traits, node, group, topology) > 0 for topology in topologies):
+        if all(
+            self._count_others(traits, node, group, topology, THERE) > 0 for topology in topologies
+        ):
             return True
-        counts = [self._count(group, self._domains(topology)) for topology in topologies]
+        counts = [self._count(group, self._domains(topology), THERE) for topology in topologies]
         return traits in self._traits_of(group) and all(
             count.total == 1 and count.in_domain_of(node) is not None for count in counts
         )
@@ -131,7 +153,7 @@ class InterPodChecker:
         if not spread.peers.selector:
             return True  # an empty selector counts only the pod itself
         group = (spread.peers,)
-        counts = self._count(group, self._domains_for(shape, spread), with_terminating=False)
+        counts = self._count(group, self._domains_for(shape, spread), (STAYING,))
         if (count := counts.in_domain_of(node)) is None:
             return False
         itself = traits in self._traits_of(group)
@@ -139,33 +161,27 @@ class InterPodChecker:
         return count - least <= spread.max_skew
 
     def _count(
-        self, of: "Group | AffinityTerm", domains: Domains, *, with_terminating: bool = True
+        self, of: "Group | AffinityTerm", domains: Domains, which: Sequence[int]
     ) -> "_Count":
-        """Pods by domain: of a group, with or without terminating pods, or with a term."""
-        key = of, id(domains), with_terminating  # Domains are cached, so ids are stable
+        """Pods by domain: these of a group, or all with a term."""
+        key = of, id(domains), which  # Domains are cached, so ids are stable
         if key not in self._counts:
-            self._counts[key] = _Count(
-                of, domains, self._pods_per_node(of, with_terminating=with_terminating)
-            )
+            self._counts[key] = _Count(of, domains, self._pods_per_node(of, which))
         return self._counts[key]
 
     def _pods_per_node(
-        self, of: "Group | AffinityTerm", *, with_terminating: bool
+        self, of: "Group | AffinityTerm", which: Sequence[int]
     ) -> Iterable[PodsPerNode]:
         if isinstance(of, AffinityTerm):
             return [self._pods_by_term[of]]
-        states = (False, True) if with_terminating else (False,)
-        return [
-            self._pods[traits][is_terminating]
-            for traits in self._traits_of(of)
-            for is_terminating in states
-        ]
+        return [self._pods[traits][kind] for traits in self._traits_of(of) for kind in which]
 
     def _traits_of(self, group: Group) -> frozenset[Traits]:
         """The traits of the pods of a group."""
         if self._selector_index is None:
             for pod in self._placed_pods:
-                self._add(_traits(pod, self._keys), pod.node, terminating=pod.terminating)
+                which = LEAVING if pod.terminating else STAYING
+                self._add(_traits(pod, self._keys), pod.node, which)
             self._selector_index = _SelectorIndex(self._pods, self._spaces)
         return self._selector_index.traits_of(group)
 

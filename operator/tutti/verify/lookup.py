@@ -4,6 +4,7 @@ The checks of plans and of Reservations both use it. It imports nothing of the p
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -148,6 +149,16 @@ def unbound_members(
         member = index.member(entry.uid, reservation.gang)
         if member is not None and member.may_get_a_node:
             yield entry, (member, entry.node)
+
+
+def coming(snapshot: Snapshot) -> AbstractSet[Uid]:
+    """The pods for which standing claims hold nodes: they come once victims have gone."""
+    return {
+        entry.uid
+        for reservation in snapshot.reservations
+        if reservation.victims is not None
+        for entry in reservation.entries
+    }
 
 
 def absent_members(reservation: Reservation, index: SnapshotLookup) -> Sequence[PlacedMember]:

@@ -322,7 +322,7 @@ def _inter_pod_checker(
     }
     for placement in placements:
         members.extend(_new_members(placement, index, standing.get(placement.gang)))
-    return inter_pod.InterPodChecker(snapshot, members)
+    return inter_pod.InterPodChecker(snapshot, members, lookup.coming(snapshot))
 
 
 def _without_released_slots(reservation: Reservation, placement: Placement | None) -> Reservation:

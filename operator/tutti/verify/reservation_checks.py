@@ -157,7 +157,9 @@ def _rule_violations(
     absent_by_reservation = [lookup.absent_members(reservation, index) for reservation in standing]
     members = [placed for own in unbound for _, placed in own]
     checker = inter_pod.InterPodChecker(
-        snapshot, [*members, *(placed for own in absent_by_reservation for placed in own)]
+        snapshot,
+        [*members, *(placed for own in absent_by_reservation for placed in own)],
+        lookup.coming(snapshot),
     )
     violations: list[tuple[Uid, Unkeepable]] = []
     for reservation, own, absent in zip(standing, unbound, absent_by_reservation, strict=True):

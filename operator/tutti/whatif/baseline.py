@@ -97,7 +97,8 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
     used = [node.used + reserved.get(node.name, NOTHING) for node in base.nodes]
     free_now = grids.room_less(base, used)
     index = {node.name: row for row, node in enumerate(base.nodes)}
-    inter_pod = InterPodCompiler.of(base, selectors, after, (*standing, *lasting))
+    coming = pod_classes.coming(snapshot)
+    inter_pod = InterPodCompiler.of(base, selectors, after, (*standing, *lasting), coming)
     baseline = Baseline(
         snapshot,
         plan,
@@ -108,7 +109,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
         free_now.copy(),
         free_now.copy(),
         inter_pod,
-        InterPodCompiler.of(base, selectors, before, standing).grid(),
+        InterPodCompiler.of(base, selectors, before, standing, coming).grid(),
         inter_pod.grid(),
     )
     amounts_by_gang = placements(snapshot, plan)

@@ -9,6 +9,7 @@ import pytest
 
 from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, SlotReservation, Snapshot
 from tutti.model.decisions import Assignment, Claim, Placement, Plan, Victim
+from tutti.model.inter_pod import PodSelector
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.owners import Job, Owner
 from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart
@@ -24,6 +25,7 @@ from ...harness.builders import (
     gang,
     labels,
     node,
+    peers,
     reservation,
     resources,
     snapshot_of,
@@ -143,6 +145,39 @@ def test_a_claim_has_nodes_on_which_its_members_may_run_and_have_room() -> None:
     assert "may not run on n2" in said(snapshot, claims(snapshot, "old", on="n2"))[0]
     assert "may not run on n3" in said(snapshot, claims(snapshot, "old", on="n3"))[0]
     assert "n1 has too little nvidia.com/gpu" in said(snapshot, claims(snapshot))[0]
+
+
+def ruled(new: GangBuilder) -> Snapshot:
+    """A gang that waits, one that shares no node with it, and a pod for which n2 is held."""
+    n1, n2 = (node(n, gpu=9, cpu=9).labelled(hostname=n) for n in ("n1", "n2"))
+    apart = gang("apart").of(1, gpu=1).but(queue="a").apart("hostname", peers(group="new"))
+    held = gang("held").of(1)
+    kept = reservation(held, ("held-0", "n2"))
+    return snapshot_of(n1, n2, space(NAMESPACE), A, B, new, apart, held, kept, *OLD, at=60.0)
+
+
+@pytest.mark.parametrize("rule", [NEW.near("hostname"), NEW.even("hostname")])
+def test_a_claim_has_no_nodes_that_depend_on_other_pods(rule: GangBuilder) -> None:
+    snapshot = ruled(rule)
+    assert list(said(snapshot, claims(snapshot, "old"))) == [
+        f"pod ml/new-{n}: it claims node n1, which depends on other pods" for n in range(4)
+    ]
+    alone = ruled(NEW.even("hostname", PodSelector(())))  # it counts no other pod
+    assert said(alone, claims(alone, "old")) == ()
+
+
+def test_a_claim_has_no_nodes_that_anti_affinity_forbids() -> None:
+    snapshot = ruled(NEW.apart("hostname", peers(group="held")))
+    assert said(snapshot, claims(snapshot, "old")) == ()
+    assert said(snapshot, claims(snapshot, "old", on="n2"))[0] == (
+        "pod ml/new-0: node n2 is forbidden by its anti-affinity on kubernetes.io/hostname"
+    )
+    both = claims(snapshot, "old"), claims(snapshot, name="apart")
+    assert said(snapshot, *both)[0] == (
+        "pod ml/new-0: node n1 is forbidden by others' anti-affinity on kubernetes.io/hostname"
+    )
+    stranger = replace(both[1].assignments[0], uid=Uid("x"))
+    assert "does not wait" in said(snapshot, replace(both[1], assignments=(stranger,)))[0]
 
 
 def test_room_that_a_reservation_holds_is_taken() -> None:

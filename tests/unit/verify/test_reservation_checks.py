@@ -5,12 +5,24 @@ from dataclasses import replace
 import pytest
 
 from tutti.model.cluster import STUCK_SECONDS, Phase, ReservedVictim, SlotReservation, Snapshot
+from tutti.model.inter_pod import InterPodRules
 from tutti.model.keys import NodeName
 from tutti.planning.compile import standing_reservations
 from tutti.verify import reservation_checks
 
 from ...harness.builders import GangBuilder, gang, node, reservation, snapshot_of
-from ..planning.neighbours import ZONE, apart, asking, beside, labels, near, peers, resident, zones
+from ..planning.neighbours import (
+    ZONE,
+    apart,
+    asking,
+    beside,
+    even,
+    labels,
+    near,
+    peers,
+    resident,
+    zones,
+)
 
 A, B, C = peers(app="a"), peers(app="b"), peers(app="c")
 NODES = zones()
@@ -43,6 +55,30 @@ def test_entries_are_judged_with_all_that_is_promised() -> None:
     held = reservation(workers, ("w-0", "z1-1"))
     assert lost(snapshot_of(*NODES, HELD, STANDING, workers, held)) == []
     assert lost(snapshot_of(*NODES, workers, held)) == ["w-0"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "if_there", "if_to_come"),
+    [
+        (near(A), [], ["w-0"]),
+        (near(B), [], []),
+        (near(peers()), ["w-0"], []),  # it is the first pod, or the third
+        (even(A), ["w-0"], []),
+        (apart(A, on=ZONE), ["w-0"], ["w-0"]),
+    ],
+)
+def test_nothing_is_near_or_balanced_by_pods_that_come_once_victims_have_gone(
+    rules: InterPodRules, if_there: list[str], if_to_come: list[str]
+) -> None:
+    """Anti-affinity counts them: the nodes are theirs."""
+    plain = asking(gang("h").of(2, cpu=1), InterPodRules(), app="a")
+    held = reservation(plain, ("h-0", "z0-0"), ("h-1", "z0-0"))
+    on = "z1-0" if rules == near(peers()) else "z0-1"
+    asks = asking(gang("w").of(1, cpu=1), rules, app="b")
+    entry = reservation(asks, ("w-0", on), at=1.0)
+    parts = *NODES, plain, asks, entry
+    assert lost(snapshot_of(*parts, held)) == if_there
+    assert lost(snapshot_of(*parts, replace(held, victims=()))) == if_to_come
 
 
 def test_an_entry_that_rules_lose_takes_no_room_from_later_promises() -> None:

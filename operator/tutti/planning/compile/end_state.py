@@ -16,7 +16,7 @@ from ...model.inter_pod import AffinityTerm, TopologySpread
 from ...model.keys import NodeName
 from ...model.shapes import Shape
 from . import pod_classes
-from .inter_pod import CountedPod
+from .inter_pod import ALL_PODS, PODS_THAT_STAY, PODS_THERE, CountedPod, Presence
 from .pod_classes import SelectorIndex, groups_of
 
 MemberOnNode = tuple[Member, NodeName]
@@ -32,11 +32,11 @@ class EndState:
     ) -> None:
         """Count the pods, including the members to judge; ``index`` must know their groups."""
         self._domains, self._index = domains, index
-        self._nodes: dict[tuple[int, bool], list[int]] = {}  # by group and ``terminating``
+        self._nodes: dict[tuple[int, Presence], list[int]] = {}  # by group
         self._holders: dict[AffinityTerm, list[int]] = {}  # the nodes of pods with the term
         for pod in pods:
             for group in pod.groups:
-                self._nodes.setdefault((group, pod.terminating), []).append(pod.node)
+                self._nodes.setdefault((group, pod.presence), []).append(pod.node)
             for term in pod.anti_affinity:
                 self._holders.setdefault(term, []).append(pod.node)
         self._counts: dict[object, Counts] = {}
@@ -56,7 +56,10 @@ class EndState:
     def _keeps_apart(self, shape: Shape, node: int) -> bool:
         """Whether neither its own anti-affinity nor that of other pods forbids the node."""
         groups, own = groups_of(shape), shape.rules.anti_affinity
-        if any(self._count_others(shape, (term.peers,), term.topology, node) > 0 for term in own):
+        if any(
+            self._count_others(shape, (term.peers,), term.topology, node, ALL_PODS) > 0
+            for term in own
+        ):
             return False
         for term, nodes in self._holders.items():
             if self._index.number[(term.peers,)] in groups:
@@ -87,7 +90,7 @@ class EndState:
         domains = self._domains.even(shape, spread)
         if domains[node] < 0:
             return False
-        counts = self._group(group, domains, leaving=False)
+        counts = self._group(group, domains, PODS_THAT_STAY)
         count, least = int(counts[domains[node]]), 0
         if len(counts) >= spread.min_domains:
             without_itself = counts.copy()
@@ -95,21 +98,28 @@ class EndState:
             least = int(without_itself.min())
         return count - least <= spread.max_skew
 
-    def _count_others(self, shape: Shape, group: Group, topology: str, node: int) -> int:
+    def _count_others(
+        self,
+        shape: Shape,
+        group: Group,
+        topology: str,
+        node: int,
+        which: Sequence[Presence] = PODS_THERE,
+    ) -> int:
         """The number of other pods of the group in the node's domain."""
         domains = self._domains.domains(topology)
         if domains[node] < 0:
             return 0
         is_counted = self._index.number[group] in groups_of(shape)
-        return _at(self._group(group, domains), domains, node) - is_counted
+        return _at(self._group(group, domains, which), domains, node) - is_counted
 
-    def _group(self, group: Group, domains: Domains, *, leaving: bool = True) -> Counts:
-        """[domain]: the number of pods of the group, with or without pods that terminate."""
+    def _group(
+        self, group: Group, domains: Domains, which: Sequence[Presence] = PODS_THERE
+    ) -> Counts:
+        """[domain]: the number of pods of the group, by whether they stay, leave or come."""
         number = self._index.number[group]
-        nodes = list(self._nodes.get((number, False), ()))
-        if leaving:
-            nodes += self._nodes.get((number, True), ())
-        return self._counted((number, leaving), nodes, domains)
+        nodes = [node for kind in which for node in self._nodes.get((number, kind), ())]
+        return self._counted((number, which), nodes, domains)
 
     def _counted(self, pods: object, nodes: Sequence[int], domains: Domains) -> Counts:
         key = pods, id(domains)  # TopologyDomains returns and keeps one array for equal arguments
@@ -128,11 +138,10 @@ class RuleCheck:
         self._rows = {node.name: row for row, node in enumerate(snapshot.nodes)}
         self._domains = TopologyDomains(snapshot.nodes)
         self._index = pod_classes.selector_index(snapshot, members, snapshot.placed_pods)
+        self._coming = pod_classes.coming(snapshot)
         rows, among = self._rows, self._index.among
         self._residents = [
-            CountedPod(
-                rows[pod.node], among(pod.namespace, pod.labels), pod.anti_affinity, pod.terminating
-            )
+            CountedPod.of(pod, rows[pod.node], among(pod.namespace, pod.labels), ())
             for pod in (snapshot.placed_pods if self._index.number else ())
             if pod.node in rows
         ]
@@ -145,7 +154,12 @@ class RuleCheck:
     def state(self, promised: Sequence[MemberOnNode]) -> EndState:
         """The cluster once these members are bound beside the pods that have a node."""
         pods = [
-            CountedPod(self._rows[node], groups_of(shape), shape.rules.anti_affinity)
+            CountedPod(
+                self._rows[node],
+                groups_of(shape),
+                shape.rules.anti_affinity,
+                Presence.COMES if member.uid in self._coming else Presence.STAYS,
+            )
             for member, node in promised
             if node in self._rows
             for shape in [self._shape(member)]

@@ -7,6 +7,7 @@ InterPodAffinity and of PodTopologySpread, kube-scheduler 1.37.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from ...filters.selectors import has_rules
 from ...filters.topology import Domains, Mask, TopologyDomains, in_flagged_domain
 from ...model.cluster import Member, PlacedPod
 from ...model.inter_pod import AffinityTerm, TopologySpread
-from ...model.keys import NodeName
+from ...model.keys import NodeName, Uid
 from ...model.shapes import Shape
 from ...strategies.problem import Affinity, AntiAffinity, DomainCount, EvenSpread, Placed, Rules
 from .answers import PlacedCount
@@ -25,6 +26,20 @@ from .pod_classes import SelectorIndex, groups_of
 Rule = AntiAffinity | Affinity | EvenSpread
 
 
+class Presence(Enum):
+    """Whether a pod is on its node, and for how long."""
+
+    STAYS = auto()  # bound, or about to be
+    LEAVES = auto()  # it terminates
+    COMES = auto()  # its gang claims the node: it comes once victims have gone
+
+
+# Which pods a rule counts. Nothing is near to, or balanced by, a pod that may never come.
+ALL_PODS = tuple(Presence)  # anti-affinity
+PODS_THERE = Presence.STAYS, Presence.LEAVES  # affinity
+PODS_THAT_STAY = (Presence.STAYS,)  # topology spread
+
+
 @dataclass(frozen=True, slots=True)
 class CountedPod:
     """A pod that has a node: its groups, its anti-affinity, and the row of its node."""
@@ -32,7 +47,17 @@ class CountedPod:
     node: int
     groups: tuple[int, ...]
     anti_affinity: tuple[AffinityTerm, ...] = ()
-    terminating: bool = False
+    presence: Presence = Presence.STAYS
+
+    @classmethod
+    def of(
+        cls, pod: PlacedPod, row: int, groups: tuple[int, ...], coming: Collection[Uid]
+    ) -> "CountedPod":
+        """The pod, which is still to come if its uid is among ``coming``."""
+        presence = Presence.LEAVES if pod.terminating else Presence.STAYS
+        if pod.uid in coming:
+            presence = Presence.COMES
+        return cls(row, groups, pod.anti_affinity, presence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,21 +106,18 @@ class InterPodCompiler:
         selectors: SelectorIndex,
         placed_pods: Iterable[PlacedPod],
         reserved: Iterable[tuple[Member, NodeName]] = (),
+        coming: Collection[Uid] = (),
     ) -> "InterPodCompiler":
         """Count placed pods; pods on nodes that do not exist are not counted.
 
-        ``reserved`` members are among the placed pods, and their rules must hold as well.
+        ``reserved`` members are among the placed pods, and their rules must hold as well. So are
+        the pods that are ``coming``, which only anti-affinity counts.
         """
         if not selectors.number:
             return cls(base, selectors, ())
         rows = {node.name: row for row, node in enumerate(base.nodes)}
         counted = (
-            CountedPod(
-                rows[pod.node],
-                selectors.among(pod.namespace, pod.labels),
-                pod.anti_affinity,
-                pod.terminating,
-            )
+            CountedPod.of(pod, rows[pod.node], selectors.among(pod.namespace, pod.labels), coming)
             for pod in placed_pods
             if pod.node in rows
         )
@@ -106,11 +128,11 @@ class InterPodCompiler:
 
     def _index_existing(self) -> None:
         """Index existing pods by the groups that count them, and by their anti-affinity."""
-        nodes: dict[tuple[int, bool], list[int]] = {}
+        nodes: dict[tuple[int, Presence], list[int]] = {}
         forbidden: dict[tuple[int, str], list[int]] = {}
         for pod in self._existing if self._rows else ():
             for group in pod.groups:
-                nodes.setdefault((group, pod.terminating), []).append(pod.node)
+                nodes.setdefault((group, pod.presence), []).append(pod.node)
             for term in pod.anti_affinity:
                 key = self._selectors.number[(term.peers,)], term.topology
                 forbidden.setdefault(key, []).append(pod.node)
@@ -217,7 +239,7 @@ class InterPodCompiler:
         self, group: int, terms: Sequence[AffinityTerm], nodes: Sequence[int]
     ) -> Iterator[RuleOutcome]:
         """A reserved member is the only pod of the group: the next pod must share its domains."""
-        if sum(len(self._nodes.get((group, leaving), ())) for leaving in (False, True)) == 1:
+        if sum(len(self._nodes.get((group, presence), ())) for presence in PODS_THERE) == 1:
             topologies = tuple(dict.fromkeys(term.topology for term in terms))
             all_domains = [self._topology.domains(topology) for topology in topologies]
             allowed = np.logical_and.reduce(
@@ -231,9 +253,8 @@ class InterPodCompiler:
     ) -> RuleOutcome:
         """Reserved members with a spread: their domains must not get too many pods."""
         domains = self._topology.even(self._shapes[shape], spread)
-        pods_by_domain = self.count_existing(
-            self._selectors.number[(spread.peers,)], domains, leaving=False
-        )
+        group = self._selectors.number[(spread.peers,)]
+        pods_by_domain = self.count_existing(group, domains, PODS_THAT_STAY)
         least = (
             0
             if len(pods_by_domain) < spread.min_domains
@@ -247,7 +268,7 @@ class InterPodCompiler:
     def _anti_affinity(self, row: int, term: AffinityTerm, counts: "_DomainCounts") -> RuleOutcome:
         group = self._selectors.number[(term.peers,)]
         domains = self._topology.domains(term.topology)
-        is_occupied = self.count_existing(group, domains) > 0
+        is_occupied = self.count_existing(group, domains, ALL_PODS) > 0
         rule = (
             AntiAffinity(row, counts.index_of(group, domains)) if group in self._counted else None
         )
@@ -288,7 +309,7 @@ class InterPodCompiler:
     def _spread(self, row: int, spread: TopologySpread, counts: "_DomainCounts") -> RuleOutcome:
         group = self._selectors.number[(spread.peers,)]
         domains = self._topology.even(self._shapes[row], spread)
-        pods_by_domain = self.count_existing(group, domains, leaving=False)
+        pods_by_domain = self.count_existing(group, domains, PODS_THAT_STAY)
         from_zero = len(pods_by_domain) < spread.min_domains
         least = 0 if from_zero else int(pods_by_domain.min(initial=pods_by_domain.max(initial=0)))
         itself = group in groups_of(self._shapes[row])
@@ -296,7 +317,7 @@ class InterPodCompiler:
         description = f"topology spread over {spread.topology}"
         if group not in self._counted:
             return RuleOutcome(description, allowed, is_final=True)
-        index = counts.index_of(group, domains, leaving=False)
+        index = counts.index_of(group, domains, PODS_THAT_STAY)
         rule = EvenSpread(row, index, spread.max_skew, from_zero)
         return RuleOutcome(description, allowed, is_final=False, rule=rule)
 
@@ -304,11 +325,10 @@ class InterPodCompiler:
         return any(spot.shape == row for spot in self._reserved)
 
     def count_existing(
-        self, group: int, domains: Domains, *, leaving: bool = True
+        self, group: int, domains: Domains, which: Sequence[Presence] = PODS_THERE
     ) -> NDArray[np.int64]:
-        """[domain]: how many existing pods of the group; with or without terminating pods."""
-        kinds = (False, True) if leaving else (False,)
-        nodes = [self._nodes[group, kind] for kind in kinds if (group, kind) in self._nodes]
+        """[domain]: how many existing pods of the group, by whether they stay, leave or come."""
+        nodes = [self._nodes[group, kind] for kind in which if (group, kind) in self._nodes]
         return _count(np.concatenate([*nodes, np.zeros(0, np.intp)]), domains)
 
     def counted(self, group: int) -> Mask:
@@ -324,12 +344,12 @@ class _DomainCounts:
         self._indices: dict[object, int] = {}
         self.made: list[DomainCount] = []
 
-    def index_of(self, group: int, domains: Domains, *, leaving: bool = True) -> int:
+    def index_of(self, group: int, domains: Domains, which: Sequence[Presence] = PODS_THERE) -> int:
         """The index of the DomainCount of a group in these domains."""
         # TopologyDomains returns the same array for the same arguments, and keeps it.
-        key = group, id(domains), leaving
+        key = group, id(domains), which
         if key not in self._indices:
-            existing = self._compiler.count_existing(group, domains, leaving=leaving)
+            existing = self._compiler.count_existing(group, domains, which)
             self._indices[key] = len(self.made)
             self.made.append(DomainCount(domains, self._compiler.counted(group), existing))
         return self._indices[key]

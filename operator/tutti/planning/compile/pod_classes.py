@@ -7,13 +7,14 @@ stays as it is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
 
 from ...filters.selectors import Group, has_rules, is_counted, spaces
 from ...gang import slots
 from ...model.cluster import Member, Namespace, PlacedPod, Snapshot
 from ...model.inter_pod import Labels, Requirement
-from ...model.keys import NodeName
+from ...model.keys import NodeName, Uid
 from ...model.shapes import NO_PREFERENCES, Shape
 
 Label = tuple[str, str]
@@ -118,6 +119,13 @@ def placed_pods(snapshot: Snapshot) -> Sequence[PlacedPod]:
     )
     absent = (placed_pod(member, node) for member, node in slots.placeholders_of_snapshot(snapshot))
     return (*snapshot.placed_pods, *reserved, *absent)
+
+
+def coming(snapshot: Snapshot) -> AbstractSet[Uid]:
+    """The pods that get the node that a standing claim has for them once its victims have gone."""
+    claims = (claim for claim in snapshot.reservations if claim.victims is not None)
+    pods = {entry.uid for claim in claims for entry in claim.entries}
+    return pods - {pod.uid for pod in snapshot.placed_pods} if pods else pods
 
 
 def placed_pod(member: Member, node: NodeName) -> PlacedPod:

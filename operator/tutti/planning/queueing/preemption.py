@@ -17,6 +17,7 @@ from ...model.decisions import Claim, Victim
 from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption
 from ...model.resources import NOTHING, Resources
+from ...model.shapes import Shape
 from ...queues import charge, claims, share
 from ...queues.attribution import ChargedPods
 from ...queues.charge import GangCharge
@@ -24,6 +25,7 @@ from ...queues.claims import Entitlement
 from ...queues.cover import QueuedGang
 from ...queues.tree import QueueTree
 from ...queues.use import ChargedGangs
+from ...strategies.problem import Rules
 from ..compile import problems
 from ..compile.quotas import Quotas
 from ..compiled_demand import CompiledDemand
@@ -262,17 +264,24 @@ class _Entitlements:
 def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
     """Whether the gang may claim.
 
-    No member has a node or is absent, each may preempt, and no affinity or spread is in force.
+    No member has a node or is absent, and each may preempt. None has a rule of affinity or spread,
+    which victims might satisfy. Such rules of other gangs count no pod before it has its node, so
+    they keep nobody from claiming.
     """
-    rules, ledger = claimed.plan.base.rules, claimed.ledger
+    ledger = claimed.ledger
     return not (
         want.gang.key in ledger.begun
         or any(member.node is not None and not member.is_over for member in want.gang.members)
         or ledger.counts[want.gang.key].absent
-        or rules.affinity
-        or rules.spread
+        or any(_needs_others(group[0].shape) for group in want.alike)
         or not all(member.may_preempt for member in want.members)
     )
+
+
+def _needs_others(shape: Shape) -> bool:
+    """Whether other pods may have to stay where they are for a member to have its node."""
+    rules = shape.rules
+    return bool(rules.affinity) or any(spread.peers.selector for spread in rules.spread)
 
 
 def _within_guarantees(
@@ -308,7 +317,8 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
         if problems.exceeded(claimed.plan.base, want, quotas):
             return None
         room = np.maximum(room_without(some), 0)
-        before = replace(claimed.plan, free=room, quotas=quotas)
+        base = replace(claimed.plan.base, rules=_of_anti_affinity(claimed.plan.base.rules))
+        before = replace(claimed.plan, base=base, free=room, quotas=quotas)
         for limits in (quick, claimed.limits):
             after = round_answer.answer_round(before, [want], limits)
             if after.has_placed(want):
@@ -333,6 +343,11 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
         room=left,
         claims=(*claimed.claims, _decision(claimed, want, entitlement, chosen)),
     )
+
+
+def _of_anti_affinity(rules: Rules) -> Rules:
+    """The rules of anti-affinity alone: what else is placed is bound before a claimant comes."""
+    return Rules(rules.domain_counts, rules.anti_affinity)
 
 
 def _less(quotas: Quotas, charges: Mapping[GangKey, Resources]) -> Quotas:

@@ -1,6 +1,6 @@
 """What is wrong with the claims of a plan, and with starts of gangs that cannot be ended."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from math import inf
@@ -9,6 +9,8 @@ from ...model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
 from ...model.decisions import Claim, Placement, Plan
 from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption, Queue, QueueMode
+from .. import lookup
+from ..inter_pod import InterPodChecker
 from . import budgets, covers
 from .judge import ClaimJudge, Modes
 
@@ -130,6 +132,29 @@ def _once_placed(snapshot: Snapshot, placements: Sequence[Placement]) -> Snapsho
     return replace(snapshot, reservations=tuple(standing.values()))
 
 
+def _rule_faults(
+    snapshot: Snapshot, claims: Sequence[Claim], seen: lookup.SnapshotLookup
+) -> Iterator[str]:
+    """The members of claimants whose nodes depend on other pods, or that anti-affinity forbids."""
+    if not (claims and lookup.may_have_rules(snapshot)):
+        return
+    own = [
+        (member, assignment.node)
+        for claim in claims
+        for assignment in claim.assignments
+        if (member := seen.members(claim.gang).get(assignment.uid)) is not None
+    ]
+    held = [p for r in snapshot.reservations for _, p in lookup.unbound_members(r, seen)]
+    absent = [p for r in snapshot.reservations for p in lookup.absent_members(r, seen)]
+    checker = InterPodChecker(snapshot, [*own, *held, *absent])
+    for member, node in own:
+        rules = member.shape.rules
+        if rules.affinity or any(spread.peers.selector for spread in rules.spread):
+            yield f"pod {member.key}: it claims node {node}, which depends on other pods"
+        else:
+            yield from checker.faults(member, node)
+
+
 def violations(
     snapshot: Snapshot,
     claims: Sequence[Claim],
@@ -146,7 +171,8 @@ def violations(
     judge = ClaimJudge.of(snapshot, modes, protected)
     before = judge.measure()
     borrowers = {key: judge.running.pop(key) for key in later if key in judge.running}
-    sentences = [s for claim in claims if claim.by_guarantee for s in judge.judged(claim)]
+    sentences = [*_rule_faults(snapshot, claims, judge.seen)]
+    sentences += [s for claim in claims if claim.by_guarantee for s in judge.judged(claim)]
     judge.running |= borrowers
     sentences += [s for claim in claims if not claim.by_guarantee for s in judge.judged(claim)]
     if any(claim.victims for claim in claims) and judge.measure() <= before:

@@ -56,7 +56,8 @@ def compiled(snapshot: Snapshot) -> tuple[InterPodCompiler, Grid]:
     index = pod_classes.selector_index(snapshot, [m for one in found for m in one.ready], there)
     ready = [m for one in found for m in index.classify(one.ready)]
     base = grids.grid(snapshot, [m.shape for m in ready])
-    return InterPodCompiler.of(base, index, there), base
+    coming = pod_classes.coming(snapshot)
+    return InterPodCompiler.of(base, index, there, coming=coming), base
 
 
 def numbers(snapshot: Snapshot) -> Grid:
@@ -190,6 +191,28 @@ def test_entries_of_standing_reservations_are_there_with_labels_and_rules() -> N
     assert allowed(numbers(beside(snapshot))) == "n2 n4"
     indifferent = replace(beside(snapshot), gangs=(snapshot.gangs[0], gang("w").of(1, cpu=1).made))
     assert allowed(numbers(indifferent)) == "n1 n2 n3 n4"
+
+
+@pytest.mark.parametrize(
+    ("rules", "if_there", "if_to_come"),
+    [
+        (near(A), "z0-0 z0-1", ""),
+        (even(A), "z1-0 z1-1 z2-0 z2-1", "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"),
+        (apart(A), "z0-1 z1-0 z1-1 z2-0 z2-1", "z0-1 z1-0 z1-1 z2-0 z2-1"),
+    ],
+)
+def test_of_pods_that_come_once_victims_have_gone_anti_affinity_alone_counts(
+    rules: InterPodRules, if_there: str, if_to_come: str
+) -> None:
+    held = asking(gang("held").of(2, cpu=1), InterPodRules(), app="a")
+    waiting = asking(gang("w").of(1, cpu=1), rules, app="b")
+    kept = reservation(held, ("held-0", "z0-0"), ("held-1", "z0-0"))
+    snapshot = beside(snapshot_of(*zones(), held, waiting, kept))
+    assert allowed(numbers(snapshot)) == if_there
+    claim = replace(snapshot, reservations=(replace(kept, victims=()),))
+    assert allowed(numbers(claim)) == if_to_come
+    bound = beside(replace(claim, gangs=(held.bound_on("z0-0", "z0-0").made, waiting.made)))
+    assert allowed(numbers(bound)) == if_there
 
 
 def test_whoever_was_placed_is_there_in_the_next_round() -> None:

@@ -8,17 +8,28 @@ import pytest
 
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Plan, Policy
+from tutti.model.inter_pod import PodSelector
 from tutti.model.queues import Preemption, Queue
 from tutti.planning.plan import plan
-from tutti.planning.queueing import preemption
+from tutti.planning.queueing import claim_rounds, preemption
 from tutti.queues import claims, cover
 from tutti.queues.claims import Entitlement
 from tutti.queues.cover import Cover
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
+from tutti.verify.plan_checks import violations
 from tutti.verify.preemption import checks as preemption_checks
 
-from ....harness.builders import AMPLE_BUDGET, Part, node, single
+from ....harness.builders import (
+    AMPLE_BUDGET,
+    GangBuilder,
+    Part,
+    node,
+    peers,
+    single,
+    snapshot_of,
+    space,
+)
 from .test_failures_of_others import PATIENT, cluster, quota, runs, waits
 
 HUGE = 1_000_000_000
@@ -47,7 +58,7 @@ def scene(own: Queue, batch: Queue, tried: Sequence[Part]) -> Snapshot:
     """A full cluster: ``own`` has 4 of 8 GPUs and all CPUs, and ``batch`` has the other GPUs."""
     closed = replace(quota("closed", gpu=4), namespaces=None)
     return cluster(
-        node("n1", cpu=4, gpu=8),
+        node("n1", cpu=4, gpu=8).labelled(hostname="n1"),
         *(own, TENANT, closed, batch),
         *runs(waits("own", "own", 4, cpu=1, gpu=1), own, *["n1"] * 4),
         *runs(waits("batch", "batch", 4, 9), batch, *["n1"] * 4),
@@ -118,6 +129,64 @@ def test_many_gangs_that_are_alike_cost_as_many_walks_as_few(
         assert ended(made) == set()
         costs.append(walks)
     assert costs[0] == costs[1] > 0
+
+
+ALL_PODS = PodSelector((), namespace_labels=())
+OF_CLAIMANT = peers(group="x")
+IDLE, FULL_SIZE = (waits("h", "batch", gpu=n) for n in (0, 1))  # there is no room for the second
+# What pods of the borrower may say that wait, and whether they start at once.
+RULES: dict[str, tuple[GangBuilder, bool]] = {
+    "a spread of its own, without room": (FULL_SIZE.even("hostname"), False),
+    "a spread of its own": (IDLE.even("hostname"), True),
+    "a spread of the claimant's pods": (IDLE.even("hostname", OF_CLAIMANT), True),
+    "affinity to itself": (FULL_SIZE.near("hostname"), False),
+    "affinity to pods of all namespaces": (IDLE.near("hostname", ALL_PODS), True),
+    "affinity to the claimant's pods": (IDLE.near("hostname", OF_CLAIMANT), False),
+    "anti-affinity to itself": (IDLE.apart("hostname"), True),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("policy", [FULL, RECLAIM], ids=["full", "reclaim"])
+def test_no_rule_between_pods_of_a_tenant_that_waits_keeps_others_from_a_claim(
+    rule: str, policy: Policy
+) -> None:
+    """Nor is anything placed near pods that come only once their victims have gone."""
+    hostile, starts = RULES[rule]
+    tried = [waits("x", "tenant", 4), hostile]
+    snapshot = scene(quota("own", gpu=4, cpu=4), quota("batch"), tried)
+    made = planned(snapshot, policy)
+    assert ended(made) == {"batch"}
+    assert [placement.gang.name for placement in made.placements] == ["h"] * starts
+    assert violations(snapshot, made) == ()
+    standing = claim_rounds.with_claims(snapshot, made.claims)
+    later = planned(standing, policy)
+    assert later.claims == ()
+    assert [placement.gang.name for placement in later.placements] == ["h"] * starts
+    assert violations(standing, later) == ()
+
+
+def test_a_gang_that_lets_nobody_onto_its_node_is_not_ended_for_those_whom_it_keeps_off() -> None:
+    own, batch = quota("own", gpu=4, cpu=4), quota("batch")
+    snapshot = scene(own, batch, [waits("x", "tenant", 4)])
+    assert ended(planned(snapshot, FULL)) == {"batch"}
+    apart = runs(waits("batch", "batch", 4, 9).apart("hostname", ALL_PODS), batch, *["n1"] * 4)
+    alone = snapshot_of(
+        space("ml"),
+        node("n1", gpu=4).labelled(hostname="n1"),
+        *(own, TENANT, batch, waits("x", "tenant", 4)),
+        *apart,
+        at=snapshot.taken_at,
+    )
+    assert planned(alone, FULL).claims == ()
+
+
+def test_by_priority_no_rule_between_pods_of_others_keeps_a_gang_from_a_claim() -> None:
+    low = waits("low", "").bound_on("n1")
+    high = waits("high", "", priority=1)
+    for hostile, _ in RULES.values():
+        snapshot = cluster(node("n1", gpu=1).labelled(hostname="n1"), low, high, hostile)
+        assert ended(planned(snapshot, FULL)) == {"low"}
 
 
 class Late:

@@ -9,6 +9,7 @@ import pytest
 
 from tutti.model.cluster import STUCK_SECONDS, Reservation, Snapshot
 from tutti.model.decisions import Claim, Policy
+from tutti.model.inter_pod import PodSelector
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.queues import Preemption, Queue, QueueRecord, RoleAtStart
 from tutti.planning import compiled_demand, observed_demand, queued_gangs
@@ -387,10 +388,33 @@ def test_where_there_are_no_queues_a_record_still_says_when_a_gang_started() -> 
 
 
 def test_gangs_whose_place_depends_on_other_pods_claim_nothing() -> None:
-    near = waits("new", "a", 4).near("hostname", peers(group="new"))
-    assert plan(seen(A, B, near, *old())) == ()
-    even = waits("new", "a", 4).even("hostname")
-    assert plan(seen(A, B, even, *old())) == ()
+    n1, new = node("n1", gpu=8).labelled(hostname="n1"), waits("new", "a", 4)
+    for rule, ended in (
+        (new, {"new": ["old"]}),
+        (new.near("hostname"), {}),
+        (new.near("hostname", peers(group="old")), {}),
+        (new.even("hostname"), {}),
+        (new.even("hostname", peers(group="old")), {}),
+        (new.even("hostname", PodSelector(())), {"new": ["old"]}),  # it counts no other pod
+        (new.apart("hostname", peers(group="other")), {"new": ["old"]}),
+    ):
+        cluster = snapshot_of(space(NAMESPACE), n1, A, B, rule, *old(), at=NOW)
+        assert ends(plan(cluster)) == ended
+
+
+def test_the_nodes_of_claims_keep_anti_affinity() -> None:
+    other = waits("new-1", "a", 1)
+    n1, n2 = (node(name, gpu=4).labelled(hostname=name) for name in ("n1", "n2"))
+    parts = [space(NAMESPACE), n1, n2, A, queue("b"), *old("x", 4), *old("y", 4, on="n2")]
+    alone = snapshot_of(*parts, waits("new-0", "a", 1), other, at=NOW)
+    assert ends(plan(alone)) == {"new-0": ["x"], "new-1": []}
+    for apart in ("new-1", "y"):
+        first = waits("new-0", "a", 1).apart("hostname", peers(group=apart))
+        last = other.apart("hostname", peers(group="new-0"))
+        assert ends(plan(snapshot_of(*parts, first, last, at=NOW))) == {
+            "new-0": ["x"],
+            "new-1": ["y"],
+        }
 
 
 def test_gangs_without_all_of_their_members_claim_nothing() -> None:
