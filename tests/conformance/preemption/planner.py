@@ -269,7 +269,7 @@ def _gang(state: State, job: Job) -> Gang:
             for member, node in zip(members, job.nodes, strict=True)
         ]
     for extra in job.extras:
-        member = _member(job, _pod(job, extra.number), extra.start)
+        member = _member(job, _pod(job, extra.number), job.since)  # it may have waited for long
         bound_at = float(extra.start)
         members.append(replace(member, node=NodeName(f"n{extra.node}"), bound_at=bound_at))
     for i, leaving in enumerate(one for one in state.leaving if one.job == job.name):
@@ -290,7 +290,7 @@ def _gang(state: State, job: Job) -> Gang:
 
 
 def _pod(job: Job, number: int) -> str:
-    return f"{job.name}-x{number}"
+    return f"{job.name}-x{number:03}"
 
 
 def _member(job: Job, name: str, created: int) -> Member:

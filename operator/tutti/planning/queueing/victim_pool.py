@@ -210,7 +210,8 @@ class VictimPool:
 
     def _seconds(self, gang: QueuedGang, member: Member) -> int:
         """The whole seconds for which a member has run, or may have."""
-        return max(int(self.snapshot.taken_at - max(gang.started, member.created)), 0)
+        since = member.created if member.bound_at is None else member.bound_at
+        return max(int(self.snapshot.taken_at - max(gang.started, since)), 0)
 
     def _is_given_a_node(self, gang: Gang) -> bool:
         assigned = self.plan.assigned

@@ -157,6 +157,19 @@ def test_the_gang_that_lost_less_work_ends() -> None:
     assert only.cost == only.lost + 60
 
 
+def test_a_member_that_waited_after_the_start_of_its_gang_costs_what_it_has_run_for() -> None:
+    """Not what it has existed for; that counts if it is not known when it got its node."""
+    elastic = gang("old").of(8, gpu=1).needing(4)
+    for bound_at, cost in ((90.0, Fraction(10)), (None, Fraction(60)), (10.0, Fraction(80))):
+        bound, start = runs(elastic.each(created=40.0), B)
+        assert isinstance(bound, GangBuilder)
+        assert isinstance(start, Reservation)
+        start = replace(start, charged=tuple(member.uid for member in bound.members))
+        late = bound.last(4, bound_at=bound_at)
+        (claim,) = plan(seen(A, B, waits("new", "a", 1), late, start))
+        assert (len(claim.victims[0].members), claim.cost) == (1, cost / 8)
+
+
 def test_earlier_ends_count_for_a_day_of_its_own_work_at_most() -> None:
     """So a gang that was ended often can be ended again."""
     day = 24 * 3600
