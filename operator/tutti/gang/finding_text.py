@@ -338,6 +338,12 @@ def _(finding: of.KeptByBudget) -> str:
 
 
 @text.register
+def _(finding: of.TooManyVictims) -> str:
+    ends = f"{count(finding.victims, 'gang')} would have to end for it"
+    return f"{ends}, and at most {finding.most} may end for one gang"
+
+
+@text.register
 def _(finding: of.WithinGuarantee) -> str:
     first, *others = finding.queues
     if not others:

@@ -245,6 +245,14 @@ class WithinGuarantee(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class TooManyVictims(Finding):
+    """The gangs that would end for it are more than a claim may name."""
+
+    victims: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class EvictionsCapped(Finding):
     """The claim waits: so many pods have ended, and more would exceed a limit.
 

@@ -14,8 +14,10 @@ from tutti.gang import slots
 from tutti.kube import kinds
 from tutti.kube.gang_sources import base, pod_group
 from tutti.planning.plan import plan
+from tutti.planning.queueing import preemption
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
+from tutti.verify.preemption import judge
 
 CRDS = Path(__file__).parents[3] / "charts" / "tutti" / "crds"
 API = "tutti.dev/v1alpha1"
@@ -86,6 +88,8 @@ def test_the_limits_are_those_of_the_crds() -> None:
     assert slot["additionalProperties"]["maximum"] == limits.MOST_SLOTS
     minimum = schema("reservation")["queue"]["properties"]["minimum"]
     assert minimum["maxItems"] == base.MOST_ROLES + 1, "and members without a role"
+    victims = schema("reservation")["claim"]["properties"]["victims"]
+    assert victims["maxItems"] == preemption.MOST_VICTIMS == judge.MOST_VICTIMS
 
 
 def beyond(field: str, asked: str, most: str, remedy: str = "lower it") -> str:

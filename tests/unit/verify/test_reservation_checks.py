@@ -76,9 +76,10 @@ def test_nothing_is_near_or_balanced_by_pods_that_come_once_victims_have_gone(
     on = "z1-0" if rules == near(peers()) else "z0-1"
     asks = asking(gang("w").of(1, cpu=1), rules, app="b")
     entry = reservation(asks, ("w-0", on), at=1.0)
-    parts = *NODES, plain, asks, entry
-    assert lost(snapshot_of(*parts, held)) == if_there
-    assert lost(snapshot_of(*parts, replace(held, victims=()))) == if_to_come
+    snapshot = snapshot_of(*NODES, plain, asks, entry, held)
+    assert lost(snapshot) == if_there
+    claim = replace(held, victims=())
+    assert lost(snapshot_of(*NODES, plain, asks, entry, claim)) == if_to_come
 
 
 def test_an_entry_that_rules_lose_takes_no_room_from_later_promises() -> None:

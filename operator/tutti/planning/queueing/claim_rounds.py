@@ -12,7 +12,7 @@ from math import ceil
 
 from ...filters.disruption_budgets import Shortage
 from ...gang.demand import PlacementRequest
-from ...gang.findings import KeptByBudget, MayNotBorrow, WithinGuarantee
+from ...gang.findings import KeptByBudget, MayNotBorrow, TooManyVictims, WithinGuarantee
 from ...model.cluster import PodReservation, Reservation, ReservedVictim, Snapshot
 from ...model.decisions import Assignment, Claim, Finding, Policy, Reason, Rejection
 from ...model.keys import GangKey
@@ -215,7 +215,12 @@ def _claim_round(compiled: CompiledDemand, queued: QueuedGangs, claimed: Claimed
         gang: WithinGuarantee(queues) for gang, queues in claimed.within.items() if queues
     }
     obstacles |= {gang: _kept_by_budgets(kept) for gang, kept in claimed.kept.items()}
+    obstacles |= {gang: _too_many(victims) for gang, victims in claimed.crowds.items()}
     return ClaimRound(_recorded(compiled, queued, claimed.claims), obstacles)
+
+
+def _too_many(victims: int) -> TooManyVictims:
+    return TooManyVictims(victims, preemption.MOST_VICTIMS)
 
 
 def _kept_by_budgets(kept: Mapping[GangKey, Shortage]) -> KeptByBudget:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from ...gang import order
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Gang, Member, Snapshot
 from ...model.decisions import Claim, Victim
-from ...model.keys import GangKey
+from ...model.keys import GangKey, Uid
 from ...model.queues import ROOT, Preemption
 from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
@@ -36,9 +37,10 @@ from ..search.partial_plan import PartialPlan
 from ..search.starvation import HeldCapacity
 from . import covered_round, victims
 from .ledger import Kind, QueueLedger
-from .victim_pool import PreemptionRules, Room, VictimPool, holders
+from .victim_pool import CandidateName, Freed, PreemptionRules, Room, VictimPool, holders
 from .victims import Candidate, Victims
 
+MOST_VICTIMS = 1_000  # gangs that a Reservation names, by its CRD
 MOST_CLAIMANTS = 64  # gangs for which one plan searches victims
 MOST_LATE = 8  # kinds of gangs for which a plan that is late looks whether they may claim
 SHARES = 16  # each search for a place may take this fraction (1/16) of the plan's seconds
@@ -62,6 +64,8 @@ class ClaimedPlan:
     claims: tuple[Claim, ...] = ()
     # By gang without a claim: the gangs that could end for it, and the budgets that keep them.
     kept: Mapping[GangKey, Mapping[GangKey, Shortage]] = field(default_factory=dict)
+    # By gang without a claim, because they are too many: how many would have to end.
+    crowds: Mapping[GangKey, int] = field(default_factory=dict)
     # By gang without a claim, although a guarantee would cover it: other queues that are within
     # their guarantees.
     within: Mapping[GangKey, tuple[str, ...]] = field(default_factory=dict)
@@ -296,43 +300,23 @@ def _within_guarantees(
 
 
 def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlement) -> ClaimedPlan:
-    """The plan with the claim of a gang; unchanged but for ``kept`` if no victims suffice."""
+    """The plan with the claim of a gang; if there is none, the plan with what keeps the gang."""
     candidates, kept = claimed.pool.within_budgets(
         claimed.pool.candidates(want, claimed.ledger, entitlement)
     )
     freed = claimed.pool.freed(candidates)
-    quick = replace(claimed.limits, strategy=claimed.limits.fallback)  # any place will do
-    start, ledger = claimed.ledger.started(want), claimed.ledger
-    limits_before = covered_round.limits_for(start, claimed.plan.quotas, claimed.hold, ledger)
-
-    def room_without(some: Sequence[Candidate]) -> Room:
-        room = claimed.room.copy()
-        if some:
-            rows, amounts = zip(*(freed[candidate.name] for candidate in some), strict=True)
-            np.add.at(room, np.concatenate(rows), np.concatenate(amounts))
-        return room
-
-    def placed(some: Sequence[Candidate]) -> PartialPlan | None:
-        quotas = _less(limits_before, _charges(some)) if limits_before.limits else limits_before
-        if problems.exceeded(claimed.plan.base, want, quotas):
-            return None
-        room = np.maximum(room_without(some), 0)
-        base = replace(claimed.plan.base, rules=_of_anti_affinity(claimed.plan.base.rules))
-        before = replace(claimed.plan, base=base, free=room, quotas=quotas)
-        for limits in (quick, claimed.limits):
-            after = round_answer.answer_round(before, [want], limits)
-            if after.has_placed(want):
-                return after
-        return None
-
-    missing = claimed.pool.missing(want, claimed.room, freed)
-    chosen = victims.cheapest(candidates, placed, missing)
+    chosen = _cheapest(claimed, want, candidates, freed)
+    if chosen is not None and (crowd := len(_gangs(chosen.candidates))) > MOST_VICTIMS:
+        fewer = _cheapest(claimed, want, _of_largest_gangs(candidates), freed)
+        if fewer is None:
+            return replace(claimed, crowds={**claimed.crowds, want.gang.key: crowd})
+        chosen = replace(fewer, bound=chosen.bound)
     if chosen is None and kept:
         return replace(claimed, kept={**claimed.kept, want.gang.key: kept})
     if chosen is None:
         queues = _within_guarantees(claimed, want, entitlement)
         return replace(claimed, within={**claimed.within, want.gang.key: queues})
-    room, after = room_without(chosen.candidates), chosen.answer
+    room, after = _room_without(claimed, chosen.candidates, freed), chosen.answer
     quotas = after.quotas.with_nothing_held()
     left: Room = after.free + np.minimum(room, 0)
     return replace(
@@ -343,6 +327,57 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
         room=left,
         claims=(*claimed.claims, _decision(claimed, want, entitlement, chosen)),
     )
+
+
+def _cheapest(
+    claimed: ClaimedPlan,
+    want: PlacementRequest,
+    candidates: Sequence[Candidate],
+    freed: Mapping[CandidateName, Freed],
+) -> Victims[PartialPlan] | None:
+    """The cheapest victims with which the gang is placed, and the plan with it."""
+    quick = replace(claimed.limits, strategy=claimed.limits.fallback)  # any place will do
+    start, ledger = claimed.ledger.started(want), claimed.ledger
+    limits_before = covered_round.limits_for(start, claimed.plan.quotas, claimed.hold, ledger)
+    base = replace(claimed.plan.base, rules=_of_anti_affinity(claimed.plan.base.rules))
+
+    def placed(some: Sequence[Candidate]) -> PartialPlan | None:
+        quotas = _less(limits_before, _charges(some)) if limits_before.limits else limits_before
+        if problems.exceeded(claimed.plan.base, want, quotas):
+            return None
+        room = np.maximum(_room_without(claimed, some, freed), 0)
+        before = replace(claimed.plan, base=base, free=room, quotas=quotas)
+        for limits in (quick, claimed.limits):
+            after = round_answer.answer_round(before, [want], limits)
+            if after.has_placed(want):
+                return after
+        return None
+
+    missing = claimed.pool.missing(want, claimed.room, freed)
+    return victims.cheapest(candidates, placed, missing)
+
+
+def _room_without(
+    claimed: ClaimedPlan, some: Sequence[Candidate], freed: Mapping[CandidateName, Freed]
+) -> Room:
+    room = claimed.room.copy()
+    if some:
+        rows, amounts = zip(*(freed[candidate.name] for candidate in some), strict=True)
+        np.add.at(room, np.concatenate(rows), np.concatenate(amounts))
+    return room
+
+
+def _gangs(some: Sequence[Candidate]) -> AbstractSet[GangKey]:
+    return {candidate.gang for candidate in some}
+
+
+def _of_largest_gangs(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """The candidates of as many gangs as may end for one: those of which most members may."""
+    members: dict[GangKey, set[Uid]] = {}
+    for candidate in candidates:
+        members.setdefault(candidate.gang, set()).update(m.uid for m in candidate.members)
+    largest = {*sorted(members, key=lambda gang: (-len(members[gang]), gang))[:MOST_VICTIMS]}
+    return [candidate for candidate in candidates if candidate.gang in largest]
 
 
 def _of_anti_affinity(rules: Rules) -> Rules:

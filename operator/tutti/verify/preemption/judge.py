@@ -21,6 +21,8 @@ from .covers import Amounts, ItemGang
 
 Modes = Mapping[str, Preemption]
 
+MOST_VICTIMS = 1_000  # gangs that may end for one, by the CRD of Reservations
+
 
 @dataclass(eq=False)
 class ClaimJudge:
@@ -163,6 +165,8 @@ class ClaimJudge:
 
     def _victims(self, claim: Claim, counted: ItemGang) -> Iterator[str]:
         """Whether the gang may end its victims, and whether no victim is left as half a gang."""
+        if len(claim.victims) > MOST_VICTIMS:
+            yield f"{len(claim.victims)} gangs would end for it, {MOST_VICTIMS} may"
         after = covers.covered(self.queues, [*self.running.values(), counted])
         for victim in claim.victims:
             gang = self.running.get(victim.gang)

@@ -13,7 +13,7 @@ from tutti.model.keys import NodeName, Uid
 from tutti.model.owners import Job, Owner
 from tutti.model.queues import Preemption, QueueMode
 from tutti.planning import plan as planning
-from tutti.planning.queueing import claim_rounds
+from tutti.planning.queueing import claim_rounds, preemption
 from tutti.strategies import STRATEGIES
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
@@ -328,6 +328,25 @@ def test_a_gang_that_waits_names_no_queue_of_which_a_gang_borrows() -> None:
     )
     alone = seen(A, waits("new", "a", 5), *old("own", 1, A), gpu=4)
     assert "reclaim" not in said_of("new", alone, FULL)
+
+
+def test_a_gang_for_which_more_gangs_would_end_than_a_reservation_names_claims_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(preemption, "MOST_VICTIMS", 2)
+    gangs = [part for n in range(4) for part in old(f"x{n}", 1)]
+    of = seen(A, queue("b"), waits("new", "a", 3), *gangs, gpu=4)
+    made = plan(of)
+    assert made.claims == ()
+    assert finding_text.sentence(made.rejections[0]).endswith(
+        "; 3 gangs would have to end for it, and at most 2 may end for one gang"
+    )
+    fewer = seen(A, queue("b"), waits("new", "a", 2), *gangs, gpu=4)
+    assert claimed(fewer) == {"new": ["x0", "x1"]}
+    large = seen(A, queue("b"), waits("new", "a", 3), *gangs, *old("y", 3, start=10), gpu=7)
+    (claim,) = plan(large).claims
+    assert ends([claim]) == {"new": ["y"]}
+    assert not claim.is_proved
 
 
 def test_gangs_that_end_together_share_a_budget() -> None:
