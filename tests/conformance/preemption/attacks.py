@@ -253,7 +253,7 @@ def _breaches_at_rest(state: State, *, is_edited: bool) -> Iterator[str]:
 def _is_kept_by_budgets(state: State, job: rules.Job) -> bool:
     """Whether budgets keep something of what the gang may end."""
     claim = rules.claim(state.world, state.running, job, state.now)
-    return claim is not None and not claim.items <= {*plans.within_budgets(state, claim.items)}
+    return claim is not None and not plans.keeps_budgets(state, claim.items)
 
 
 def _reach(world: rules.World, team: str, r: int) -> int:

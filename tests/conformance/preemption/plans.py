@@ -259,37 +259,27 @@ def room_with(state: State, job: Job, victims: frozenset[Item]) -> tuple[int, ..
 def victim_sets(state: State, claim: rules.Claim) -> set[frozenset[Item]]:
     """All sets of victims: who loses the minimum loses all extras."""
     extras = {j.name: [(j.name, e.number) for e in j.extras] for j in state.running}
-    items = within_budgets(state, claim.items)
+    items = sorted(claim.items)
     subsets = chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))
-    return {
+    sets = {
         frozenset(some) | {extra for name, n in some if n == 0 for extra in extras[name]}
         for some in subsets
     }
+    return {some for some in sets if keeps_budgets(state, some)}
 
 
-def within_budgets(state: State, items: frozenset[Item]) -> list[Item]:
-    """The items that budgets let end together: of several that share one, those that cost least.
-
-    A member with two budgets never ends.
-    """
-    jobs = {job.name: job for job in state.running}
-    left, going, may_end = dict(state.allowed), set[Item](), list[Item]()
-    for item in sorted(items, key=lambda item: _cost_of_end(state, jobs[item[0]], item)):
-        job = jobs[item[0]]
-        more = {*members_of(job, item)} - going
-        if len(job.budgets) > 1 or any(left[name] < len(more) for name in job.budgets):
-            continue
-        may_end.append(item)
-        if job.budgets:
-            left[job.budgets[0]] -= len(more)
-            going |= more
-    return sorted(may_end)
-
-
-def _cost_of_end(state: State, job: Job, item: Item) -> rules.Cost:
-    extras = {(job.name, e.number) for e in job.extras if item[1] == 0}
-    cost = rules.cost(state.world, [job], frozenset({item, *extras}), state.now)
-    return *cost[:3], (item,)
+def keeps_budgets(state: State, victims: frozenset[Item]) -> bool:
+    """Whether budgets let all of these end; a member with two budgets never ends."""
+    left = dict(state.allowed)
+    for job in state.running:
+        ends = {
+            member for item in victims if item[0] == job.name for member in members_of(job, item)
+        }
+        if ends and len(job.budgets) > 1:
+            return False
+        for name in job.budgets:
+            left[name] -= len(ends)
+    return all(n >= 0 for n in left.values())
 
 
 def members_of(job: Job, item: Item) -> list[Item]:

@@ -54,7 +54,7 @@ def _ends(
     model: cp_model.CpModel, state: State, claim: rules.Claim
 ) -> Mapping[Item, cp_model.IntVar]:
     """Whether each item ends; extras end with the minimum of their gang."""
-    items = plans.within_budgets(state, claim.items)
+    items = sorted(item for item in claim.items if plans.keeps_budgets(state, frozenset({item})))
     ends = {item: model.new_bool_var(str(item)) for item in items}
     for job in state.running:
         if (minimum := ends.get((job.name, 0))) is not None:
@@ -64,6 +64,14 @@ def _ends(
                     model.add_implication(minimum, ends[item])
                 else:
                     ends[item] = minimum
+    for name, allowed in state.allowed:
+        gone = [
+            (job.members if n == 0 else 1) * ends[job.name, n]
+            for job in state.running
+            for n in (0, *(extra.number for extra in job.extras))
+            if name in job.budgets and (job.name, n) in ends
+        ]
+        model.add(sum(gone) <= allowed)
     return ends
 
 

@@ -354,7 +354,7 @@ def _cheapest(
         return None
 
     missing = claimed.pool.missing(want, claimed.room, freed)
-    return victims.cheapest(candidates, placed, missing)
+    return victims.cheapest(candidates, placed, missing, together=claimed.pool.together)
 
 
 def _room_without(

@@ -108,24 +108,42 @@ class VictimPool:
     def within_budgets(
         self, candidates: Sequence[Candidate]
     ) -> tuple[Sequence[Candidate], Mapping[GangKey, Shortage]]:
-        """The candidates that PodDisruptionBudgets let end together, and why the others stay.
+        """The candidates that PodDisruptionBudgets let end one at a time, and why gangs may stay.
 
-        If a budget does not let all of its candidates end, the cheapest ones may end.
+        A gang may stay because a budget lets only cheaper ones end together.
         """
         if not self.budgets.by_namespace:
             return candidates, {}
         evicted = self.budgets.by_budget(self.ending)
-        allowed: set[CandidateName] = set()
-        kept: dict[GangKey, Shortage] = {}
-        for candidate in sorted(candidates, key=lambda one: (one.cost, one.name)):
+        ordered = sorted(candidates, key=lambda one: (one.cost, one.name))
+        kept = {
+            candidate.gang: shortage
+            for candidate, shortage in self._shortages(ordered)
+            if shortage is not None
+        }
+        return [
+            candidate
+            for candidate in candidates
+            if self.budgets.shortage(candidate.members, evicted) is None
+        ], kept
+
+    def together(self, some: Sequence[Candidate]) -> Sequence[Candidate]:
+        """As many of these as PodDisruptionBudgets let end together, taken in their order."""
+        if not self.budgets.by_namespace:
+            return some
+        return [candidate for candidate, shortage in self._shortages(some) if shortage is None]
+
+    def _shortages(
+        self, ordered: Iterable[Candidate]
+    ) -> Iterator[tuple[Candidate, Shortage | None]]:
+        """Each candidate, with what keeps it once those before it end that may."""
+        evicted = self.budgets.by_budget(self.ending)
+        for candidate in ordered:
             shortage = self.budgets.shortage(candidate.members, evicted)
-            if shortage is not None:
-                kept[candidate.gang] = shortage
-                continue
-            allowed.add(candidate.name)
-            for budget, pods in self.budgets.by_budget(candidate.members).items():
-                evicted[budget] = evicted.get(budget, frozenset()) | pods
-        return [candidate for candidate in candidates if candidate.name in allowed], kept
+            if shortage is None:
+                for budget, pods in self.budgets.by_budget(candidate.members).items():
+                    evicted[budget] = evicted.get(budget, frozenset()) | pods
+            yield candidate, shortage
 
     def freed(self, candidates: Sequence[Candidate]) -> Mapping[CandidateName, Freed]:
         """By candidate: the rows of nodes where its end frees room, and how much; rounded down."""

@@ -1,9 +1,9 @@
 """The victims that cost least: sets are tried in the order of their cost, until one suffices.
 
-The caller decides whether a set suffices, by placing the gang. If too many sets cost less than the
-answer, the cheapest set is tried that frees enough in total, without looking at nodes; no set that
-suffices costs less. If it does not suffice, the search starts with all candidates, and leaves out
-as many as it can.
+The caller decides whether a set suffices, by placing the gang, and which candidates may end
+together. If too many sets cost less than the answer, the cheapest set is tried that frees enough in
+total, without looking at nodes; no set that suffices costs less. If it does not suffice, the search
+starts with all candidates that may end together, and leaves out as many as it can.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +18,7 @@ from ...model.keys import GangKey
 from ...model.resources import NOTHING, Resources
 
 MOST_SETS = 1_000  # sets that are tried in the order of their cost
+MOST_LEFT_OUT = 10  # sets that may not end together, for each set that may be tried
 MOST_AMOUNTS = 256  # amounts of a resource that are told apart in counting
 
 
@@ -61,6 +62,8 @@ class Missing(NamedTuple):
 
 
 Answer = TypeVar("Answer")
+# As many of some candidates as may end together, taken in their order.
+Together = Callable[[Sequence[Candidate]], Sequence[Candidate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +88,45 @@ def cheapest(
     suffice: Callable[[Sequence[Candidate]], Answer | None],
     missing: Iterable[Missing] = (),
     most_sets: int = MOST_SETS,
+    *,
+    together: Together = lambda some: some,
 ) -> Victims[Answer] | None:
-    """The cheapest set of victims that suffices; None if even all candidates do not suffice.
+    """The cheapest set of victims that suffices; None if no set is found.
 
     ``suffice`` returns an answer for a set that suffices, or else None. If a set suffices, each
-    larger set is assumed to suffice, too, and it frees all that is ``missing``. Of sets of equal
-    cost, the set wins whose victims come first by cost and name, unless counting finds the set.
+    larger set is assumed to suffice, too, and it frees all that is ``missing``. A set is only tried
+    if all of it may end ``together``, as then each part of it may. Of sets of equal cost, the set
+    wins whose victims come first by cost and name, unless counting finds the set.
     """
     answer = suffice(_without_parts(candidates))
     if answer is None:
         return None
     ordered = sorted(candidates, key=lambda one: (one.cost, one.name))
-    tried, bound = 0, FREE
-    for cost, some in islice(_by_cost(ordered), most_sets):
-        if (least := suffice(some)) is not None:
-            return Victims(tuple(some), least, cost)
-        tried, bound = tried + 1, cost
-    if tried < most_sets:  # all sets were tried: the set of all no longer suffices
+    may_all_end = len(together(ordered)) == len(ordered)
+
+    def may_end(some: Sequence[Candidate]) -> bool:
+        return may_all_end or len(together(some)) == len(some)
+
+    tried, bound, sets = 0, FREE, _by_cost(ordered, may_end)
+    for cost, some in islice(sets, most_sets * (1 if may_all_end else MOST_LEFT_OUT)):
+        if tried == most_sets:
+            break
+        bound = cost
+        if may_end(some):
+            tried += 1
+            if (least := suffice(some)) is not None:
+                return Victims(tuple(some), least, cost)
+    if tried < most_sets and next(sets, None) is None:  # all sets were tried
         return None
     counted = [_cheapest_in_total(ordered, one) for one in missing]
     if counted:
         cost, some = max(counted, key=lambda one: one[0])
         bound = max(bound, cost)
-        if not _has_parts(some) and (least := suffice(some)) is not None:
+        is_tried = not _has_parts(some) and may_end(some)
+        if is_tried and (least := suffice(some)) is not None:
             return Victims(tuple(some), least, cost)
-    return _few(ordered, suffice, answer, bound)
+    few = _few(ordered, suffice, answer, bound)
+    return few if may_end(few.candidates) else _few_together(ordered, suffice, together, few)
 
 
 def _cheapest_in_total(
@@ -152,21 +169,26 @@ def _links(chain: _Chain) -> Iterator[Candidate]:
         yield candidate
 
 
-def _by_cost(ordered: Sequence[Candidate]) -> Iterator[tuple[Cost, Sequence[Candidate]]]:
+def _by_cost(
+    ordered: Sequence[Candidate], may_end: Callable[[Sequence[Candidate]], bool]
+) -> Iterator[tuple[Cost, Sequence[Candidate]]]:
     """All sets and their costs, the cheapest first; the first set is empty.
 
-    Sets that have a gang and extras of this gang are left out.
+    Sets that have a gang and extras of this gang are left out, and so are sets of which already a
+    part may not end.
     """
     yield FREE, ()
     heap: list[tuple[Cost, tuple[int, ...]]] = [(candidate.cost, (0,)) for candidate in ordered[:1]]
     while heap:
         cost, places = heappop(heap)
         *first, last = places
-        if not _has_parts([ordered[place] for place in places]):
-            yield cost, [ordered[place] for place in places]
+        some = [ordered[place] for place in places]
+        if not _has_parts(some):
+            yield cost, some
         if last + 1 < len(ordered):
             following = ordered[last + 1].cost
-            heappush(heap, (cost.plus(following), (*places, last + 1)))
+            if may_end(some):
+                heappush(heap, (cost.plus(following), (*places, last + 1)))
             before = _total([ordered[place] for place in first])
             heappush(heap, (before.plus(following), (*first, last + 1)))
 
@@ -195,6 +217,26 @@ def _few(
             blocks += [block[half:], block[:half]]
     chosen_victims = _without_parts(chosen)
     return Victims(tuple(chosen_victims), answer, min(bound, _total(chosen_victims)))
+
+
+def _few_together(
+    ordered: Sequence[Candidate],
+    suffice: Callable[[Sequence[Candidate]], Answer | None],
+    together: Together,
+    few: Victims[Answer],
+) -> Victims[Answer] | None:
+    """Victims that may end together and suffice, without one that can be spared.
+
+    The search starts with the cheapest that may end together, and then with those that suffice but
+    may not all end (``few``). None if neither suffices: other sets are not tried.
+    """
+    for first in ((), few.candidates):
+        names = {one.name for one in first}
+        some = together([*first, *(one for one in ordered if one.name not in names)])
+        if (answer := suffice(_without_parts(some))) is not None:
+            kept = {one.name for one in some}
+            return _few([one for one in ordered if one.name in kept], suffice, answer, few.bound)
+    return None
 
 
 def _has_parts(some: Sequence[Candidate]) -> bool:

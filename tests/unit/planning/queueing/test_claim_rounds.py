@@ -29,6 +29,7 @@ from ....harness.builders import (
     node,
     single,
     snapshot_of,
+    space,
 )
 from ....harness.counting import calls_of
 from ..test_queued_gangs import queue
@@ -364,6 +365,20 @@ def test_gangs_that_end_together_share_a_budget() -> None:
     assert claimed(standing) == {}
     free = replace(standing, budgets=())
     assert claimed(free) == {"second": ["y"]}
+
+
+def test_a_shared_budget_is_for_the_gangs_whose_end_helps() -> None:
+    """A cheap gang on another node does not use up the budget of a dear one."""
+    parts: list[Part] = [A, queue("b"), budget("keep", 4, app="low")]
+    for name, on, start in (("dear", "n1", 10), ("cheap", "n2", 90)):
+        low = gang(name).of(4, gpu=1).each(labels=labels(app="low"))
+        parts += [node(on, gpu=4).labelled(disk=on), *runs(low, queue("b"), on=on, start=start)]
+    for disk, ended in (("n1", "dear"), ("n2", "cheap")):
+        new = waits("new", "a", 4).shaped(node_selector=(("disk", disk),))
+        of = snapshot_of(space(NAMESPACE), *parts, new, at=NOW)
+        (claim,) = plan(of).claims
+        assert ends([claim]) == {"new": [ended]}
+        assert claim.is_proved
 
 
 def test_an_extra_ends_only_if_its_budget_allows_it() -> None:

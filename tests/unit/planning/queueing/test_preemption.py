@@ -144,6 +144,14 @@ def test_extras_end_before_their_gang() -> None:
     assert not claim.victims[0].is_whole
 
 
+def test_a_gang_that_has_just_started_ends_before_an_extra_of_another_gang() -> None:
+    elastic = runs(gang("old").of(8, gpu=1).needing(3), B)
+    young = old("young", 2, start=90)
+    assert ends(plan(seen(A, queue("b"), waits("new", "a", 1), *elastic, *young, gpu=10))) == {
+        "new": ["young"]
+    }
+
+
 def test_the_gang_that_lost_less_work_ends() -> None:
     parts = [A, B, waits("new", "a", 4), *old("x", 4, start=90), *old("y", 4, start=80)]
     x, y = GangKey(NAMESPACE, "x"), GangKey(NAMESPACE, "y")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning.queueing import victims
-from tutti.planning.queueing.victims import FREE, Candidate, Cost, Missing, cheapest
+from tutti.planning.queueing.victims import FREE, Candidate, Cost, Missing, Together, cheapest
 
 SHAPE = Shape(Resources.of({"cpu": 1}))
 
@@ -113,6 +114,87 @@ def test_nobody_ends_by_a_search_that_contradicts_itself() -> None:
     answers = iter([1, None, None, None, None])
     gangs = [whole("a", 1, 1), whole("b", 1, 1)]
     assert cheapest(gangs, lambda _: next(answers)) is None
+
+
+def at_most(limit: int, *named: str) -> Together:
+    """Of these candidates, so many may end together."""
+
+    def together(some: Sequence[Candidate]) -> Sequence[Candidate]:
+        left, allowed = limit, list[Candidate]()
+        for one in some:
+            is_named = one.gang.name in named
+            if not is_named or left:
+                allowed.append(one)
+                left -= is_named
+        return allowed
+
+    return together
+
+
+def holds(*wanted: str) -> Callable[[Sequence[Candidate]], str | None]:
+    """Whether all of these end."""
+    return lambda some: "yes" if {*wanted} <= {*names(some)} else None
+
+
+def test_the_cheapest_do_not_use_up_what_others_need_to_end() -> None:
+    gangs = [whole("a", 1, 1), whole("b", 1, 2), whole("c", 1, 3)]
+    for most_sets in (1_000, 1, 0):
+        found = cheapest(gangs, holds("c"), (), most_sets, together=at_most(1, "a", "b", "c"))
+        assert found is not None
+        assert (names(found.candidates), found.answer) == (["c"], "yes")
+    assert cheapest(gangs, holds("a", "c"), (), 1_000, together=at_most(1, "a", "c")) is None
+    assert cheapest(gangs, holds("a", "c"), (), 0, together=at_most(1, "a", "c")) is None
+
+
+def test_where_too_many_sets_may_not_end_the_cheapest_that_may_are_tried_first() -> None:
+    gangs = [whole(f"g{i:02}", 1, 1 + i) for i in range(40)]
+    few = at_most(3, *(gang.gang.name for gang in gangs))
+    for wanted in (3, 2):
+        found = cheapest(gangs, enough(wanted), [missing(wanted, gangs)], 5, together=few)
+        assert found is not None
+        assert sorted(names(found.candidates)) == ["g00", "g01", "g02"][:wanted]
+        assert found.bound == found.cost
+    late = cheapest(gangs, holds("g07", "g39"), [missing(2, gangs)], 5, together=few)
+    assert late is not None
+    assert names(late.candidates) == ["g07", "g39"]
+    assert late.bound < late.cost
+    none = cheapest(gangs, enough(4), [missing(4, gangs)], 5, together=few)
+    assert none is None
+
+
+@pytest.mark.parametrize("others", [[], [whole("z", 1, 0)]], ids=["cheapest", "those that help"])
+def test_where_what_suffices_may_not_end_others_that_may_are_left_to_choose_from(
+    others: list[Candidate],
+) -> None:
+    """Of ``a``, ``b`` and ``z`` one may end; ``d`` is dear, and does what ``b`` does."""
+    gangs = [whole("a", 1, 1), whole("b", 1, 2), whole("d", 1, 31), *others]
+
+    def suffices(some: Sequence[Candidate]) -> str | None:
+        return "yes" if "a" in names(some) and {"b", "d"} & {*names(some)} else None
+
+    found = cheapest(gangs, suffices, (), 0, together=at_most(1, "a", "b", "z"))
+    assert found is not None
+    assert sorted(names(found.candidates)) == ["a", "d"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5), st.booleans()), max_size=6),
+    st.integers(0, 12),
+    st.integers(0, 3),
+)
+def test_of_sets_that_may_end_together_the_cheapest_is_found(
+    sizes: list[tuple[int, int, bool]], wanted: int, limit: int
+) -> None:
+    gangs = [whole(f"g{i}", members, work) for i, (members, work, _) in enumerate(sizes)]
+    together = at_most(limit, *(f"g{i}" for i, (*_, is_named) in enumerate(sizes) if is_named))
+    found = cheapest(gangs, enough(wanted), together=together)
+    sets = [some for n in range(len(gangs) + 1) for some in combinations(gangs, n)]
+    costs = [
+        sum(one.cost.work for one in some)
+        for some in sets
+        if freed(some) >= wanted and len(together(some)) == len(some)
+    ]
+    assert (None if found is None else found.cost.work) == min(costs, default=None)
 
 
 GANGS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), max_size=6)
