@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml constraints.txt
 venv: $(STAMP)  ## Make the environment in .venv
 
 .PHONY: control-plane
-control-plane: $(STAMP)  ## Build etcd, kube-apiserver and friends into the cache (K8S=1.36 for another minor)
+control-plane: $(STAMP)  ## Build etcd, kube-apiserver and friends into the cache (K8S=1.36 or 1.35 for another minor)
 	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S)
 
 .PHONY: up

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...harness.controlplane import ControlPlane, build, node_manifest
+from ...harness.controlplane.pins import chosen_k8s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,8 @@ CHART = "charts/tutti"
 NAMESPACE = "tutti-system"
 USERS = "users"
 NODES = 3
+# Whether the API server has MutatingAdmissionPolicies of the version that the chart renders.
+HAS_POLICIES = chosen_k8s() != "1.35"
 
 
 class ShellError(AssertionError):

@@ -9,12 +9,14 @@ import pytest
 
 from tests.harness.rig import PAUSE, pod
 
-from .places import NAMESPACE
+from .places import HAS_POLICIES, NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .places import Place
+
+pytestmark = pytest.mark.skipif(not HAS_POLICIES, reason="the API of the policy is 1.36's")
 
 IN_FORCE_SECONDS = 60
 OPTED, OTHER, SECOND = "for-tutti", "for-neither", "for-second"

@@ -12,17 +12,17 @@ import pytest
 from tests.harness.operator_process import OperatorProcess
 from tests.harness.rig import members, pod_group
 
-from .places import CHART, NAMESPACE, ROOT, USERS, Place
+from .places import CHART, HAS_POLICIES, NAMESPACE, ROOT, USERS, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 GROUPS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/podgroups"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.tutti.dev"
+POLICIES = ",mutatingadmissionpolicies,mutatingadmissionpolicybindings"
 KINDS = (
     "deployments,replicasets,pods,serviceaccounts,poddisruptionbudgets,networkpolicies,roles,"
-    "rolebindings,clusterroles,clusterrolebindings,mutatingadmissionpolicies,"
-    "mutatingadmissionpolicybindings,secrets"
+    f"rolebindings,clusterroles,clusterrolebindings,secrets{POLICIES if HAS_POLICIES else ''}"
 )
 
 
@@ -147,7 +147,7 @@ def test_the_next_three_commands_start_a_gang(shell: Place) -> None:
     """As the notes print them, for a name of one's own; the operator has the chart's rights."""
     options = "--set=settings.schedulerName=mine,admission.enabled=true"
     notes = shell.install("next", options).partition("NOTES:")[2]
-    ready, gang, look, see, opt_in = _commands(notes)
+    ready, gang, look, see, *opt_in = _commands(notes)
     assert see == "TUTTI_SCHEDULER_NAME=mine kubectl tutti ui\n"
     assert "deployment/next-tutti" in ready
     assert "successfully rolled out" in shell.run(ready)
@@ -164,8 +164,11 @@ def test_the_next_three_commands_start_a_gang(shell: Place) -> None:
         shell.run("kubectl delete job,ptg hello")
     finally:
         operator.stop()
+    assert len(opt_in) == HAS_POLICIES
+    assert ("WARNING: admission.enabled has no effect" in notes) == (not HAS_POLICIES)
     shell.run("kubectl create namespace opted")
-    assert "labeled" in shell.run(opt_in.replace("<namespace>", "opted"))
+    for command in opt_in:
+        assert "labeled" in shell.run(command.replace("<namespace>", "opted"))
     shell.helm("uninstall", "next")
 
 

@@ -380,7 +380,7 @@ def test_the_notes_say_that_the_image_has_to_be_made(tmp_path: Path) -> None:
     assert "not published" not in named
 
 
-@pytest.mark.parametrize("minor", sorted({"1.29", "1.35", "1.38", *pins.KNOWN_K8S}))
+@pytest.mark.parametrize("minor", sorted({"1.29", "1.34", "1.38", *pins.KNOWN_K8S}))
 def test_no_kubernetes_is_refused_and_the_notes_warn_of_one_that_is_not_tested(
     tmp_path: Path, minor: str
 ) -> None:

@@ -23,7 +23,8 @@ from tutti.state.cluster_state import ClusterState
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-from .pictures import HOST_LABEL, TAKEN_AT
+from .pictures import TAKEN_AT
+from .single_pods import HOST_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

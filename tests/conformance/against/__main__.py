@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ...bench.e2e.contenders import COSCHEDULING, NATIVE, TUTTI
+from ...harness.controlplane.pins import NATIVE_GANG_API, chosen_k8s
 from . import byhand, drawn
 from .playing import PATIENCE_SECONDS, arena
 from .telling import sentences, table
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from .playing import Outcome, Turn
 
-RIVALS = (NATIVE, COSCHEDULING)
+RIVALS = (NATIVE, COSCHEDULING) if chosen_k8s() in NATIVE_GANG_API else (COSCHEDULING,)
 
 
 def main(arguments: Sequence[str]) -> int:

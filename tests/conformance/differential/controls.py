@@ -473,7 +473,7 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
 }
 
 # Whose field the API server of a minor drops, as its feature gate is off (VolumeLimitScaling).
-DROPPED = {"1.36": ("drivers that are needed ignored",)}
+DROPPED = dict.fromkeys(("1.36", "1.35"), ("drivers that are needed ignored",))
 
 
 def unnoticed(cases: Sequence[Case], rows: Iterable[str] = tuple(CONTROLS)) -> list[str]:

@@ -54,8 +54,8 @@ CLAIMS = "claims"  # of a drawn pod, until they are taken out
 
 
 def seen() -> tuple[str, ...]:
-    """The kinds that decisions look at and the API server has; 1.36 has no taint rules in v1."""
-    rules = () if chosen_k8s() == "1.36" else ("devicetaintrules",)
+    """The kinds that decisions look at and the API server has; 1.37 has taint rules in v1."""
+    rules = ("devicetaintrules",) if chosen_k8s() == "1.37" else ()
     return ("deviceclasses", "resourceclaims", "resourceslices", *rules)
 
 

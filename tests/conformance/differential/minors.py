@@ -25,7 +25,7 @@ def as_older(objects: Sequence[Manifest], pod: Manifest) -> tuple[list[Manifest]
 
     The minor is the one that K8S names; for those that Tutti goes after, nothing is changed.
     """
-    if chosen_k8s() != "1.36":
+    if chosen_k8s() == "1.37":
         return list(objects), pod
     counted = [_counted(item) if item["kind"] == "Pod" else item for item in objects]
     return counted, _selecting(pod)

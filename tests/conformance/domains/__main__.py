@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ...bench.load.gangs import Form
+from ...harness.controlplane.pins import NATIVE_GANG_API, chosen_k8s
 from . import drawn, scenes
 from .playing import NAMES, PATIENCE_SECONDS, players
 from .telling import gangs_table, misses, scenes_table, wrongs
@@ -34,6 +35,9 @@ _EVERY = 20  # cases: how often it is told how far each scheduler is
 def main(arguments: Sequence[str]) -> int:
     """Play all, print who placed what; 1 if Tutti leaves out a gang, or starts one wrongly."""
     options = _options(arguments)
+    if chosen_k8s() not in NATIVE_GANG_API:
+        print(f"not on Kubernetes {chosen_k8s()}, which has no PodGroups of its own")
+        return 0
     names = options.only or NAMES
     single = [*drawn.cases(options.seed, options.gangs)]
     joint = [*scenes.scenes(options.seed, options.scenes)]

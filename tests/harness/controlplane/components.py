@@ -125,11 +125,11 @@ def _etcd(wiring: Wiring) -> Component:
 
 
 def _kube_apiserver(wiring: Wiring) -> Component:
-    versions = [NATIVE_GANG_API[wiring.k8s]]
-    if "native-topology" in wiring.names and wiring.k8s in NATIVE_COMPOSITE_API:
-        versions.append(NATIVE_COMPOSITE_API[wiring.k8s])
-    served = ",".join(f"{version}=true" for version in versions)
-    flags: dict[str, object] = {"runtime_config": served}
+    apis = [NATIVE_GANG_API]
+    if "native-topology" in wiring.names:
+        apis.append(NATIVE_COMPOSITE_API)
+    served = [f"{api[wiring.k8s]}=true" for api in apis if wiring.k8s in api]
+    flags: dict[str, object] = {"runtime_config": ",".join(served)} if served else {}
     return component(
         wiring,
         "kube-apiserver",

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_K8S = "1.37"
-KNOWN_K8S = ("1.37", "1.36")
-# kube-scheduler's own gang scheduling has another version of its API in each of them.
+KNOWN_K8S = ("1.37", "1.36", "1.35")
+# kube-scheduler's own gang scheduling has another version of its API in each of them. The pods of
+# 1.35 name a Workload, so that it has no PodGroups.
 NATIVE_GANG_API = {"1.37": "scheduling.k8s.io/v1beta1", "1.36": "scheduling.k8s.io/v1alpha2"}
 # Groups of groups have another one, where there are any.
 NATIVE_COMPOSITE_API = {"1.37": "scheduling.k8s.io/v1alpha3"}

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .errors import StartError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
 AUDIT_POLICY = Path(__file__).with_name("audit-policy.yaml")
+# Partitions of devices, and extended resources that devices back: on by default since 1.36.
+_DEVICES = {"1.35": "DRAExtendedResource=true,DRAPartitionableDevices=true"}
 # Gates that are off by default, and with them the API of kube-scheduler's own gang scheduling.
 _NATIVE_GANG = {"1.37": "GenericWorkload=true", "1.36": "GenericWorkload=true,GangScheduling=true"}
 # Of further names, more gates.
@@ -67,11 +71,16 @@ class Wiring:
         return self.own(process) / "k8s-webhook-server" / "serving-certs"
 
     def gates(self) -> list[str]:
-        """The feature gates that native gang scheduling needs, if asked for."""
-        if not self.native_gang:
-            return []
-        further = [_NATIVE_FURTHER[n][self.k8s] for n in _NATIVE_FURTHER if n in self.names]
-        return [f"--feature-gates={','.join([_NATIVE_GANG[self.k8s], *further])}"]
+        """The feature gates that are not on by default."""
+        gates = [_DEVICES[self.k8s]] if self.k8s in _DEVICES else []
+        if self.native_gang:
+            if self.k8s not in _NATIVE_GANG:
+                having = ", ".join(_NATIVE_GANG)
+                message = f"Kubernetes {self.k8s} has no PodGroups of its own; {having} have them"
+                raise StartError(message)
+            further = [_NATIVE_FURTHER[n][self.k8s] for n in _NATIVE_FURTHER if n in self.names]
+            gates += [_NATIVE_GANG[self.k8s], *further]
+        return [f"--feature-gates={','.join(gates)}"] if gates else []
 
     @property
     def native_gang(self) -> bool:
