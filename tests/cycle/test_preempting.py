@@ -954,6 +954,8 @@ async def test_a_gang_that_ends_again_is_told_what_it_has_lost_before() -> None:
     cluster.change_pod("first-0", phase=Phase.SUCCEEDED)
     returns(cluster, clock, "x")
     await turns(life)
+    for name in ("x-0", "x-1"):
+        cluster.change_pod(name, bound_at=clock.now)
     clock.now += 60
     cluster.add(gang("second").of(1, cpu=4).priority(5).each(created=clock.now))
     life = await live(cluster, clock)  # another leader, which creates another Event
