@@ -2,7 +2,7 @@
 
 Expressions written by hand and drawn by seed, each on devices that differ in all that they have.
 The exit code is 1 if Tutti selects other devices, if over 5 % of the expressions that the API
-server takes are not modelled, or if it refuses over a fifth of all.
+server takes are not modelled, or if it refuses over 30 % of all.
 """
 
 from __future__ import annotations

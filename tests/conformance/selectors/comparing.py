@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Matches = Callable[[str, Device], bool]
 
 MOST_UNMODELLED = 0.05  # of the valid expressions
-LEAST_VALID = 0.8  # of all expressions
+LEAST_VALID = 0.7  # of all expressions
 
 
 @dataclass(slots=True)

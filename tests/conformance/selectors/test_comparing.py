@@ -31,7 +31,7 @@ def test_a_planted_wrong_answer_is_noticed() -> None:
 
     tally = compared([FIRST, ALL], DEVICES, planted)
     assert not tally.is_good
-    assert [(verdict, ours) for verdict, ours in tally.wrong] == [(FIRST, {"n0", "n3"})]
+    assert [(verdict, ours) for verdict, ours in tally.wrong] == [(FIRST, frozenset({"n0", "n3"}))]
     said = [*sentences(tally)]
     assert "  Tutti only:          n3" in said
     assert said[-1].endswith("1 differ")
@@ -51,7 +51,7 @@ def test_what_is_refused_or_not_modelled_is_counted_apart() -> None:
     assert tally.is_good
     assert "not modelled: the CEL function isIP: 1" in [*sentences(tally)]
     assert not compared([*refused, unmodelled, *[ALL] * 18], DEVICES).is_good  # over 5 %
-    assert not compared([*refused, *[ALL] * 11], DEVICES).is_good  # over a fifth refused
+    assert not compared([*refused, *[ALL] * 6], DEVICES).is_good  # over 30 % refused
 
 
 def test_a_known_difference_is_one_where_kube_scheduler_fails_and_only_there() -> None:
