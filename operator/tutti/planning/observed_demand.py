@@ -7,15 +7,18 @@ planned.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import itemgetter
 
 from ..filters.node_rules import fits_node
 from ..filters.topology import path_of
 from ..gang import demand, domain_rules, order, refusals
 from ..gang.demand import MemberCounts
-from ..model.cluster import Member, Snapshot
+from ..model.cluster import Member, Node, Snapshot
 from ..model.decisions import Rejection
 from ..model.inter_pod import DomainRule, SegmentRule
 from ..model.keys import GangKey, NodeName, Uid
+from ..model.resources import NOTHING, Resources
 from ..model.shapes import Shape
 from .compile import grids, slot_assignment
 from .compile.slot_assignment import SlotAssignments
@@ -73,11 +76,11 @@ def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[Mem
         else members
         for members in counts
     ]
-    fixed = _FixedDomains(snapshot)
+    fixed = FixedDomains(snapshot)
     return [fixed.with_node_rules(members) for members in counts]
 
 
-class _FixedDomains:
+class FixedDomains:
     """The domains of started gangs, as node rules of their waiting members."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -85,19 +88,49 @@ class _FixedDomains:
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
 
+    @cached_property
+    def _reserved(self) -> Mapping[NodeName, Resources]:
+        """The room that Reservations hold, by node."""
+        return grids.reserved_room(self._snapshot)
+
     def with_node_rules(self, members: MemberCounts) -> MemberCounts:
-        """The members, each limited to the domains that its gang runs in."""
+        """The members, each limited to the domains that its gang runs in.
+
+        If no member of a rule has a node, a domain is chosen: for wide levels first, and for others
+        within the domains that are known by then.
+        """
         if not members.gang.required_levels or not members.is_committed:
             return members
-        fixed = [
-            (rule, dict(zip(labels, domain, strict=True)))
-            for rule in members.gang.same_domain
-            if (labels := domain_rules.labels_of(rule.level, self._snapshot.topologies))
-            and (domain := self._domain(members, rule, labels)) is not None
-        ]
-        inside = _with_rules(members, lambda _: fixed)
+        inside = self.with_present_domains(members)
+        rules = [pair for pair in self._rules(members) if not self._present(members, *pair)]
+        for rule, labels in sorted(rules, key=lambda pair: len(pair[1])):
+            waiting = [m for m in inside.waiting if domain_rules.covers(rule, m.role)]
+            domain = self._roomiest(waiting, labels)
+            inside = _within(inside, [(rule, _values(labels, domain))])
         in_segments = self._of_segments(inside)
         return _with_rules(inside, lambda member: in_segments.get(member.uid, ()))
+
+    def with_present_domains(self, members: MemberCounts) -> MemberCounts:
+        """The members, each limited to the domains of those members of its rules that have nodes.
+
+        Rules on segments do not limit them here.
+        """
+        if not members.gang.same_domain or not members.is_committed:
+            return members
+        fixed = [
+            (rule, _values(labels, _most(present, labels)))
+            for rule, labels in self._rules(members)
+            if (present := self._present(members, rule, labels))
+        ]
+        return _within(members, fixed)
+
+    def _rules(self, members: MemberCounts) -> Sequence[tuple[DomainRule, tuple[str, ...]]]:
+        """The rules on one domain whose level exists, each with the labels of its level."""
+        return [
+            (rule, labels)
+            for rule in members.gang.same_domain
+            if (labels := domain_rules.labels_of(rule.level, self._snapshot.topologies))
+        ]
 
     def _of_segments(self, members: MemberCounts) -> Mapping[Uid, Sequence[FixedDomain]]:
         """The domain of each waiting member whose gang is in segments."""
@@ -109,7 +142,7 @@ class _FixedDomains:
                 choose = self._by_index if rule.index else self._by_seats
                 paths = choose(members, rule, labels, waiting)
                 for member, path in zip(waiting, paths, strict=False):  # there may be more seats
-                    answer[member.uid] = [(rule.of, dict(zip(labels, path, strict=True)))]
+                    answer[member.uid] = [(rule.of, _values(labels, path))]
         return answer
 
     def _by_seats(
@@ -162,16 +195,45 @@ class _FixedDomains:
             room[chosen[number]] -= 1
         return [chosen[domain_rules.segment_of(member, rule)] for member in waiting]
 
-    def _domain(
+    def _present(
         self, members: MemberCounts, rule: DomainRule, labels: tuple[str, ...]
-    ) -> Path | None:
-        """Where most members of the rule are; if none has a node, where most of them fit."""
+    ) -> Counter[Path]:
+        """By domain, how many members of the rule have a node there, now or by a Reservation."""
         reservation = self._reservations.get(members.gang.uid)
-        paths = self._paths(domain_rules.nodes_of(members.gang, rule, reservation), labels)
-        waiting = [m for m in members.waiting if domain_rules.covers(rule, m.role)]
-        if not paths and waiting:
-            paths = self._room(waiting[0].shape, labels)
-        return _most(paths, labels) if paths else None
+        return self._paths(domain_rules.nodes_of(members.gang, rule, reservation), labels)
+
+    def _roomiest(self, waiting: Sequence[Member], labels: tuple[str, ...]) -> Path:
+        """The domain that takes most of these members; of equal ones, the one with most room.
+
+        If there is no node in a domain that any of them may run on, no node is in the answer.
+        """
+        shapes = Counter(member.shape for member in waiting)
+        domains: dict[Path, list[Node]] = {}
+        for node in self._snapshot.nodes:
+            path = path_of(node, labels)
+            if path is not None and any(fits_node(shape, node) is None for shape in shapes):
+                domains.setdefault(path, []).append(node)
+        rooms = {path: self._room_in(nodes, shapes) for path, nodes in domains.items()}
+        order = sorted(rooms, key=lambda path: (-rooms[path][0], -rooms[path][1], path))
+        return order[0] if order else ("",) * len(labels)
+
+    def _room_in(self, nodes: Sequence[Node], shapes: Mapping[Shape, int]) -> tuple[int, int]:
+        """How many of these members the nodes take together, and how many of each shape alone.
+
+        They are filled with the shapes first that have least room, and each shape fills the nodes
+        first that hold fewest members of it.
+        """
+        alone = {shape: [self._seats(shape, node) for node in nodes] for shape in shapes}
+        taken, together = dict[NodeName, Resources](), 0
+        for shape in sorted(shapes, key=lambda shape: sum(alone[shape])):
+            left = shapes[shape]
+            for _, node in sorted(zip(alone[shape], nodes, strict=True), key=itemgetter(0)):
+                before = taken.get(node.name, NOTHING)
+                count = min(left, self._seats(shape, node, before))
+                taken[node.name] = before + grids.footprint(shape).scaled(count)
+                left -= count
+            together += shapes[shape] - left
+        return together, sum(map(sum, alone.values()))
 
     def _paths(self, names: Iterable[NodeName], labels: tuple[str, ...]) -> Counter[Path]:
         """By domain, how many of these nodes are in it."""
@@ -185,22 +247,34 @@ class _FixedDomains:
     def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[Path]:
         """By domain, how many members of the shape fit there, each node by itself."""
         room = Counter[Path]()
-        requests = grids.footprint(shape)
         for node in self._snapshot.nodes:
             path = path_of(node, labels)
             if path is not None and fits_node(shape, node) is None:
-                free = [
-                    (node.offers(name) - node.used[name]) // n
-                    for name, n in requests.amounts
-                    if n > 0
-                ]
-                room[path] += max(0, min(free))
+                room[path] += self._seats(shape, node)
         return room
+
+    def _seats(self, shape: Shape, node: Node, taken: Resources = NOTHING) -> int:
+        """How many members of the shape may run on the node and have room once this is taken."""
+        if fits_node(shape, node) is not None:
+            return 0
+        gone = node.used + self._reserved.get(node.name, NOTHING) + taken
+        amounts = grids.footprint(shape).amounts
+        return max(0, min((node.offers(name) - gone[name]) // n for name, n in amounts if n > 0))
+
+
+def _values(labels: Sequence[str], path: Path) -> Mapping[str, str]:
+    """The labels of a domain, with their values."""
+    return dict(zip(labels, path, strict=True))
 
 
 def _most(paths: Counter[Path], labels: Sequence[str]) -> Path:
     """The domain with the largest count; if there is none, one that no node is in."""
     return min(paths, key=lambda path: (-paths[path], path), default=("",) * len(labels))
+
+
+def _within(members: MemberCounts, fixed: Sequence[FixedDomain]) -> MemberCounts:
+    """The members, each limited to the domains of the rules that cover it."""
+    return _with_rules(members, lambda _: fixed)
 
 
 def _with_rules(

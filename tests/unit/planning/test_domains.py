@@ -197,6 +197,70 @@ def test_replacements_of_all_members_of_a_role_go_to_one_domain() -> None:
     assert racks_of(planned(snapshot_of(*parts, made)), "a") == {"b1-r2"}
 
 
+def test_replacements_go_to_a_rack_of_the_block_that_the_gang_runs_in() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=8, block="b2"), node("x", cpu=1)]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1)
+    made = made.together("block").together("rack", "worker").bound_on("b1-r1-0")
+    assert nodes_of(planned(snapshot_of(*parts, NETWORK, made)), "a") == {"b1-r1-0"}
+
+
+def test_replacements_go_to_the_block_of_the_rack_that_others_run_in() -> None:
+    """No member of the wide rule has a node, but one of the narrow rule has."""
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=8, block="b2"), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 2, cpu=1).role("store", 1, cpu=1)
+    made = made.together("rack", "driver", "worker").together("block", "store", "worker")
+    assert nodes_of(planned(snapshot_of(*parts, made.bound_on("b1-r1-0"))), "a") == {"b1-r1-0"}
+
+
+def test_of_two_rules_without_members_the_wider_one_gets_its_domain_first() -> None:
+    """The roomiest rack is in the other block."""
+    parts: list[Part] = [*rack("r1", 1, cpu=9), *rack("r2", 2, block="b2")]
+    more: list[Part] = [*rack("r4", 1, block="b2"), node("bare", cpu=1), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("store", 1, cpu=4).role("worker", 7, cpu=1)
+    made = made.together("rack", "worker").together("block", "store", "worker").bound_on("bare")
+    assert racks_of(planned(snapshot_of(*parts, *more, made)), "a") == {"b2-r2", "b2-r4"}
+
+
+def test_lost_members_of_two_sizes_go_to_a_rack_that_holds_both() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=5), node("bare", cpu=1), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("store", 1, cpu=2).role("worker", 1, cpu=3)
+    made = made.together("rack", "store", "worker").bound_on("bare")
+    assert nodes_of(planned(snapshot_of(*parts, made)), "a") == {"b1-r2-0"}
+
+
+def test_lost_members_of_two_sizes_fill_the_tightest_nodes_first() -> None:
+    """In rack 2, each member has a node of its own; rack 1 has room for one of them alone."""
+    sizes = {"r1": [5, 1, 1], "r2": [4, 3]}
+    parts: list[Part] = [
+        *(
+            node(f"b1-{name}-{i}", cpu=cpu).labelled(block="b1", rack=name)
+            for name, own in sizes.items()
+            for i, cpu in enumerate(own)
+        ),
+        node("bare", cpu=1),
+        NETWORK,
+    ]
+    made = gang("a").role("driver", 1, cpu=1).role("store", 1, cpu=4).role("worker", 1, cpu=3)
+    made = made.together("rack", "store", "worker").bound_on("bare")
+    assert nodes_of(planned(snapshot_of(*parts, made)), "a") == {"b1-r2-0", "b1-r2-1"}
+
+
+def test_room_that_is_reserved_makes_no_domain_the_roomiest() -> None:
+    parts: list[Part] = [*rack("r1", 1, cpu=6), *rack("r2", 1), node("bare", cpu=1), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1).together("rack", "worker")
+    other = gang("other").of(2, cpu=3)
+    held = reservation(other, ("other-0", "b1-r1-0"), ("other-1", "b1-r1-0"))
+    seen = snapshot_of(*parts, made.bound_on("bare"), other, held)
+    assert racks_of(planned(seen), "a") == {"b1-r2"}
+
+
+def test_lost_members_wait_while_no_node_of_a_domain_may_run_them() -> None:
+    cordoned = [rack_node.cordoned() for rack_node in rack("r1", 1)]
+    parts: list[Part] = [*cordoned, node("bare", cpu=9), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1).together("rack", "worker")
+    assert planned(snapshot_of(*parts, made.bound_on("bare"))).placements == ()
+
+
 def test_members_that_have_ended_fix_no_domain() -> None:
     parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
     made = gang("a").of(3, cpu=3).together("rack").bound_on("b1-r1-0", "b1-r1-0")
