@@ -33,6 +33,11 @@ def covers(rule: DomainRule, role: str) -> bool:
     return not rule.roles or role in rule.roles
 
 
+def includes(rule: DomainRule, other: DomainRule) -> bool:
+    """Whether the rule applies to all members that the other rule applies to."""
+    return not rule.roles or (bool(other.roles) and set(other.roles) <= set(rule.roles))
+
+
 def rejection(gang: Gang, snapshot: Snapshot) -> Rejection | None:
     """Why the rules of a gang cannot be kept in any domain; None if they could be.
 

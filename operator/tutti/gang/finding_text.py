@@ -89,8 +89,16 @@ def _(finding: room.LargestDomain) -> str:
 @text.register
 def _(finding: room.RoomInSegments) -> str:
     share = f"{finding.members} of {count(finding.needed, 'member')}"
-    whole = count(finding.whole, "whole segment")
-    return f"the domains of {finding.level} have room for {whole} of {finding.size}: {share}"
+    whole = f"room for {count(finding.whole, 'whole segment')} of {finding.size}: {share}"
+    if not finding.around:
+        return f"the domains of {finding.level} have {whole}"
+    most = f"the domain of {finding.around_level} with room for most is {finding.around}"
+    return f"{most}: its domains of {finding.level} have {whole}"
+
+
+@text.register
+def _(finding: room.NoDomainsTogether) -> str:
+    return f"all domains of {' and '.join(finding.levels)} were tried: no choice has room for it"
 
 
 @text.register

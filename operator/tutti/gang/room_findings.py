@@ -75,13 +75,26 @@ class LargestDomain(Finding):
 
 @dataclass(frozen=True, slots=True)
 class RoomInSegments(Finding):
-    """Members must be in segments; the domains hold so many whole ones, and so many members."""
+    """Members must be in segments; the domains hold so many whole ones, and so many members.
+
+    If the members must be in one wider domain, too, the numbers are those of ``around``, the domain
+    of this wider level that has most room for them.
+    """
 
     level: str
     size: int
     whole: int
     members: int
     needed: int
+    around_level: str = ""
+    around: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoDomainsTogether(Finding):
+    """It is proved that the gang has no room in any choice of domains of these levels."""
+
+    levels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ..gang.demand import MemberCounts, PlacementRequest
 from ..gang.findings import LimitHeldForIt, NoPriorityClass, NotProved, QueueAtLimit
 from ..gang.room_findings import (
     ExcludedByRules,
+    NoDomainsTogether,
     NoNodeFits,
     RoomHeldForIt,
     RoomHeldForOther,
@@ -49,6 +50,7 @@ class ExplainContext:
     inter_pod: InterPodCompiler  # once the whole plan is carried out
     placed: Collection[Uid]
     shortfall: str = ""
+    is_proved: bool = False  # that no better admission exists
     hold: HeldCapacity | None = None
     quotas: Quotas = NO_QUOTAS  # once the whole plan is carried out
     limited: LimitedGangs = NO_GANGS
@@ -104,7 +106,7 @@ def _rejection(
     free_for_gang = context.left_for(census.gang)
     findings = (
         *capacity.not_enough_room(context.empty, free_for_gang, want),
-        *_domains(free_for_gang, want),
+        *_domains(context, free_for_gang, want),
         *_rule_findings(context.inter_pod, free_for_gang, want),
         *_held_room(context, want),
     )
@@ -175,10 +177,16 @@ def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, .
     )
 
 
-def _domains(free: FitByShape, want: PlacementRequest) -> tuple[Finding, ...]:
-    """The domain that comes closest, if by counting no domain has room for the gang."""
-    largest = capacity.domain_shortage(free, want)
-    return () if largest is None else (largest,)
+def _domains(
+    context: ExplainContext, free: FitByShape, want: PlacementRequest
+) -> tuple[Finding, ...]:
+    """The domain that comes closest, or that all were tried, where domains are what is short."""
+    if (largest := capacity.domain_shortage(free, want)) is not None:
+        return (largest,)
+    levels = capacity.levels_in_force(want)
+    if not (levels and context.is_proved) or capacity.short(free, want) is not None:
+        return ()
+    return (NoDomainsTogether(levels),)
 
 
 def _nowhere(

@@ -347,6 +347,7 @@ def explain_waiting(
         inter_pod=plan.inter_pod,
         placed=plan.assigned,
         shortfall=plan.shortfall,
+        is_proved=plan.proved,
         hold=plan.hold,
         quotas=plan.quotas,
         limited=queued.limited(improved.gangs, plan.assigned),

@@ -97,6 +97,27 @@ def test_a_refusal_names_the_largest_domain(name: str) -> None:
     assert "the largest domain of rack is b1/r2: it has room for 12 of 16 members" in sentence
 
 
+def test_a_refusal_says_that_all_domains_were_tried() -> None:
+    """Each rack has room for each size alone, and no rack for both."""
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    made = gang("a").of(1, cpu=3).of(1, cpu=2).together("rack").together("block")
+    tried = "all domains of block and rack were tried: no choice has room for it"
+    assert why(planned(snapshot_of(*parts, made)), "a")[1].endswith(f"; {tried}")
+    assert tried not in why(planned(snapshot_of(*parts, made), "bestfit"), "a")[1]
+    ghost = gang("a").of(2, cpu=3).of(2, cpu=2).together("rack", "ghost")
+    assert "domain" not in why(planned(snapshot_of(*parts, ghost)), "a")[1]
+
+
+def test_a_refusal_says_that_a_rack_may_be_in_a_block_that_is_too_small() -> None:
+    """Each rule by itself could be kept: the rack in one block, the gang in the other."""
+    parts: list[Part] = [*rack("r1", 1, cpu=6), *rack("r2", 1, block="b2"), NETWORK]
+    parts += [*rack("r3", 1, block="b2"), *rack("r4", 1, block="b2")]
+    made = gang("a").role("driver", 4, cpu=1).role("worker", 5, cpu=1)
+    made = made.together("block").together("rack", "worker")
+    tried = "all domains of block and rack were tried: no choice has room for it"
+    assert why(planned(snapshot_of(*parts, made)), "a")[1].endswith(f"; {tried}")
+
+
 def test_without_labels_no_node_is_in_a_domain() -> None:
     plan = planned(snapshot_of(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("rack")))
     assert "no node is in a domain of the level rack" in why(plan, "a")[1]

@@ -96,6 +96,39 @@ def test_a_refusal_says_how_many_whole_segments_there_is_room_for(name: str) -> 
     assert "the domains of rack have room for 2 whole segments of 6: 13 of 14 members" in sentence
 
 
+@EVERY
+def test_a_refusal_counts_segments_within_each_block_that_the_gang_may_be_in(name: str) -> None:
+    """The racks of both blocks together would have room."""
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=3), *rack("r3", 1, cpu=3), NETWORK]
+    parts += rack("r4", 1, block="b2")
+    for made in (
+        gang("a").of(8, cpu=1).together("block"),
+        gang("a").role("driver", 4, cpu=1).role("worker", 4, cpu=1).together("block"),
+    ):
+        plan = planned(snapshot_of(*parts, made.in_segments(4, "rack")), name)
+        reason, sentence = why(plan, "a")
+        assert reason is Reason.NOT_ENOUGH_ROOM
+        room = "its domains of rack have room for 1 whole segment of 4: 7 of 8 members"
+        assert f"; the domain of block with room for most is b1: {room}" in sentence
+
+
+def test_a_refusal_counts_segments_everywhere_if_not_all_of_them_are_in_one_block() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=3, block="b2"), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 8, cpu=1).together("block", "driver")
+    whole = "; the domains of rack have room for 1 whole segment of 4: 7 of"
+    of_workers, of_all = made.in_segments(4, "rack", "worker"), made.in_segments(4, "rack")
+    assert f"{whole} 8 members" in why(planned(snapshot_of(*parts, of_workers)), "a")[1]
+    assert f"{whole} 9 members" in why(planned(snapshot_of(*parts, of_all)), "a")[1]
+
+
+def test_a_refusal_counts_segments_of_several_requests() -> None:
+    """Each rack has room for one large member and three small ones, each size by itself."""
+    parts: list[Part] = [part for i in range(3) for part in rack(f"r{i}", 1, cpu=3)]
+    made = gang("a").of(2, cpu=2).of(6, cpu=1).in_segments(5, "rack")
+    sentence = why(planned(snapshot_of(*parts, NETWORK, made)), "a")[1]
+    assert "the domains of rack have room for 0 whole segments of 5: 4 of 8 members" in sentence
+
+
 @EXACT
 def test_segments_of_several_requests_are_placed_exactly(name: str) -> None:
     """Best fit puts the large members first and fills a rack with them; then no segment is left."""

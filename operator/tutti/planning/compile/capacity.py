@@ -5,7 +5,7 @@ lacks most.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -32,7 +32,7 @@ from ...gang.room_findings import (
 from ...model import ports
 from ...model.cluster import Member
 from ...model.decisions import Finding
-from ...model.inter_pod import DomainRule
+from ...model.inter_pod import DomainRule, SegmentRule
 from ...model.resources import Resources
 from ...model.shapes import Shape
 from ...strategies.capacity import fits_per_node
@@ -169,6 +169,13 @@ def domain_shortage(
     return _without_domain(rooms, want) or _without_segments(rooms, want)
 
 
+def levels_in_force(want: PlacementRequest) -> tuple[str, ...]:
+    """The levels that some member must be in a domain of, sorted; none if the gang has started."""
+    has_begun = any(member.counts_as_bound for member in want.gang.members)
+    rules = () if has_begun else want.gang.required_levels
+    return tuple(sorted({rule.level for rule in rules if _least_members(want, rule) > 0}))
+
+
 def _without_domain(rooms: FitByShape, want: PlacementRequest) -> LargestDomain | None:
     """The first rule on one domain for which no domain has room."""
     base = rooms.base
@@ -196,21 +203,50 @@ def _without_domain(rooms: FitByShape, want: PlacementRequest) -> LargestDomain 
 
 
 def _without_segments(rooms: FitByShape, want: PlacementRequest) -> RoomInSegments | None:
-    """The first rule on segments, of members of one shape, for which domains have no room."""
-    base = rooms.base
+    """The first rule on segments for which, by counting, domains have no room."""
     for rule in want.gang.segments:
-        labels = domain_rules.labels_of(rule.of.level, base.topologies)
-        members = [m for m in want.members if domain_rules.covers(rule.of, m.role)]
-        shapes = {member.shape for member in members}
-        if labels and len(shapes) == 1:
-            row, least = base.shapes[shapes.pop()], _least_members(want, rule.of)
-            fits = fits_per_node(rooms.free, base.requests[row], base.allowed[row])
-            totals = segments.by_domain(base.domains.domains(labels), fits)
-            most = segments.most_members(totals, rule.size)
-            if most < least:
-                whole = int((totals // rule.size).sum())
-                return RoomInSegments(rule.of.level, rule.size, whole, most, least)
+        labels = domain_rules.labels_of(rule.of.level, rooms.base.topologies)
+        if labels and _least_members(want, rule.of) > 0:
+            found = _room_in_segments(rooms, want, rule, labels)
+            best = max(found, key=lambda room: room.members, default=None)
+            if best is not None and best.members < best.needed:
+                return best
     return None
+
+
+def _room_in_segments(
+    rooms: FitByShape, want: PlacementRequest, rule: SegmentRule, labels: tuple[str, ...]
+) -> Iterator[RoomInSegments]:
+    """The room for segments, each shape counted by itself: in the cluster, or in each wider domain.
+
+    That is so if a rule says that all these members must be in one domain, too.
+    """
+    base = rooms.base
+    domains, level, around = base.domains.domains(labels), "", tuple[str, ...]()
+    for wide in want.gang.same_domain:
+        path = domain_rules.labels_of(wide.level, base.topologies)
+        if len(path) > len(around) and domain_rules.includes(wide, rule.of):
+            level, around = wide.level, path
+    outer = base.domains.domains(around) if around else np.zeros_like(domains)
+    counts = Counter(m.shape for m in want.members if domain_rules.covers(rule.of, m.role))
+    fits = {
+        shape: fits_per_node(rooms.free, base.requests[row], base.allowed[row])
+        for shape in counts
+        for row in (base.shapes[shape],)
+    }
+    for number in range(int(outer.max(initial=-1)) + 1):
+        inside = np.where(outer == number, domains, -1)
+        each = [np.minimum(segments.by_domain(inside, fits[s]), n) for s, n in counts.items()]
+        totals = np.array(each).sum(axis=0)
+        yield RoomInSegments(
+            rule.of.level,
+            rule.size,
+            whole=int((totals // rule.size).sum()),
+            members=segments.most_members(totals, rule.size),
+            needed=_least_members(want, rule.of),
+            around_level=level,
+            around="/".join(base.domains.values(around, number)) if around else "",
+        )
 
 
 def _least_members(want: PlacementRequest, rule: DomainRule) -> int:
