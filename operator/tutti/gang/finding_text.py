@@ -97,6 +97,17 @@ def _(finding: room.RoomInSegments) -> str:
 
 
 @text.register
+def _(finding: room.DomainOfGang) -> str:
+    where = f"its domain of {finding.level} is {finding.domain}"
+    if not finding.others:
+        return where
+    names = [*map(str, finding.others)]
+    names += [count(finding.more, "other gang")] if finding.more else []
+    are = "is" if len(names) == 1 else "are"
+    return f"{where}, where {' and '.join(', '.join(names).rsplit(', ', 1))} {are}, too"
+
+
+@text.register
 def _(finding: room.NoDomainsTogether) -> str:
     return f"all domains of {' and '.join(finding.levels)} were tried: no choice has room for it"
 

@@ -91,6 +91,20 @@ class RoomInSegments(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class DomainOfGang(Finding):
+    """The gang has started, and its waiting members must be in this domain of a level.
+
+    ``others`` are gangs that have room there of what is scarcest, those with most first; ``more``
+    counts further ones.
+    """
+
+    level: str
+    domain: str
+    others: tuple[GangKey, ...]
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class NoDomainsTogether(Finding):
     """It is proved that the gang has no room in any choice of domains of these levels."""
 

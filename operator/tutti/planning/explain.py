@@ -4,15 +4,18 @@ The planner's decisions do not use them. The findings say what is requested, wha
 what is short; they claim a proof only where there is one.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from ..gang import demand
+from ..gang import demand, domain_rules
 from ..gang.demand import MemberCounts, PlacementRequest
 from ..gang.findings import LimitHeldForIt, NoPriorityClass, NotProved, QueueAtLimit
 from ..gang.room_findings import (
+    DomainOfGang,
     ExcludedByRules,
     NoDomainsTogether,
     NoNodeFits,
@@ -20,15 +23,15 @@ from ..gang.room_findings import (
     RoomHeldForOther,
     RulesInForce,
 )
-from ..model.cluster import Gang, Member
+from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Finding, Reason, Rejection
-from ..model.keys import GangKey, Uid
-from ..model.resources import NOTHING
+from ..model.keys import GangKey, NodeName, Uid
+from ..model.resources import NOTHING, Resources
 from ..model.shapes import Shape
 from ..queues.at_limit import NO_GANGS, LimitedGangs
 from ..strategies.capacity import fits_per_node
 from . import missing_members
-from .compile import capacity, problems
+from .compile import capacity, grids, problems
 from .compile.capacity import MOST_KINDS, FitByShape
 from .compile.inter_pod import InterPodCompiler, RuleOutcome
 from .compile.quotas import NO_QUOTAS, Quotas
@@ -49,6 +52,7 @@ class ExplainContext:
     behind: FitByShape  # the part of ``left`` that is not held
     inter_pod: InterPodCompiler  # once the whole plan is carried out
     placed: Collection[Uid]
+    occupants: "Occupants"
     shortfall: str = ""
     is_proved: bool = False  # that no better admission exists
     hold: HeldCapacity | None = None
@@ -61,6 +65,44 @@ class ExplainContext:
         """The free room after the plan that the gang may use."""
         is_held_back = self.hold is not None and self.hold.holds_back(gang)
         return self.behind if is_held_back else self.left
+
+
+class Occupants:
+    """The gangs on each node: with members there, or with a Reservation for them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def on(self, nodes: Iterable[NodeName], resource: str) -> Mapping[GangKey, int]:
+        """By gang, how much of a resource it has on these nodes; only gangs that have any."""
+        amounts = Counter[GangKey]()
+        for node in nodes:
+            for gang, room in self._by_node.get(node, ()):
+                amounts[gang] += room[resource]
+        return +amounts
+
+    @cached_property
+    def _by_node(self) -> Mapping[NodeName, Sequence[tuple[GangKey, Resources]]]:
+        by_node: dict[NodeName, list[tuple[GangKey, Resources]]] = {}
+        gangs = {gang.key: gang for gang in self._snapshot.gangs}
+        members = {m.uid: m for gang in gangs.values() for m in gang.members}
+        for gang in gangs.values():
+            for member in gang.members:
+                if member.node is not None and not member.is_over:
+                    room = grids.footprint(member.shape)
+                    by_node.setdefault(member.node, []).append((gang.key, room))
+        for reservation in self._snapshot.reservations:
+            held = [
+                (entry.node, grids.footprint(members[entry.uid].shape))
+                for entry in reservation.entries
+                if entry.uid in members and members[entry.uid].node is None
+            ]
+            for slot in reservation.slots:
+                room = grids.slot_footprint(gangs.get(reservation.gang), slot.role)
+                held.append((slot.node, room.scaled(slot.count)))
+            for node, room in held:
+                by_node.setdefault(node, []).append((reservation.gang, room))
+        return by_node
 
 
 def rejections(
@@ -135,6 +177,7 @@ def _of_started(
     free_for_gang = context.left if is_repair else context.left_for(census.gang)
     findings = (
         *capacity.single_members(want.members, purpose, free_for_gang),
+        *_domain_of_gang(context, want),
         *_rule_findings(context.inter_pod, free_for_gang, want),
         *(() if is_repair else _held_room(context, want)),
     )
@@ -187,6 +230,31 @@ def _domains(
     if not (levels and context.is_proved) or capacity.short(free, want) is not None:
         return ()
     return (NoDomainsTogether(levels),)
+
+
+def _domain_of_gang(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
+    """The domain that members of a started gang must be in, and who else has room there."""
+    base, (member, *_) = context.left.base, want.members
+    selector = dict(member.shape.node_selector)
+    levels = [
+        (labels, rule.level)
+        for rule in want.gang.required_levels
+        if domain_rules.covers(rule, member.role)
+        and (labels := domain_rules.labels_of(rule.level, base.topologies))
+        and selector.keys() >= set(labels)
+    ]
+    if not levels:
+        return ()
+    labels, level = max(levels, key=lambda pair: len(pair[0]))
+    row = base.shapes[member.shape]
+    nodes, requests = np.flatnonzero(base.allowed[row]), base.requests[row]
+    asked = np.flatnonzero(requests)
+    scarcest = asked[np.argmin(context.left.free[nodes][:, asked].sum(axis=0) / requests[asked])]
+    amounts = context.occupants.on((base.nodes[i].name for i in nodes), base.resources[scarcest])
+    others = sorted(amounts.keys() - {want.gang.key}, key=lambda gang: (-amounts[gang], gang))
+    named = tuple(others[:MOST_KINDS])
+    domain = "/".join(selector[label] for label in labels)
+    return (DomainOfGang(level, domain, named, len(others) - len(named)),)
 
 
 def _nowhere(

@@ -346,6 +346,7 @@ def explain_waiting(
         behind=FitByShape(plan.base, plan.room),
         inter_pod=plan.inter_pod,
         placed=plan.assigned,
+        occupants=explain.Occupants(compiled.snapshot),
         shortfall=plan.shortfall,
         is_proved=plan.proved,
         hold=plan.hold,

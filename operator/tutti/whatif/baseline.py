@@ -24,6 +24,7 @@ from ..planning.compile.grids import Grid
 from ..planning.compile.inter_pod import InterPodCompiler
 from ..planning.compile.pod_classes import SelectorIndex
 from ..planning.compile.standing_reservations import has_lasting_rules
+from ..planning.observed_demand import FixedDomains
 from ..strategies.capacity import fits_per_node
 
 Table = NDArray[np.int64]  # [node, resource]
@@ -152,15 +153,16 @@ def has_started(gang: Gang) -> bool:
 def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, PlacementRequest]:
     """The requests of these gangs that need room: to start, to replace members, or to grow.
 
-    A gang that no room would help has none, such as a gang that the API server refuses.
+    A gang that no room would help has none, such as a gang that the API server refuses. Members
+    that must join others of their gang in a domain are limited to its nodes.
     """
     held_off = refusals.rejections(snapshot)
     reserved_uids = {
         entry.uid for reservation in snapshot.reservations for entry in reservation.entries
     }
-    waiting_keys = set(keys) - held_off.keys()
+    waiting_keys, fixed = set(keys) - held_off.keys(), FixedDomains(snapshot)
     censuses = (
-        demand.count_members(gang, reserved_uids)
+        fixed.with_present_domains(demand.count_members(gang, reserved_uids))
         for gang in snapshot.gangs
         if gang.key in waiting_keys
     )

@@ -37,6 +37,18 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
         ),
         (room_findings.EmptyClusterRoom(0), "even the empty cluster has room for none"),
         (room_findings.EmptyClusterRoom(2), "even the empty cluster has room for only 2"),
+        (
+            room_findings.DomainOfGang("rack", "b1/r2", ()),
+            "its domain of rack is b1/r2",
+        ),
+        (
+            room_findings.DomainOfGang("rack", "b1/r2", (GangKey(NAMESPACE, "x"),)),
+            "its domain of rack is b1/r2, where ml/x is, too",
+        ),
+        (
+            room_findings.DomainOfGang("rack", "b1/r2", (GangKey(NAMESPACE, "x"),), 1),
+            "its domain of rack is b1/r2, where ml/x and 1 other gang are, too",
+        ),
         (room_findings.MorePortsTaken(4), "4 more host ports are taken"),
         (
             findings.EvictionPutOff(findings.JobNotRead("train")),

@@ -205,6 +205,37 @@ def test_a_replacement_waits_while_its_domain_is_full() -> None:
     assert why(plan, "a")[0] is Reason.NOT_ENOUGH_ROOM
 
 
+def test_a_full_domain_is_named_with_the_gangs_that_are_there() -> None:
+    """They come by what they have of the scarcest resource, which is cpu."""
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2, cpu=12), NETWORK]
+    made = gang("a").of(3, cpu=8).together("rack").together("block").bound_on("b1-r2-0")
+    alone = snapshot_of(*parts[:2], *rack("r2", 1, cpu=12), NETWORK, made)
+    told = "2 members to replace lost ones need 8 cpu each; room for none"
+    assert why(planned(alone), "a")[1] == f"{told}; its domain of rack is b1/r2"
+    names = ["u", "v", "w"]
+    small = [gang(name).of(1, cpu=n).bound_on("b1-r2-1") for n, name in enumerate(names, 1)]
+    held = gang("x").of(1, cpu=2).of(1, cpu=1).bound_on("b1-r1-0")
+    slots = gang("y").role("worker", 5, 1, cpu=1).declaring(cpu=1).bound_on("b1-r1-0")
+    full = snapshot_of(
+        *parts,
+        made,
+        *small,
+        held,
+        slots,
+        reservation(held, ("x-1", "b1-r2-1"), ("x-9", "b1-r2-1"), ("x-0", "b1-r1-0")),
+        reservation(slots, slots=[SlotReservation(NodeName("b1-r2-0"), "worker", 4)]),
+    )
+    where = "its domain of rack is b1/r2, where ml/y, ml/w, ml/v and 2 other gangs are, too"
+    assert why(planned(full), "a") == (Reason.NOT_ENOUGH_ROOM, f"{told}; {where}")
+
+
+def test_a_member_that_no_rule_covers_has_no_domain_in_its_sentence() -> None:
+    parts: list[Part] = [*rack("r1", 1), NETWORK]
+    made = gang("a").role("driver", 1, cpu=4).role("worker", 1, cpu=1).together("rack", "worker")
+    waits = snapshot_of(*parts, made.only("a-1", node=NodeName("b1-r1-0")))
+    assert "domain" not in why(planned(waits), "a")[1]
+
+
 def test_where_bound_members_are_in_several_domains_most_of_them_count() -> None:
     parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
     made = gang("a").of(4, cpu=1).together("rack").bound_on("b1-r1-0", "b1-r2-0", "b1-r2-0")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tutti.model.decisions import Policy, Reason
 from tutti.model.inter_pod import HOSTNAME
-from tutti.model.keys import GangKey
+from tutti.model.keys import GangKey, NodeName
 from tutti.model.shapes import Toleration
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
@@ -589,3 +589,13 @@ def test_no_end_makes_room_in_one_domain_if_none_is_large_enough() -> None:
     unlabelled: list[Part] = [node("n0", cpu=8), topology("rack")]
     found = diagnosis(*unlabelled, bound, gang("a").of(6, cpu=1).together("rack"))
     assert found.ended == EndedGangs((), PROVED)
+
+
+def test_a_replacement_has_room_only_in_the_domain_of_its_gang() -> None:
+    """The other rack has room enough, and more of its nodes would not help."""
+    other = gang("x").of(1, cpu=1).bound_on("n0")
+    lost = gang("a").of(2, cpu=3).together("rack").bound_on("n0")
+    found = diagnosis(*racks(6, 8), other, lost)
+    assert found.beside == found.alone == proved(0)
+    assert found.nodes == MoreNodes(1, NodeName("n0"), 2, PROVED)
+    assert found.ended == EndedGangs(keys("x"), PROVED, domain="b/r0 of rack")
