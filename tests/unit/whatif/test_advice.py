@@ -599,3 +599,43 @@ def test_a_replacement_has_room_only_in_the_domain_of_its_gang() -> None:
     assert found.beside == found.alone == proved(0)
     assert found.nodes == MoreNodes(1, NodeName("n0"), 2, PROVED)
     assert found.ended == EndedGangs(keys("x"), PROVED, domain="b/r0 of rack")
+
+
+def test_room_is_counted_in_one_domain_if_all_members_must_be_in_one() -> None:
+    """The racks together have room for all."""
+    found = diagnosis(*racks(3, 4), gang("a").of(6, cpu=1).together("rack"))
+    assert found.beside == found.alone == proved(4)
+    assert found.bottlenecks == (Bottleneck(Obstacle.RESOURCE, "cpu", proved(6)),)
+    assert found.min_member == SmallerNeed(4, 1, PROVED)
+    found = diagnosis(*racks(4, 5), gang("a").of(2, cpu=2).of(4, cpu=1).together("rack"))
+    assert found.beside == proved(4)
+    no_domain: list[Part] = [node("n0", cpu=8), topology("rack")]
+    assert diagnosis(*no_domain, gang("a").of(6, cpu=1).together("rack")).beside == proved(0)
+
+
+def test_room_is_counted_in_the_domains_of_roles() -> None:
+    """The driver has room beside the four workers that the largest rack holds."""
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 5, cpu=1).together("rack", "worker")
+    assert diagnosis(*racks(4, 3), made).beside == proved(5)
+    nobody = made.together("rack", "ghost")
+    assert diagnosis(*racks(4, 3), nobody).beside == proved(5)
+
+
+def test_room_is_counted_in_segments() -> None:
+    found = diagnosis(*racks(4, 3, 3), gang("a").of(9, cpu=1).in_segments(4, "rack"))
+    assert found.beside == proved(7)
+    assert found.min_member == SmallerNeed(7, 1, PROVED)
+
+
+def test_room_for_lost_members_of_segments_is_not_proved() -> None:
+    made = gang("a").of(8, cpu=1).in_segments(4, "rack").bound_on(*["n0"] * 4, *["n1"] * 2)
+    found = diagnosis(*racks(4, 2, 1), made)
+    assert found.beside.certainty is TRIED
+
+
+def test_room_for_lost_members_is_counted_in_any_one_domain_if_none_is_left() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 2, cpu=3).together("rack", "worker")
+    others = [gang(name).of(1, cpu=2).bound_on(on) for name, on in (("x", "n0"), ("y", "n1"))]
+    found = diagnosis(*racks(4, 4), node("bare", cpu=1), *others, made.bound_on("bare"))
+    assert found.beside == proved(0)
+    assert found.bottlenecks == (Bottleneck(Obstacle.RESOURCE, "cpu", proved(2)),)
