@@ -7,9 +7,10 @@ it.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ..filters.node_rules import fits_node
-from ..gang import demand
+from ..gang import demand, domain_rules
 from ..model.cluster import Node, Snapshot
 from ..model.inter_pod import HOSTNAME
 from ..model.keys import NodeName
@@ -17,7 +18,7 @@ from ..model.resources import NOTHING
 from ..model.shapes import Shape
 from ..planning.compile import capacity, grids
 from ..planning.compile.capacity import Fit
-from .baseline import Baseline, Counts, goes_before
+from .baseline import Baseline, Counts, goes_before, room_for
 from .probes import Prober, ProbeResult, SearchRange, SearchResult, first_yes
 from .results import Certainty, MoreNodes
 
@@ -30,7 +31,7 @@ class _NodeKind:
     """One kind of node, and a range for how many of them the gang needs.
 
     ``least`` is a lower bound, by counting if ``is_counted``, else 1. ``guess`` is the number by
-    counting beside the gangs that go before.
+    counting beside the gangs that go before, within the domains of such a node.
     """
 
     like: Node
@@ -97,12 +98,15 @@ def kinds(
 
 
 def _topologies(baseline: Baseline) -> frozenset[str]:
-    """The topology labels of the gang's rules, and of rules about it, except the hostname."""
+    """The labels of the gang's rules and levels, and of rules about it, except the hostname."""
     rules = [shape.rules for shape in baseline.shapes]
     terms = [term for rule in rules for term in (*rule.affinity, *rule.anti_affinity)]
     terms += [term for pod in baseline.snapshot.placed_pods for term in pod.anti_affinity]
     spread = (spread.topology for rule in rules for spread in rule.spread)
-    return frozenset((*(term.topology for term in terms), *spread)) - {HOSTNAME}
+    levels = (rule.level for rule in baseline.gang.required_levels)
+    paths = (domain_rules.labels_of(level, baseline.snapshot.topologies) for level in levels)
+    labels = chain((term.topology for term in terms), spread, *paths)
+    return frozenset(labels) - {HOSTNAME}
 
 
 def fresh(like: Node, name: NodeName) -> Node:
@@ -136,7 +140,7 @@ def _helpful_kinds(
     baseline: Baseline, examples: Sequence[Node], topologies: Collection[str]
 ) -> Sequence[_NodeKind]:
     """The kinds that can help, the most promising first; of equal kinds, only the first."""
-    bare, open_room = baseline.counts(baseline.free_now), baseline.counts(baseline.free_for_gang)
+    bare = baseline.counts(baseline.free_now)
     node_kinds = []
     sizes: set[object] = set()
     for like in examples:
@@ -145,13 +149,32 @@ def _helpful_kinds(
         if (*fits.values(), domains) in sizes:
             continue
         sizes.add((*fits.values(), domains))
-        least, guess = _by_count(baseline, bare, fits), _by_count(baseline, open_room, fits)
+        least = _by_count(baseline, bare, fits)
+        guess = _by_count(baseline, _room_beside(baseline, like), fits)
         if least is not None:
             # If the gang does not fit beside the plan by counting, other gangs may still move to
             # new nodes.
             likely = baseline.want.need if guess is None else guess
             node_kinds.append(_NodeKind(like, max(least, 1), max(likely, 1), is_counted=least > 0))
     return sorted(node_kinds, key=lambda kind: (kind.guess, kind.least, kind.like.name))
+
+
+def _room_beside(baseline: Baseline, like: Node) -> Counts:
+    """The room of each shape, within the domains of this node if its members must be in one."""
+    base, roles = baseline.base, dict[Shape, set[str]]()
+    for member in baseline.want.members:
+        roles.setdefault(member.shape, set()).add(member.role)
+    counts = {}
+    for shape, own in roles.items():
+        free = baseline.free_for_gang.copy()
+        for rule in baseline.gang.same_domain:
+            if all(domain_rules.covers(rule, role) for role in own):
+                labels = domain_rules.labels_of(rule.level, base.topologies)
+                domains = base.domains.domains(labels)
+                free[domains != domains[baseline.index[like.name]]] = 0
+                free[domains < 0] = 0
+        counts[shape] = room_for(base, shape, free)
+    return counts
 
 
 def _fits_by_shape(baseline: Baseline, node: Node) -> Mapping[Shape, int]:

@@ -639,3 +639,21 @@ def test_room_for_lost_members_is_counted_in_any_one_domain_if_none_is_left() ->
     found = diagnosis(*racks(4, 4), node("bare", cpu=1), *others, made.bound_on("bare"))
     assert found.beside == proved(0)
     assert found.bottlenecks == (Bottleneck(Obstacle.RESOURCE, "cpu", proved(2)),)
+
+
+def test_nodes_of_each_rack_are_a_kind_of_their_own() -> None:
+    """By their names and their room, all nodes are alike, but most racks are full."""
+    full = [gang(f"s{i}").of(4, cpu=1).bound_on(*[f"n{i}"] * 4) for i in range(19)]
+    cluster: list[Part] = [*racks(*[4] * 20), *full]
+    whole = gang("a").of(8, cpu=1).together("rack").together("block")
+    found = diagnosis(*cluster, whole)
+    assert found.nodes == MoreNodes(1, NodeName("n19"), 20, PROVED)
+    made = gang("a").role("driver", 1, cpu=2).role("worker", 8, cpu=1).together("rack", "worker")
+    found = diagnosis(*cluster, node("bare", cpu=2), made)
+    assert found.nodes == MoreNodes(1, NodeName("n19"), 21, PROVED)
+
+
+def test_nodes_outside_of_all_racks_do_not_help_a_gang_in_one_rack() -> None:
+    bare: list[Part] = [node("bare", cpu=8), *racks(4)]
+    found = diagnosis(*bare, gang("a").of(6, cpu=1).together("rack"))
+    assert found.nodes == MoreNodes(1, NodeName("n0"), 2, PROVED)
