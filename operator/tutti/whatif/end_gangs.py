@@ -1,7 +1,7 @@
 """Which gangs would have to make room: bound gangs by ending, planned gangs by not starting.
 
 The search is for the fewest gangs: one gang exactly, several gangs greedily, by the room that each
-gives back. If all members must be in one domain, the room of each domain counts by itself.
+gives back. If members must be in one domain, the room for these counts domain by domain.
 """
 
 from collections import Counter
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..gang import domain_rules
 from ..model.cluster import Gang, Snapshot
+from ..model.inter_pod import DomainRule
 from ..model.keys import GangKey, NodeName
 from ..model.resources import Resources
 from ..model.shapes import Shape
@@ -30,6 +31,7 @@ Without = Callable[[Sequence[GangKey]], Snapshot]
 ByNode = Mapping[NodeName, Resources]
 Rows = NDArray[np.intp] | slice
 Counts = Mapping[Shape, NDArray[np.int64]]  # by shape and domain, how many members fit
+_Kind = tuple[bool, Shape]  # with whether such members must be in one domain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +109,20 @@ def _domain_labels(baseline: Baseline) -> tuple[str, ...]:
     return max(paths, key=len, default=())
 
 
+def _narrowest_rule(baseline: Baseline) -> tuple[DomainRule | None, tuple[str, ...]]:
+    """The rule with the narrowest level that members which wait must be in one domain of, if any.
+
+    Of equal levels, that of all members counts.
+    """
+    roles = {member.role for member in baseline.want.members}
+    rules = [
+        (rule, domain_rules.labels_of(rule.level, baseline.snapshot.topologies))
+        for rule in baseline.gang.same_domain
+        if any(domain_rules.covers(rule, role) for role in roles)
+    ]
+    return max(rules, key=lambda pair: (len(pair[1]), not pair[0].roles), default=(None, ()))
+
+
 def _held_by_gang(baseline: Baseline) -> Mapping[GangKey, ByNode]:
     """The room of bound members of other gangs; a gang with a Reservation still starts."""
     reserved = {reservation.gang for reservation in baseline.snapshot.reservations}
@@ -143,16 +159,19 @@ class _Search:
         self._baseline, self._prober, self._without = baseline, prober, without
         want = baseline.want
         self._minimums = dict(want.minimums)
-        self._by_role_and_shape = Counter(
-            (member.role if want.minimums else "", member.shape) for member in want.members
+        rule, labels = _narrowest_rule(baseline)
+        kinds = [
+            (rule is not None and domain_rules.covers(rule, member.role), member)
+            for member in want.members
+        ]
+        self._by_role_and_kind = Counter(
+            (member.role if want.minimums else "", (is_inside, member.shape))
+            for is_inside, member in kinds
         )
-        self._by_shape = Counter(member.shape for member in want.members)
-        self._labels = _domain_labels(baseline)
+        self._by_kind = Counter((is_inside, member.shape) for is_inside, member in kinds)
         base = baseline.base
-        if self._labels:
-            self._domains = base.domains.domains(self._labels)
-        else:
-            self._domains = np.zeros(len(base.nodes), dtype=np.intp)
+        self._domains = base.domains.domains(labels) if labels else np.full(len(base.nodes), -1)
+        self._labels = _domain_labels(baseline)  # of the domain that is named
 
     def fewest(self, candidates: Sequence[_Candidate]) -> EndedGangs:
         """One gang if one is enough, else a few gangs, chosen greedily."""
@@ -182,7 +201,8 @@ class _Search:
         if not (self._labels and self._prober.node):
             return ""
         row = self._baseline.index[self._prober.node]
-        values = self._baseline.base.domains.values(self._labels, int(self._domains[row]))
+        domains = self._baseline.base.domains
+        values = domains.values(self._labels, int(domains.domains(self._labels)[row]))
         return f"{'/'.join(values)} of {self._labels[-1]}"
 
     def _promising(self, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
@@ -246,16 +266,18 @@ class _Search:
         return freed
 
     def _counts(self, free: Table) -> Counts:
-        return {shape: self._room(shape, free, slice(None)) for shape in self._by_shape}
+        return {shape: self._room(shape, free, slice(None)) for _, shape in self._by_kind}
 
     def _room(self, shape: Shape, free: Table, rows: Rows) -> NDArray[np.int64]:
-        """[domain]: for how many members of the shape these nodes have room."""
+        """[domain]: for how many members of the shape these nodes have room.
+
+        The first is of the nodes in no domain.
+        """
         base = self._baseline.base
         row = base.shapes[shape]
         fits = fits_per_node(free, base.requests[row], base.allowed[row, rows])
-        own = self._domains[rows]
-        size = int(self._domains.max(initial=-1)) + 1
-        return np.bincount(own[own >= 0], fits[own >= 0], size).astype(np.int64)
+        size = int(self._domains.max(initial=-1)) + 2
+        return np.bincount(self._domains[rows] + 1, fits, size).astype(np.int64)
 
     def _counts_without(self, free: Table, counts: Counts, candidate: _Candidate) -> Counts:
         """The counts without this gang; only counts on its own nodes change."""
@@ -267,16 +289,28 @@ class _Search:
         }
 
     def _lacking(self, counts: Counts) -> int:
-        """How many members lack room in the domain that has room for most.
+        """How many members lack room, with the domain that has room for most.
 
-        Each shape is counted by itself; 0 means that they may fit.
+        Each shape is counted by itself; 0 means that they may fit. Members that need no domain have
+        the room of all nodes.
         """
         need = self._baseline.want.need
-        reach = sum(np.minimum(n, counts[shape]) for shape, n in self._by_shape.items())
-        in_role = {role: np.zeros_like(reach) for role in self._minimums}
-        for (role, shape), n in self._by_role_and_shape.items():
+        size = int(self._domains.max(initial=-1)) + 2
+        in_role = {role: np.zeros(size, dtype=np.int64) for role in self._minimums}
+        reach = np.zeros(size, dtype=np.int64)
+        for kind, n in self._by_kind.items():
+            reach += self._fitting(kind, n, counts)
+        for (role, kind), n in self._by_role_and_kind.items():
             if role in in_role:
-                in_role[role] = in_role[role] + np.minimum(n, counts[shape])
+                in_role[role] += self._fitting(kind, n, counts)
         short = sum(np.maximum(0, least - in_role[role]) for role, least in self._minimums.items())
-        lacking = np.maximum(np.maximum(need - reach, short), 0)
-        return int(lacking.min(initial=need))
+        return int(np.maximum(np.maximum(need - reach, short), 0).min())
+
+    def _fitting(self, kind: _Kind, n: int, counts: Counts) -> NDArray[np.int64]:
+        """[domain]: how many of these members have room if they are in it; the first is none."""
+        is_inside, shape = kind
+        room = counts[shape]
+        if not is_inside:
+            return np.full_like(room, min(n, int(room.sum())))
+        most: NDArray[np.int64] = np.minimum(n, np.append(0, room[1:]))
+        return most

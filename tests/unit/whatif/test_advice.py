@@ -657,3 +657,15 @@ def test_nodes_outside_of_all_racks_do_not_help_a_gang_in_one_rack() -> None:
     bare: list[Part] = [node("bare", cpu=8), *racks(4)]
     found = diagnosis(*bare, gang("a").of(6, cpu=1).together("rack"))
     assert found.nodes == MoreNodes(1, NodeName("n0"), 2, PROVED)
+
+
+def test_of_many_gangs_only_one_that_fills_the_right_rack_is_tried_for_a_role() -> None:
+    """By counting all nodes, the end of any gang would do."""
+    small = [gang(f"s{i}").of(1, cpu=1).bound_on(f"n{i}") for i in range(10)]
+    large = gang("x").of(1, cpu=6).bound_on("n10")
+    rest: list[Part] = [*racks(*[4] * 10, 8), node("bare", cpu=1), *small, large]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 6, cpu=1)
+    found = diagnosis(*rest, made.together("rack", "worker").together("rack", "ghost"))
+    assert found.ended == EndedGangs(keys("x"), PROVED)
+    in_block = made.together("block").together("rack", "worker")
+    assert diagnosis(*rest, in_block).ended == EndedGangs(keys("x"), PROVED, domain="b of block")
