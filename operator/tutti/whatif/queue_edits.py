@@ -36,23 +36,46 @@ def changed(of: Snapshot, words: str) -> Snapshot:
     if field not in FIELDS:
         names = ", ".join(FIELDS)
         raise WrongChange(f"--set-queue {words}: {field} is no such field; there are {names}")
-    return with_queue(of, FIELDS[field](queue, resource, value, words))
+    return _with(of, FIELDS[field](queue, resource, value, words))
 
 
 def with_queue(of: Snapshot, queue: Queue, known: Iterable[Namespace] = ()) -> Snapshot:
-    """The Snapshot with this queue; a queue with the same name is replaced, and its uid is kept.
+    """The Snapshot with this queue, as if it were created now, after all that has got a node.
 
-    A Snapshot without queues has no namespaces, so ``known`` are those whose labels are known.
+    A queue with the same name is replaced; its uid and all that is recorded about it are kept. A
+    Snapshot without queues has no namespaces, so ``known`` are those whose labels are known.
     """
     namesake = next((old for old in of.queues if old.name == queue.name), None)
-    uid = queue.uid if namesake is None else namesake.uid
-    other_queues = (old for old in of.queues if old.name != queue.name)
-    queues = sorted((*other_queues, replace(queue, uid=uid)), key=lambda old: old.name)
+    if namesake is None:
+        queue = replace(queue, created=_now(of), queues_since=None)
+    else:
+        queue = replace(
+            queue,
+            uid=namesake.uid,
+            created=namesake.created,
+            draining_since=namesake.draining_since,
+            past_use=namesake.past_use,
+            queues_since=namesake.queues_since,
+        )
     if not of.queues:
         by_name = {gang.key.namespace: Namespace(gang.key.namespace) for gang in of.gangs}
         by_name |= {namespace.name: namespace for namespace in (*of.namespaces, *known)}
         of = replace(of, namespaces=tuple(by_name[name] for name in sorted(by_name)))
-    return replace(of, queues=tuple(queues))
+    return _with(of, queue)
+
+
+def _with(of: Snapshot, queue: Queue) -> Snapshot:
+    """The Snapshot with this queue, in place of any other of its name."""
+    others = (old for old in of.queues if old.name != queue.name)
+    return replace(of, queues=tuple(sorted((*others, queue), key=lambda one: one.name)))
+
+
+def _now(of: Snapshot) -> float:
+    """When the Snapshot was taken, or when its last pod got a node, if that is later.
+
+    The time of files that are no dump is the creation of their newest object.
+    """
+    return max([of.taken_at, *(pod.bound_at for pod in of.pods if pod.bound_at is not None)])
 
 
 def _named(of: Snapshot, where: str, words: str) -> Queue:

@@ -250,6 +250,32 @@ def test_the_first_queues_can_be_tried_for_namespaces_by_their_labels(tmp_path: 
     assert waits["after"]["reason"] == "QueueAtLimit"
 
 
+@pytest.mark.parametrize("bound_at", [50.0, 70.0])
+def test_gangs_that_run_count_in_the_first_queue_that_is_tried(
+    bound_at: float, tmp_path: Path
+) -> None:
+    """They name it already, and they count as started before it, also if a clock is fast."""
+    quota = {"name": GPU, "limit": 7}
+    (tmp_path / "queue").write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "tutti.dev/v1alpha1",
+                "kind": "Queue",
+                "metadata": {"name": "vision"},
+                "spec": {"namespaces": {}, "resources": [quota]},
+            }
+        )
+    )
+    runs = gang("a").of(2, gpu=2).each(bound_at=bound_at).bound_on("n1", "n1")
+    waits = gang("b").of(2, gpu=2).but(queue="vision")
+    now = snapshot_of(node("n1", gpu=8, pods=20), runs.but(queue="vision"), waits, at=60.0)
+    words = ["plan", "-f", "-", "-o", "json", "--add-queue", str(tmp_path / "queue")]
+    (told,) = json.loads(tutti(*words, of=now).stdout)["difference"]
+    assert (told["gang"], told["before"]["answer"]) == ("ml/b", "starts")
+    assert told["after"]["reason"] == "QueueAtLimit"
+    assert "4 of 7 nvidia.com/gpu are in use" in told["after"]["sentence"]
+
+
 def test_a_change_of_queues_that_makes_no_sense_ends_the_command(tmp_path: Path) -> None:
     result = tutti("plan", "-f", "-", "--set-queue", "vision.max=8")
     assert result.exit_code == 2

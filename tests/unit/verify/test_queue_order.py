@@ -15,6 +15,7 @@ from tutti.model.shapes import Toleration
 from tutti.verify import plan_checks
 
 from ...harness.builders import (
+    GPU,
     GangBuilder,
     Part,
     gang,
@@ -158,6 +159,17 @@ def test_what_children_guarantee_counts_for_their_parent() -> None:
     assert faults(made(W, X), *SCENE[:2], *shadow, W, X) == ()
     sibling = (*tree[:2], queue("b", parent="p"))
     assert faults(made(W, X), *SCENE[:2], *sibling, W, X) == (GUARANTEE,)
+
+
+def test_what_counts_for_no_guarantee_makes_no_gang_a_borrower() -> None:
+    """A queue in shadow, and one with the name of the root, guarantee nothing."""
+    room, b = node("n1", cpu=5, gpu=1), queue("b", guaranteed=(("cpu", 5000),))
+    x = gang("x").of(1, cpu=5, gpu=1).priority(9).but(queue="b")
+    parts = ML, room, GUARANTEED, b, W, x
+    gpus = queue("s", guaranteed=((GPU, 8),))
+    assert faults(made(W, x), *parts, gpus) == (GUARANTEE,)
+    assert faults(made(W, x), *parts, replace(gpus, mode=QueueMode.SHADOW)) == ()
+    assert faults(made(W, x), *parts, replace(gpus, name="root")) == ()
 
 
 def test_a_gang_takes_the_place_of_another_if_it_fits_there() -> None:

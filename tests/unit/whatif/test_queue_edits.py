@@ -6,10 +6,12 @@ import pytest
 
 from tutti.model.cluster import Snapshot
 from tutti.model.keys import Uid
-from tutti.model.queues import Preemption, Queue, QueueMode, Stop
+from tutti.model.queues import PastUse, Preemption, Queue, QueueMode, Stop
 from tutti.whatif.changes import Changes, change
 from tutti.whatif.edits import WrongChange
 from tutti.whatif.queue_edits import changed, with_queue
+
+from ...harness.builders import gang, node, snapshot_of
 
 GPU = "nvidia.com/gpu"
 VISION = Queue(
@@ -106,7 +108,27 @@ def test_a_queue_is_added_or_takes_the_place_of_its_namesake() -> None:
         "vision.old",
     ]
     again = with_queue(CLUSTER, Queue("vision", Uid("new"), weight=9))
-    assert again.queues[1] == Queue("vision", Uid("v-1"), weight=9)
+    assert (again.queues[1].uid, again.queues[1].weight) == ("v-1", 9)
+    assert again.queues[1].limits == ()
+
+
+def test_what_is_recorded_of_a_queue_stays_if_it_is_replaced() -> None:
+    past = PastUse(1, 2, 3.0, 4.0)
+    old = replace(VISION, created=1.0, past_use=past, queues_since=2.0)
+    new = Queue("vision", Uid("new"), stop=Stop.DRAIN, created=9.0)
+    (now,) = with_queue(Snapshot(60.0, queues=(old,)), new).queues
+    assert now == replace(
+        new, uid=old.uid, created=1.0, draining_since=5.0, past_use=past, queues_since=2.0
+    )
+
+
+def test_a_queue_is_added_after_all_that_has_a_node() -> None:
+    new = Queue("vision", Uid("new"), created=9.0, queues_since=2.0)
+    waits = gang("b").of(1)
+    for bound_at, now in ((50.0, 60.0), (70.0, 70.0)):
+        runs = gang("a").of(1).each(bound_at=bound_at).bound_on("n1")
+        (queue,) = with_queue(snapshot_of(node("n1"), runs, waits, at=60.0), new).queues
+        assert queue == replace(new, created=now, queues_since=None)
 
 
 def test_changes_of_queues_are_made_with_those_of_the_rest() -> None:

@@ -24,7 +24,7 @@ class QueueBorrowing:
 
     queues: Mapping[str, Queue]
     children: Mapping[str, Sequence[str]]
-    lines: Sequence[str]  # the resources that some queue guarantees
+    lines: Sequence[str]  # the resources that some queue guarantees; queues in shadow do not count
     height: int
     totals: Mapping[str, int]  # of all nodes
     before: Mapping[str, Amounts]
@@ -48,7 +48,7 @@ class QueueBorrowing:
         return cls(
             queues,
             children,
-            sorted({line for q in snapshot.queues for line, n in q.guaranteed if n}),
+            sorted({line for q in queues.values() for line, n in _declared(q).items() if n}),
             max((len(chains[name]) for name in queues), default=0),
             totals,
             _by_queue(by_gang, charges.usage.before),
@@ -59,9 +59,7 @@ class QueueBorrowing:
 
     def guarantee(self, name: str, line: str) -> int:
         """The guarantee of a queue: its own declaration, or else the sum over its children."""
-        queue = self.queues[name]
-        declared = dict(queue.guaranteed) if queue.mode is QueueMode.ACTIVE else {}
-        if line in declared:
+        if line in (declared := _declared(self.queues[name])):
             return declared[line]
         return sum(self.guarantee(child, line) for child in self.children[name])
 
@@ -106,6 +104,11 @@ class QueueBorrowing:
             mean = 0.0 if record is None else record.share + (record.mean - record.share) * weight
             steps.append(math.floor(mean * STEPS / 1e6 + margin))
         return (*steps, *steps[-1:] * (self.height - len(steps)))
+
+
+def _declared(queue: Queue) -> Mapping[str, int]:
+    """What a queue says that it guarantees; nothing counts of a queue in shadow."""
+    return dict(queue.guaranteed) if queue.mode is QueueMode.ACTIVE else {}
 
 
 def _by_queue(

@@ -9,7 +9,7 @@ from tutti.gang.demand import PlacementRequest
 from tutti.gang.finding_text import sentence
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Plan, Policy, Reason
-from tutti.model.queues import PastUse, Queue, QueueRecord, RoleAtStart
+from tutti.model.queues import PastUse, Queue, QueueMode, QueueRecord, RoleAtStart
 from tutti.model.resources import NOTHING
 from tutti.planning.plan import plan
 from tutti.planning.queueing import covered_round, room_choice, turns_round
@@ -92,6 +92,16 @@ def test_covered_gangs_start_before_borrowers_whatever_their_priority() -> None:
     plan = planned(eight(), A, B, waits("x", "a", 8, priority=9), waits("y", "b", 4))
     assert started(plan) == {"y"}
     assert plan.proved
+
+
+def test_a_resource_that_only_a_queue_in_shadow_guarantees_decides_nothing() -> None:
+    cpus = {"guaranteed": (("cpu", 4000),)}
+    shadow = queue("s", mode=QueueMode.SHADOW, **gpus(8))
+    high = gang("x").of(1, cpu=4, gpu=1).priority(9).but(queue="b", created=NOW)
+    low = gang("w").of(1, cpu=4).but(queue="a", created=NOW)
+    nodes = node("n1", cpu=4, gpu=1)
+    plan = planned(nodes, queue("a", **cpus), queue("b", **cpus), shadow, high, low)
+    assert (started(plan), plan.proved) == ({"x"}, True)
 
 
 def test_a_higher_priority_starts_first_among_covered_gangs_of_a_queue() -> None:
