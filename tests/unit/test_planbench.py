@@ -533,6 +533,8 @@ def test_plans_with_queues_are_measured_beside_plans_without() -> None:
     results = _results((case, replace(figures, seconds=3.0, other_seconds=2.0, bound=bound)))
     assert _word(results, "whole plan with 100 queues") == (1.5, "reached")
     assert _word(results, "value of a plan with 100 queues") == (0.5, "not reached")
+    part = figures.at_limit / queue_tree.QUEUES
+    assert _word(results, "part of 100 queues") == (part, "reached, and the aim")
     assert f"{figures.at_limit} of 100 queues at a limit" in _text(tables.comparisons(results))
 
 

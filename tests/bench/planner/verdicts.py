@@ -9,6 +9,7 @@ from tutti.model.decisions import Objective
 from tutti.strategies.problem import Budget
 
 from ..e2e.verdicts import Sense, Verdict
+from . import queue_tree
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
@@ -85,6 +86,13 @@ def verdicts(results: Results) -> Sequence[Verdict]:
         Verdict("plan time of ilp, 8 times the nodes", growth, most, 10, 4),
         Verdict("cycle with nothing changed over a full plan", still, most, 0.02, 0.002),
         Verdict("whole plan with 100 queues over that without", slower, most, 1.5, 1.1),
+        Verdict(
+            "part of 100 queues that are at a limit",
+            results.median(queues, lambda one: one.at_limit / queue_tree.QUEUES),
+            least,
+            0.5,
+            0.5,
+        ),
         Verdict(
             "value of a plan with 100 queues over its bound",
             results.median(queues, _reached),
