@@ -104,6 +104,14 @@ def test_a_resource_that_only_a_queue_in_shadow_guarantees_decides_nothing() -> 
     assert (started(plan), plan.proved) == ({"x"}, True)
 
 
+def test_pods_of_another_scheduler_take_room_and_are_charged_to_no_queue() -> None:
+    taken = node("n1", gpu=8).using(gpu=6)
+    plan = planned(taken, queue("a", **gpus(8, limit=8)), waits("x", "a", 4))
+    assert (started(plan), plan.rejections[0].reason) == (set(), Reason.NOT_ENOUGH_ROOM)
+    assert [use.charged for use in plan.queues] == [NOTHING] * len(plan.queues)
+    assert started(planned(taken, queue("a", **gpus(8, limit=8)), waits("x", "a", 2))) == {"x"}
+
+
 def test_a_higher_priority_starts_first_among_covered_gangs_of_a_queue() -> None:
     plan = planned(eight(), A, B, waits("x", "a", 4), waits("y", "a", 3, priority=9))
     assert started(plan) == {"x", "y"}
