@@ -564,6 +564,10 @@ def _(finding: of.QueueAtLimit) -> str:
     if finding.held_for is not None:
         return f"{sentence}; some of it is held for gang {finding.held_for}, which goes first"
     sentence += f"; a limit of {format_amount(name, finding.enough)} would be enough"
+    if finding.before:
+        sentence += " for it alone"
+    if finding.has_others:
+        sentence += ", with the other limits met, too"
     if finding.ending:
         gangs = " and ".join(f"{gang} ({format_amount(name, n)})" for gang, n in finding.ending)
         sentence += f", or the end of {gangs}"

@@ -207,6 +207,7 @@ def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, .
         context.limited.finding(limit, key, added_use, credit[limit.resource])
         for limit, added_use in problems.exceeded(base, want, context.quotas)
     ]
+    limits = [replace(limit, has_others=len(limits) > 1) for limit in limits]
     if limits and hold is not None and hold.gang.key == key:
         return (*limits, LimitHeldForIt())
     if limits or hold is None or not hold.holds_back(want.gang) or want.is_repair:

@@ -433,6 +433,18 @@ def test_a_limit_above_holds_for_all_queues_below_it() -> None:
     )
 
 
+def test_no_limit_alone_is_said_to_be_enough_where_several_keep_a_gang_waiting() -> None:
+    tree = (queue("ml", limits=(("pods", 3),)), queue("a", parent="ml"))
+    leaf = queue("b", parent="ml", limits=(("pods", 1),))
+    gangs = [gang(name).of(2, cpu=1).but(queue=name) for name in ("a", "b")]
+    plan = planned(ROOM, ML, *tree, leaf, *gangs)
+    assert started(plan) == {"a"}
+    first, second = sentence(plan.rejections[0]).split("; queue ")
+    assert first.endswith("a limit of 2 would be enough, with the other limits met, too")
+    assert second.startswith("ml is at its limit: 2 of 3 pods are in use, 2 wanted")
+    assert second.endswith("a limit of 4 would be enough, with the other limits met, too")
+
+
 @pytest.mark.parametrize("strategy", [BestFit(), STRATEGIES["ilp"]()])
 def test_gangs_of_several_rounds_keep_a_limit_together(strategy: Strategy) -> None:
     """Extras part the rounds; a border decides once more on all above it."""

@@ -83,8 +83,8 @@ def test_it_says_so_in_one_sentence() -> None:
     crowd = [WaitingGang(key(f"g{n}"), 1, float(n)) for n in range(5)]
     assert finding_text.text(found(8, {"a": 8}, *crowd)) == (
         "queue vision is at its limit: 48 of 48 nvidia.com/gpu are in use, 8 wanted; a limit of 56 "
-        "would be enough, or the end of ml/a (8); before it in its queue: ml/g0, ml/g1, ml/g2, "
-        "2 more"
+        "would be enough for it alone, or the end of ml/a (8); before it in its queue: ml/g0, "
+        "ml/g1, ml/g2, 2 more"
     )
     assert finding_text.text(found(16, {"a": 9, "b": 8})).endswith(
         "a limit of 64 would be enough, or the end of ml/a (9) and ml/b (8)"
