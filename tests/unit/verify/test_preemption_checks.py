@@ -272,14 +272,15 @@ def test_no_gang_is_left_half_and_no_gang_ends_that_does_not_run() -> None:
     assert "gone does not run" in said(snapshot, replace(claim, victims=(gone,)))[0]
 
 
-def test_no_more_gangs_end_than_a_reservation_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "MOST_VICTIMS", 1)
+def test_no_more_gangs_end_than_a_reservation_names() -> None:
     two = runs(gang("x").of(4, gpu=1), "b"), runs(gang("y").of(4, gpu=1), "b")
     snapshot = scene(A, queue("b"), NEW, *two[0], *two[1])
-    assert said(snapshot, claims(snapshot, "x")) == ()
-    assert said(snapshot, claims(snapshot, "x", "y")) == (
-        "gang ml/new: 2 gangs would end for it, 1 may",
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "MOST_VICTIMS", 1)
+        assert said(snapshot, claims(snapshot, "x")) == ()
+        assert said(snapshot, claims(snapshot, "x", "y")) == (
+            "gang ml/new: 2 gangs would end for it, 1 may",
+        )
 
 
 def test_limits_hold_once_the_victims_have_gone() -> None:
