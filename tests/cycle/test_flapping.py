@@ -81,7 +81,7 @@ async def test_a_proof_that_comes_and_goes_is_said_once_a_minute_at_most_and_is_
     gangs = [gang(name).of(3, cpu=1) for name in ("b", "c")]
     cluster.add(node("n1", cpu=4), *gangs)
     # Nothing may start, so that every cycle asks the strategy again.
-    life = Life(cluster, Clock(), strategy=Fickle(), restraint=RolloutLimits(Mode.SHADOW))
+    life = Life(cluster, Clock(), strategy=Fickle(), rollout_limits=RolloutLimits(Mode.SHADOW))
     for _ in range(5):
         life.clock.now += 1.0
         await life.turn()

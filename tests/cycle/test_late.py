@@ -150,7 +150,7 @@ async def test_slots_that_a_whole_gang_does_not_need_are_given_back(
 
 async def test_a_pause_takes_no_slot_from_those_that_are_there() -> None:
     life = await waiting_life()
-    paused = Life(life.cluster, life.clock, restraint=RolloutLimits(Mode.PAUSED))
+    paused = Life(life.cluster, life.clock, rollout_limits=RolloutLimits(Mode.PAUSED))
     make(life.cluster, "w-0")
     paused.watch.catch_up()
     await paused.settle()

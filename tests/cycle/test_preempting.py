@@ -204,7 +204,7 @@ async def test_with_the_setting_off_nobody_ends(*, by_queue: bool) -> None:
 async def test_shadow_mode_says_who_would_end_and_ends_nobody() -> None:
     cluster = prioritized()
     limits = RolloutLimits(Mode.PAUSED)
-    life = Life(cluster, Clock(), restraint=limits, preemption=FULL)
+    life = Life(cluster, Clock(), rollout_limits=limits, preemption=FULL)
     await turns(life)
     assert "it starts once 2 pods of ml/low have ended: its priority is higher" in told(
         cluster, "high"
@@ -508,7 +508,7 @@ def counted(metrics: Metrics) -> float:
 
 
 def limited(cluster: FakeCluster, clock: Clock, **limits: Any) -> Life:
-    return Life(cluster, clock, preemption=FULL, restraint=RolloutLimits(**limits))
+    return Life(cluster, clock, preemption=FULL, rollout_limits=RolloutLimits(**limits))
 
 
 async def test_a_cycle_ends_no_more_pods_than_its_limit_and_the_next_one_goes_on() -> None:
@@ -551,8 +551,8 @@ async def test_a_claim_that_is_not_written_down_counts_for_no_limit() -> None:
         cluster.fault = lambda _, name, why=problem: (  # type: ignore[misc]
             Fault(why) if name == "reserve" else None
         )
-        restraint = RolloutLimits(hourly_evictions=2)
-        life = Life(cluster, clock, preemption=FULL, restraint=restraint, metrics=metrics)
+        rollout_limits = RolloutLimits(hourly_evictions=2)
+        life = Life(cluster, clock, preemption=FULL, rollout_limits=rollout_limits, metrics=metrics)
         await turns(life)
         assert not counted(metrics)
         cluster.fault = lambda _number, _name: None
@@ -566,8 +566,8 @@ async def test_a_claim_that_is_not_written_down_counts_for_no_limit() -> None:
 async def test_what_ends_for_a_claim_of_another_leader_is_counted() -> None:
     cluster, clock, metrics = two_victims(), Clock(), Metrics()
     await crashed_at_the_first_eviction(cluster, clock)
-    restraint = RolloutLimits(hourly_evictions=2)
-    life = Life(cluster, clock, preemption=FULL, restraint=restraint, metrics=metrics)
+    rollout_limits = RolloutLimits(hourly_evictions=2)
+    life = Life(cluster, clock, preemption=FULL, rollout_limits=rollout_limits, metrics=metrics)
     await turns(life)
     assert counted(metrics) == 2
     cluster.add(node("n3", cpu=4))
@@ -587,8 +587,8 @@ async def test_a_paused_operator_does_not_go_on_for_a_limit() -> None:
     for name in ("x", "y"):
         cluster.add(gang(name).of(1, cpu=1).bound_on("n1"))
         cluster.add(gang(f"high-{name}").of(1, cpu=1).priority(5))
-    restraint = RolloutLimits(Mode.PAUSED, evictions=1)
-    life = Life(cluster, clock, preemption=FULL, restraint=restraint)
+    rollout_limits = RolloutLimits(Mode.PAUSED, evictions=1)
+    life = Life(cluster, clock, preemption=FULL, rollout_limits=rollout_limits)
     assert await life.turn() != 0.1
     assert "but not yet: this cycle ends 1 pod already, and at most 1 may" in " ".join(
         told(cluster, f"high-{name}") for name in ("x", "y")

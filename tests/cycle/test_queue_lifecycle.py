@@ -332,7 +332,7 @@ async def test_a_deposed_replica_lets_no_queue_go() -> None:
 
 async def test_who_only_watches_writes_nothing_into_queues() -> None:
     cluster = with_queue(replace(VISION, stop=Stop.DRAIN))
-    life = Life(cluster, Clock(), restraint=RolloutLimits(Mode.SHADOW))
+    life = Life(cluster, Clock(), rollout_limits=RolloutLimits(Mode.SHADOW))
     await life.settle()
     assert not cluster.queues["vision"].finalizers
     assert cluster.queues["vision"].queue.draining_since is None

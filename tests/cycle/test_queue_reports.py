@@ -198,7 +198,7 @@ async def test_an_api_server_that_is_away_is_told_of() -> None:
 
 async def test_who_only_watches_says_what_is_so_of_queues() -> None:
     cluster = with_queue()
-    life = Life(cluster, Clock(), restraint=RolloutLimits(Mode.SHADOW))
+    life = Life(cluster, Clock(), rollout_limits=RolloutLimits(Mode.SHADOW))
     await life.settle()
     assert condition(cluster, "Empty") == ("True", "Empty")
     assert status(cluster)["waiting"] == 1

@@ -59,7 +59,7 @@ def life_of(
     limits: RolloutLimits = RolloutLimits(),  # noqa: B008 - frozen
 ) -> tuple[Life, StageCalls]:
     stages = StageCalls(cluster)
-    return Life(cluster, Clock(), restraint=limits, metrics=stages), stages
+    return Life(cluster, Clock(), rollout_limits=limits, metrics=stages), stages
 
 
 def one_gang() -> FakeCluster:

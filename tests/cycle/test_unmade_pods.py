@@ -74,7 +74,7 @@ async def test_a_job_that_does_not_fit_says_so_and_is_told_once_it_does() -> Non
 @pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.PAUSED])
 async def test_where_no_gang_starts_no_pods_are_made(mode: Mode) -> None:
     fake = cluster(cpu=4)
-    await Life(fake, Clock(), restraint=RolloutLimits(mode)).settle()
+    await Life(fake, Clock(), rollout_limits=RolloutLimits(mode)).settle()
     assert "read_job_pods" not in fake.calls
     assert "write_status" not in fake.calls
 

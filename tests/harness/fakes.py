@@ -1082,7 +1082,7 @@ class Life:
         clock: Clock,
         strategy: Strategy | None = None,
         identity: str = "tutti-0",
-        restraint: RolloutLimits = RolloutLimits(),  # noqa: B008 - a value, frozen
+        rollout_limits: RolloutLimits = RolloutLimits(),  # noqa: B008 - a value, frozen
         *,
         is_declaring: bool = False,
         metrics: Metrics | None = None,
@@ -1118,7 +1118,7 @@ class Life:
             budget=AMPLE_BUDGET,
             clock=clock,
             policy=Policy(preemption=preemption),
-            limits=restraint,
+            limits=rollout_limits,
             metrics=metrics,
             predecessor_resigned=lambda: self.follows_resignation,
             leads=lambda _term: self.leads,

@@ -141,7 +141,7 @@ def next_steps(
     before its first binding. A claim must be bound within ``volume_seconds`` of its Reservation.
     """
     others = [reservation for reservation in snapshot.reservations if reservation.term != term]
-    strangers = [reservation for reservation in others if reservation.self_uid not in inherited]
+    discarded = [reservation for reservation in others if reservation.self_uid not in inherited]
     standing = tuple(
         reservation
         for reservation in snapshot.reservations
@@ -150,7 +150,7 @@ def next_steps(
     volumes = VolumeProgress(ChoiceStates.of(snapshot.storage), snapshot.taken_at - volume_seconds)
     steps = _steps(replace(snapshot, reservations=standing), volumes, preempts=preempts)
     own = ((reservation, step) for reservation, step in steps if reservation.term == term)
-    return (*((reservation, Discard()) for reservation in strangers), *own)
+    return (*((reservation, Discard()) for reservation in discarded), *own)
 
 
 @dataclass(frozen=True, slots=True)

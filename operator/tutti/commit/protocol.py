@@ -186,16 +186,18 @@ class Commit:
         snapshot = self._state.snapshot(self._clock())
         steps = await self._next_steps(snapshot, term)
         bindings = await self._due_bindings(steps, placements, snapshot)
-        strangers = step_lists.strangers(steps)
+        discarded = step_lists.discarded(steps)
         evictable = step_lists.evictable(steps)
         choices = [
             (gang, choice)
             for gang, choice in step_lists.choices(steps)
             if not self._refusals.holds_off(Uid(choice.uid), snapshot.taken_at)
         ]
-        if self._writer.created or bindings or strangers or evictable or choices:
+        if self._writer.created or bindings or discarded or evictable or choices:
             await self._assert_leader(term)
-        await self._limit.all(partial(self._writer.delete, stranger) for stranger in strangers)
+        await self._limit.all(
+            partial(self._writer.delete, reservation) for reservation in discarded
+        )
         released = step_lists.releases(steps)
         self._back_off_failures(steps)
         await self._releaser.release(released, snapshot)

@@ -127,7 +127,7 @@ def evictable(steps: Steps) -> Mapping[Uid, Member]:
     }
 
 
-def strangers(steps: Steps) -> Sequence[Reservation]:
+def discarded(steps: Steps) -> Sequence[Reservation]:
     """Reservations of leaders that had lost the Lease when they made them."""
     return [reservation for reservation, step in steps if isinstance(step, Discard)]
 

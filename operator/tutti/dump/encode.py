@@ -32,7 +32,7 @@ from ..model.resources import NOTHING, Resources
 from ..model.shapes import Preferences, Shape
 from . import membership
 from .devices.encode import add_device_claims, add_extended_requests
-from .inter_pod import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
+from .inter_pod import REQUIRED, add_preferences, add_rules, add_unreadable, node_term
 from .volumes import add_claims, without_volumes
 
 Raw = dict[str, Any]
@@ -208,7 +208,7 @@ def placed_pod(value: PlacedPod, share: Resources = NOTHING, taken_at: float = 0
     if value.terminating:
         raw["metadata"]["deletionTimestamp"] = timestamp(taken_at)
     add_rules(raw["spec"], InterPodRules(anti_affinity=value.anti_affinity))
-    add_wishes(raw["spec"], Preferences(pod_affinity=value.scored_terms))
+    add_preferences(raw["spec"], Preferences(pod_affinity=value.scored_terms))
     return raw
 
 
@@ -237,7 +237,7 @@ def _role(value: Role) -> Raw:
         }
         _add_node_rules(role["template"], shape)
         add_rules(role["template"], shape.rules)
-        add_wishes(role["template"], shape.preferences)
+        add_preferences(role["template"], shape.preferences)
     elif value.unreadable:
         role["template"] = {"resources": {}}
         for field in value.unreadable:
@@ -263,7 +263,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["schedulingGates"] = [{"name": name} for name in value.gates]
     _add_node_rules(spec, shape)
     add_rules(spec, shape.rules)
-    add_wishes(spec, shape.preferences)
+    add_preferences(spec, shape.preferences)
     for field in value.unsupported_fields:
         _use(spec, field)
     add_claims(spec, value)

@@ -40,20 +40,24 @@ def _is_of_a_claim(term: AffinityTerm) -> bool:
     return any(is_sharing(wanted.key) for wanted in term.peers.selector or ())
 
 
-def add_wishes(spec: Raw, wishes: Preferences) -> None:
+def add_preferences(spec: Raw, preferences: Preferences) -> None:
     """Add preferences to the spec of a pod that has its required affinity and spread already."""
-    if wishes.node_affinity:
-        terms = [{"weight": n, "preference": node_term(term)} for term, n in wishes.node_affinity]
+    if preferences.node_affinity:
+        terms = [
+            {"weight": n, "preference": node_term(term)} for term, n in preferences.node_affinity
+        ]
         spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})[PREFERRED] = terms
     for field, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
-        liked = [term for term in wishes.pod_affinity if term.weight * sign > 0]
+        liked = [term for term in preferences.pod_affinity if term.weight * sign > 0]
         if liked:
             spec.setdefault("affinity", {}).setdefault(field, {})[PREFERRED] = [
                 {"weight": term.weight * sign, "podAffinityTerm": _term(term.term)}
                 for term in liked
             ]
-    if wishes.spread:
-        constraints = [{**_spread(spread), "whenUnsatisfiable": SOFT} for spread in wishes.spread]
+    if preferences.spread:
+        constraints = [
+            {**_spread(spread), "whenUnsatisfiable": SOFT} for spread in preferences.spread
+        ]
         spec.setdefault("topologySpreadConstraints", []).extend(constraints)
 
 

@@ -54,8 +54,8 @@ PAGE = 500  # kubectl's and client-go's page size
 
 V = TypeVar("V")
 W = TypeVar("W", bound=wire.Object)
-Heard = Callable[[Right, int], None]
-NO_ANSWER = 0  # the status for ``heard`` of a call without an answer
+AnswerCallback = Callable[[Right, int], None]
+NO_ANSWER = 0  # the status for ``on_answer`` of a call without an answer
 FIRST_BAD = 300  # the first status that is an error: a redirect may lead anywhere
 
 
@@ -226,19 +226,19 @@ class Client:
         access: Access,
         lease: LeaseKey = DEFAULT_LEASE,
         *,
-        heard: Heard = ignore_call,
+        on_answer: AnswerCallback = ignore_call,
         clock: ServerClock | None = None,
         sources: Sequence[GangSource] = ALWAYS,
         hands_over: bool = False,
     ) -> None:
-        """``heard`` gets each call and the HTTP status of its answer; ``clock`` gets its Date.
+        """``on_answer`` gets each call and the HTTP status of its answer; ``clock`` gets its Date.
 
         ``sources`` decide which gang a pod is in. If Tutti ``hands_over``, pods of the default
         scheduler are read as pods that kube-scheduler binds.
         """
         self._member = hand_over.member_decoder(sources, hands_over=hands_over)
         self._clock = clock
-        self._heard = heard
+        self._on_answer = on_answer
         self._lease = lease
         self._server = access.server.rstrip("/")
         self._session = access.session()
@@ -521,7 +521,7 @@ class Client:
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                self._heard(stream.watches, response.status)
+                self._on_answer(stream.watches, response.status)
                 if response.status >= FIRST_BAD:
                     raise _refusal(response, await response.read())
                 async for line in _lines(response.content):
@@ -557,12 +557,12 @@ class Client:
                 answer = await (response.read() if most is None else _read_at_most(response, most))
                 if self._clock is not None:
                     self._clock.dated(response.headers.get("Date", ""), sent)
-                self._heard(call, response.status)
+                self._on_answer(call, response.status)
                 if response.status >= FIRST_BAD:
                     raise _refusal(response, answer)
                 return answer
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
-            self._heard(call, NO_ANSWER)
+            self._on_answer(call, NO_ANSWER)
             raise self._unreached(f"{call.method} {path}", problem) from problem
 
     def _unreached(self, request: str, problem: Exception) -> errors.Unavailable:

@@ -101,7 +101,7 @@ class KopfLists:
                 registry=registry(self._absent), clusterwide=True, standalone=True
             )
             began()
-            checking = asyncio.create_task(self._until_astray(FIRST_CHECK * 2**failures))
+            checking = asyncio.create_task(self._until_unwatched(FIRST_CHECK * 2**failures))
             try:
                 await asyncio.wait([*tasks, checking], return_when=asyncio.FIRST_COMPLETED)
                 is_sound = self.is_current and clock() - start > CHECK_SECONDS
@@ -116,12 +116,12 @@ class KopfLists:
             await asyncio.sleep(wait)
             await begin()
 
-    async def _until_astray(self, patience: float) -> str:
+    async def _until_unwatched(self, patience: float) -> str:
         """Wait until kopf's watches show nothing any more; return how that is known."""
         await asyncio.sleep(patience)
         while True:
             for path in self._feeds:
-                if problem := await self._astray(path):
+                if problem := await self._watch_problem(path):
                     return problem
             await asyncio.sleep(CHECK_SECONDS)
 
@@ -148,7 +148,7 @@ class KopfLists:
             return problem.status == NOT_FOUND
         return False
 
-    async def _astray(self, path: str) -> str:
+    async def _watch_problem(self, path: str) -> str:
         name = self._feeds[path].stream.name
         if path in self._absent:
             return "" if await self._is_absent(path) else f"there are {name} now"

@@ -86,11 +86,11 @@ async def serve(
 
     answered = AnsweredCalls()
 
-    def heard(call: Right, status: int) -> None:
+    def record_answer(call: Right, status: int) -> None:
         metrics.called(call, status)
-        answered.heard(call, status)
+        answered.record(call, status)
 
-    def shown(confirmed: float | None) -> None:
+    def record_confirmation(confirmed: float | None) -> None:
         metrics.watch_delay(0.0 if confirmed is None else clock() - confirmed)
 
     preempts = settings.preemption is not Preemption.OFF
@@ -101,7 +101,7 @@ async def serve(
         reads_devices=settings.devices_enabled,
         binds_volumes=settings.bind_volumes,
         preempts=preempts,
-        shown=shown,
+        shown=record_confirmation,
     )
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
@@ -117,7 +117,7 @@ async def serve(
     async with Client(
         access,
         lease,
-        heard=heard,
+        on_answer=record_answer,
         clock=clock,
         sources=sources,
         hands_over=settings.hand_over,
@@ -141,7 +141,7 @@ async def serve(
             clock=clock,
             in_flight=settings.bindings_in_flight,
             policy=settings.policy,
-            limits=settings.restraint,
+            limits=settings.rollout_limits,
             volume_seconds=settings.volume_seconds,
             usage_half_life=float(settings.usage_half_life_seconds),
             dumps=ViolationDumps(

@@ -60,7 +60,7 @@ class AnsweredCalls:
         self._clock = clock
         self.last_at = 0.0
 
-    def heard(self, call: Right, status: int) -> None:
+    def record(self, call: Right, status: int) -> None:
         """Take in a call and the HTTP status of its answer.
 
         Elections, lists and watches go on while a cycle hangs, so their calls do not count.
@@ -76,7 +76,7 @@ class CycleRunner:
     def __init__(
         self,
         cycle: Cycle,
-        alarm: WakeSignal,
+        wake_signal: WakeSignal,
         election: Election,
         *,
         take_over: Callable[[LeaderTerm], Awaitable[None]],
@@ -92,7 +92,7 @@ class CycleRunner:
         cycle.
         """
         self._cycle = cycle
-        self._alarm = alarm
+        self._wake_signal = wake_signal
         self._election = election
         self._take_over = take_over
         self._may_begin = may_begin
@@ -117,7 +117,7 @@ class CycleRunner:
     def stop(self) -> None:
         """Begin no further cycle."""
         self._stopping = True
-        self._alarm.wake()
+        self._wake_signal.wake()
 
     async def run_forever(self) -> None:
         """Run a cycle after every change, and when one is due, while this replica leads."""
@@ -143,7 +143,7 @@ class CycleRunner:
                 self.trouble, wait, self._since = "", FIRST_WAIT, None
                 if term:
                     self._ended(CycleResult.DONE)
-                await self._alarm.sleep(due)
+                await self._wake_signal.sleep(due)
 
     async def _stand_by(self) -> None:
         """Forget what is gone, if that is due."""

@@ -218,7 +218,7 @@ class Settings(BaseModel):
         return Policy(self.objective, self.age_seconds, self.starvation_seconds, self.preemption)
 
     @property
-    def restraint(self) -> RolloutLimits:
+    def rollout_limits(self) -> RolloutLimits:
         """The settings that limit how much of a plan Tutti carries out."""
         return RolloutLimits(
             self.mode, self.bindings_per_cycle, self.evictions_per_cycle, self.evictions_per_hour

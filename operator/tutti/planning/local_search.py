@@ -57,9 +57,9 @@ def preferred_groups(
     """The groups of pods that preferences select."""
     shapes = tuple(dict.fromkeys(shapes))
     # Pods with equal preferences share one object.
-    likings = {id(pod.scored_terms): pod.scored_terms for pod in residents}.values()
-    all_likings = (*likings, *(shape.scored_terms for shape in shapes))
-    terms = dict.fromkeys(liking.term for pod_likings in all_likings for liking in pod_likings)
+    scored_terms = {id(pod.scored_terms): pod.scored_terms for pod in residents}.values()
+    term_lists = (*scored_terms, *(shape.scored_terms for shape in shapes))
+    terms = dict.fromkeys(scored.term for terms in term_lists for scored in terms)
     groups: list[Group] = [(term.peers,) for term in terms]
     groups += [(spread.peers,) for shape in shapes for spread in shape.preferences.spread]
     return SelectorIndex(groups, snapshot.namespaces)

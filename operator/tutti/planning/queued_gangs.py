@@ -149,7 +149,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     counts: list[MemberCounts] = []
     for members in (_marked(members, unendable) for members in observed.gangs):
         gang = members.gang
-        admitted = _without_strangers(members, pods.strangers)
+        admitted = _without_charged_elsewhere(members, pods.charged_elsewhere)
         is_running = any(not member.is_over for member in admitted.bound)
         created = inf
         if is_running:
@@ -286,9 +286,11 @@ def _marked(members: MemberCounts, unendable: Collection[GangKey]) -> MemberCoun
     return replace(members, gang=replace(gang, is_protected=True))
 
 
-def _without_strangers(members: MemberCounts, strangers: Collection[Uid]) -> MemberCounts:
+def _without_charged_elsewhere(
+    members: MemberCounts, charged_elsewhere: Collection[Uid]
+) -> MemberCounts:
     """The members without the bound pods that are charged to another gang or by themselves."""
-    own = tuple(member for member in members.bound if member.uid not in strangers)
+    own = tuple(member for member in members.bound if member.uid not in charged_elsewhere)
     return members if len(own) == len(members.bound) else replace(members, bound=own)
 
 

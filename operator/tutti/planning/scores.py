@@ -97,7 +97,7 @@ class Scorer:
     ) -> None:
         """Start without pods; scores are scaled over the nodes that ``will_do`` for a kind."""
         self._nodes, self._selectors, self._kinds, self._weights = nodes, selectors, kinds, weights
-        self._terrain, self._index = TopologyDomains(nodes), NodeIndex(nodes)
+        self._domains, self._index = TopologyDomains(nodes), NodeIndex(nodes)
         self._selected = {group for kind in kinds for group in kind.groups}
         self._drawing: dict[
             AffinityTerm, _Tally
@@ -118,12 +118,12 @@ class Scorer:
         rows = {node.name: row for row, node in enumerate(self._nodes)}
         known_pods = [pod for pod in residents if pod.node in rows]
         # Pods with equal preferences share one object: comparing ids is cheaper than hashing.
-        likings = {id(pod.scored_terms): pod.scored_terms for pod in known_pods}
-        for pod_likings in likings.values():
-            self._note(pod_likings)
+        scored_terms = {id(pod.scored_terms): pod.scored_terms for pod in known_pods}
+        for terms in scored_terms.values():
+            self._note(terms)
         pairs = zip(self._kinds, self._will_do, strict=True)
         self._score_terms = [self._weighed(kind, will_do) for kind, will_do in pairs]
-        draws = {key: self._draws(pod_likings) for key, pod_likings in likings.items()}
+        draws = {key: self._draws(terms) for key, terms in scored_terms.items()}
         self._own = [self._counts(kind) for kind in self._kinds]
         counts = bool(self._counted or self._staying)
         for pod in known_pods:
@@ -193,34 +193,34 @@ class Scorer:
         )
         return [*((tally, 1) for tally in tallies), *self._draws(kind.shape.scored_terms)]
 
-    def _draws(self, likings: Iterable[WeightedAffinityTerm]) -> Sequence[tuple[_Tally, int]]:
+    def _draws(self, scored_terms: Iterable[WeightedAffinityTerm]) -> Sequence[tuple[_Tally, int]]:
         """The tallies of the preferences that concern a kind, each with its weight."""
-        weights = ((self._drawing.get(liking.term), liking.weight) for liking in likings)
+        weights = ((self._drawing.get(scored.term), scored.weight) for scored in scored_terms)
         return [(tally, weight) for tally, weight in weights if tally is not None]
 
-    def _note(self, likings: Iterable[WeightedAffinityTerm]) -> None:
+    def _note(self, scored_terms: Iterable[WeightedAffinityTerm]) -> None:
         """Make a tally for each preference that selects members of a kind."""
-        for liking in likings:
-            if self._group(liking.term) in self._selected and liking.term not in self._drawing:
-                tally = self._drawing[liking.term] = self._by_topology(liking.term)
-                self._drawn.setdefault(self._group(liking.term), []).append(tally)
+        for scored in scored_terms:
+            if self._group(scored.term) in self._selected and scored.term not in self._drawing:
+                tally = self._drawing[scored.term] = self._by_topology(scored.term)
+                self._drawn.setdefault(self._group(scored.term), []).append(tally)
 
     def _group(self, term: AffinityTerm) -> int:
         return self._selectors.number[(term.peers,)]
 
     def _by_topology(self, term: AffinityTerm) -> _Tally:
-        return _Tally(self._terrain.domains(term.topology))
+        return _Tally(self._domains.domains(term.topology))
 
     def _weighed(self, kind: MemberClass, will_do: Mask) -> _ScoreTerms:
         drawn = [(1, tally) for group in kind.groups for tally in self._drawn.get(group, ())]
         likes = [
-            (liking.weight, self._count(liking.term))
-            for liking in kind.shape.preferences.pod_affinity
+            (scored.weight, self._count(scored.term))
+            for scored in kind.shape.preferences.pod_affinity
         ]
         keys = {spread.topology for spread in kind.shape.preferences.spread}
         inside = np.ones(len(self._nodes), np.bool_)
         for key in keys:
-            inside &= self._terrain.domains(key) >= 0
+            inside &= self._domains.domains(key) >= 0
         even = [
             self._even(kind.shape, spread, inside, will_do)
             for spread in kind.shape.preferences.spread
@@ -244,8 +244,8 @@ class Scorer:
             tally = _Tally(np.arange(len(self._nodes), dtype=np.intp))
             domains = int((will_do & inside).sum())
         else:
-            counts = inside & self._terrain.counting(shape, spread)
-            tally = _Tally(self._terrain.domains(spread.topology), counts)
+            counts = inside & self._domains.counting(shape, spread)
+            tally = _Tally(self._domains.domains(spread.topology), counts)
             domains = len(np.unique(tally.domains[will_do & inside]))
         # An empty selector counts no pods.
         if spread.peers.selector:

@@ -23,7 +23,7 @@ class ChargedPods:
     # By gang: pods that are charged to the gang but are not its members. They count as terminating.
     others: Mapping[GangKey, Sequence[Member]] = field(default_factory=dict)
     # Members that are charged to another gang than their own.
-    strangers: frozenset[Uid] = frozenset()
+    charged_elsewhere: frozenset[Uid] = frozenset()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "ChargedPods":
@@ -31,7 +31,7 @@ class ChargedPods:
         recorded = _RecordedPods.of(snapshot)
         gangs: list[Gang] = []
         others: dict[GangKey, list[Member]] = defaultdict(list)
-        strangers: list[Member] = []
+        charged_elsewhere: list[Member] = []
         for gang in snapshot.gangs:
             leaving = [
                 pod
@@ -42,11 +42,11 @@ class ChargedPods:
                 uids = {pod.uid for pod in leaving}
                 own = tuple(pod for pod in gang.members if pod.uid not in uids)
                 gang = replace(gang, members=own)  # noqa: PLW2901
-                strangers += leaving
+                charged_elsewhere += leaving
             gangs.append(gang)
         keys = {gang.key for gang in gangs}
         gone = recorded.latest(keys)
-        for pod in (*strangers, *filter(recorded.has_room, snapshot.strays)):
+        for pod in (*charged_elsewhere, *filter(recorded.has_room, snapshot.strays)):
             key = recorded.gang_of(pod, pod.gang)
             if key.kind == POD or not (key in keys or key in gone):
                 gangs.append(_alone(pod))
@@ -60,7 +60,7 @@ class ChargedPods:
             others[key] = [pod for pod in pods if not (pod.is_over or pod in own)]
             gangs.append(_recorded_gang(reservation, record, own))
         charged = {key: pods for key, pods in others.items() if pods}
-        return cls(gangs, charged, frozenset(pod.uid for pod in strangers))
+        return cls(gangs, charged, frozenset(pod.uid for pod in charged_elsewhere))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

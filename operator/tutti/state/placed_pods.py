@@ -35,8 +35,8 @@ def puts_rules_in_force(pod: KnownPod | None) -> bool:
         return bool(pod.anti_affinity or pod.scored_terms)
     if pod is None or pod.is_over:
         return False
-    wishes = pod.shape.preferences
-    return bool(wishes.pod_affinity or wishes.spread or pod.shape.rules != NO_RULES)
+    preferences = pod.shape.preferences
+    return bool(preferences.pod_affinity or preferences.spread or pod.shape.rules != NO_RULES)
 
 
 class PlacedPods:

@@ -173,7 +173,7 @@ async def test_a_cycle_whose_calls_are_answered_is_not_stuck(
 
     def look() -> None:
         seen.append(cycle.pulse.stuck())
-        answered.heard(call, status)
+        answered.record(call, status)
         seen.append(cycle.pulse.stuck())
 
     cycle = Cycles(look)

@@ -55,7 +55,7 @@ def test_queues_that_are_their_own_ancestors_are_broken(parents: list[int]) -> N
         if above == start or parent >= len(parents):
             expected.add(f"q{start}")
     assert QueueTree.of(queues).broken == expected
-    assert QueueChains.of(snapshot_of(*queues)).astray == expected
+    assert QueueChains.of(snapshot_of(*queues)).misplaced == expected
 
 
 def test_leaves_have_one_tier_and_queues_of_several_children_the_next() -> None:

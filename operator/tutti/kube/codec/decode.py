@@ -43,7 +43,7 @@ from ..gang_sources.spark import SPARK_LABEL, role_of
 from .devices import pod_claims, reserved_claims
 from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
-from .preferences import decode_likings, decode_wishes
+from .preferences import decode_preferences, decode_scored_terms
 from .quantity import QuantityError, offered, requested
 from .requests import extended_requests
 from .shapes import (
@@ -87,7 +87,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
     rules, malformed = decode_rules(pod)
     try:
         # A pod with malformed rules cannot be placed, so its preferences do not matter.
-        shape = decode_shape(pod, rules, NO_PREFERENCES if malformed else decode_wishes(pod))
+        shape = decode_shape(pod, rules, NO_PREFERENCES if malformed else decode_preferences(pod))
         extended = extended_requests(spec)
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
@@ -185,7 +185,7 @@ def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
             decode_labels(pod.metadata.labels),
             decode_apart(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
-            scored_terms=decode_likings(pod),
+            scored_terms=decode_scored_terms(pod),
             claims=claims(pod.spec, pod.metadata.name),
         )
     except QuantityError as problem:

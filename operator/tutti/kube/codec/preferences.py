@@ -26,18 +26,18 @@ KNOWN = 16384  # preferences that are cached
 SOFT = "ScheduleAnyway"
 
 
-def decode_wishes(pod: wire.Pod) -> Preferences:
+def decode_preferences(pod: wire.Pod) -> Preferences:
     """The preferences of a pod among the nodes on which it may run."""
     affinity = pod.spec.affinity
-    wishes = Preferences(
+    preferences = Preferences(
         _nodes(affinity.node_affinity.preferred_during_scheduling_ignored_during_execution),
         _summed(_preferred(pod)),
         _even(pod) if pod.spec.topology_spread_constraints else (),
     )
-    return NO_PREFERENCES if wishes == NO_PREFERENCES else _shared_wishes(wishes)
+    return NO_PREFERENCES if preferences == NO_PREFERENCES else _shared_preferences(preferences)
 
 
-def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
+def decode_scored_terms(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
     """The terms by which other pods prefer or avoid the domain of a placed pod.
 
     They include its required affinity with weight 1, as in kube-scheduler.
@@ -46,7 +46,7 @@ def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
     if not (affinity.pod_affinity.is_in_use or affinity.pod_anti_affinity.is_in_use):
         return ()
     near = (WeightedAffinityTerm(term, 1) for term in decode_near(pod))
-    return _shared_likings(_summed([*_preferred(pod), *near]))
+    return _shared_terms(_summed([*_preferred(pod), *near]))
 
 
 def _nodes(terms: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int], ...]:
@@ -70,22 +70,22 @@ def _preferred(pod: wire.Pod) -> list[WeightedAffinityTerm]:
     If a selector of one of the two cannot be read, all its terms are left out.
     """
     affinity = pod.spec.affinity
-    likings: list[WeightedAffinityTerm] = []
+    scored_terms: list[WeightedAffinityTerm] = []
     for pod_affinity, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
         terms = pod_affinity.preferred_during_scheduling_ignored_during_execution
         try:
-            likings += [
+            scored_terms += [
                 WeightedAffinityTerm(read_term(pod, t.pod_affinity_term), sign * t.weight)
                 for t in terms
             ]
         except MalformedSelector:
             continue
-    return likings
+    return scored_terms
 
 
-def _summed(likings: Iterable[WeightedAffinityTerm]) -> tuple[WeightedAffinityTerm, ...]:
+def _summed(scored_terms: Iterable[WeightedAffinityTerm]) -> tuple[WeightedAffinityTerm, ...]:
     weights: dict[AffinityTerm, int] = {}
-    for weighted in likings:
+    for weighted in scored_terms:
         weights[weighted.term] = weights.get(weighted.term, 0) + weighted.weight
     return tuple(
         WeightedAffinityTerm(term, weights[term])
@@ -102,10 +102,12 @@ def _even(pod: wire.Pod) -> tuple[TopologySpread, ...]:
 
 
 @lru_cache(maxsize=KNOWN)
-def _shared_wishes(wishes: Preferences) -> Preferences:
-    return wishes
+def _shared_preferences(preferences: Preferences) -> Preferences:
+    return preferences
 
 
 @lru_cache(maxsize=KNOWN)
-def _shared_likings(likings: tuple[WeightedAffinityTerm, ...]) -> tuple[WeightedAffinityTerm, ...]:
-    return likings
+def _shared_terms(
+    scored_terms: tuple[WeightedAffinityTerm, ...],
+) -> tuple[WeightedAffinityTerm, ...]:
+    return scored_terms

@@ -40,7 +40,7 @@ DECIDING_VOLUMES = frozenset(
 )
 
 
-def decode_shape(pod: wire.Pod, rules: InterPodRules, wishes: Preferences) -> Shape:
+def decode_shape(pod: wire.Pod, rules: InterPodRules, preferences: Preferences) -> Shape:
     """The shape of a pod with these rules and preferences; raises ``QuantityError``."""
     spec = pod.spec
     return _shared_shape(
@@ -48,7 +48,7 @@ def decode_shape(pod: wire.Pod, rules: InterPodRules, wishes: Preferences) -> Sh
         tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
         _required(spec.affinity),
         _tolerations(spec.tolerations) if spec.tolerations else (),
-        (rules, wishes),
+        (rules, preferences),
     )
 
 

@@ -24,7 +24,7 @@ from .. import wire
 from ..calls import TUTTI_VERSION, Kind
 from ..codec.inter_pod import decode_labels, decode_rules
 from ..codec.metadata import named, seconds_of
-from ..codec.preferences import decode_wishes
+from ..codec.preferences import decode_preferences
 from ..codec.quantity import QuantityError
 from ..codec.shapes import decode_shape
 from ..errors import BadObject
@@ -288,7 +288,9 @@ def _template(role: RoleSpec, group: wire.Metadata) -> tuple[Template | None, tu
     if malformed:
         return None, malformed
     try:
-        return Template(decode_shape(pod, rules, decode_wishes(pod)), decode_labels(labels)), ()
+        return Template(
+            decode_shape(pod, rules, decode_preferences(pod)), decode_labels(labels)
+        ), ()
     except QuantityError as problem:
         sentence = f"the template of role {role.name} cannot be read: {problem}"
         raise BadObject(f"{group.namespace}/{group.name}", sentence) from problem

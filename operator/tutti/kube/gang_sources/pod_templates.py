@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ...model.shapes import Template
 from .. import wire
 from ..codec.inter_pod import decode_labels, decode_rules
-from ..codec.preferences import decode_wishes
+from ..codec.preferences import decode_preferences
 from ..codec.quantity import QuantityError
 from ..codec.shapes import decode_shape, unmodelled
 from ..errors import BadObject
@@ -34,7 +34,9 @@ def decode_template(
     if problems := (*malformed, *unmodelled(spec)):
         raise BadObject(name, f"the template of {part} uses {', '.join(problems)}")
     try:
-        return Template(decode_shape(pod, rules, decode_wishes(pod)), decode_labels(all_labels))
+        return Template(
+            decode_shape(pod, rules, decode_preferences(pod)), decode_labels(all_labels)
+        )
     except QuantityError as problem:
         sentence = f"the template of {part} cannot be read: {problem}"
         raise BadObject(name, sentence) from problem

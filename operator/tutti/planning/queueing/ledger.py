@@ -184,7 +184,7 @@ class QueueLedger:
             minimum = Resources.total(amounts)
             return GangCharge(minimum, held_minimum=minimum)
         new = {m.uid: replace(m, node=assigned[m.uid].node) for m in placed}
-        elsewhere = new.keys() | self.queued.pods.strangers
+        elsewhere = new.keys() | self.queued.pods.charged_elsewhere
         there = (member for member in gang.members if member.uid not in elsewhere)
         with_nodes = replace(gang, members=(*there, *new.values()))
         return charge.gang_charge(with_nodes, reservation, record, others)

@@ -45,12 +45,12 @@ class LaterRounds:
         """
         if all(solution.shares) or not (problem.rules.affinity or problem.rules.spread):
             return False
-        company = _company(problem, self._by_shape())
-        if not company:
+        members = _counted_members(problem, self._by_shape())
+        if not members:
             return False
-        if solution.outcome is not Outcome.PROVED or sum(company.values()) > MOST:
+        if solution.outcome is not Outcome.PROVED or sum(members.values()) > MOST:
             return True
-        wider = _beside(problem, company)
+        wider = _beside(problem, members)
         answer = ask(wider)
         if answer.outcome is Outcome.FAILED:
             return True
@@ -76,7 +76,7 @@ def _further(growing: Iterable[MemberCounts]) -> Iterable[tuple[Member, ...]]:
         yield from (group[:spare] for group in by_shape(census.ready))
 
 
-def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
+def _counted_members(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
     """The later members that rules of the round count, and members that their rules count."""
     rules = problem.rules
     asking = {part.shape for demand in problem.demands for part in demand.parts}
@@ -94,12 +94,12 @@ def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
         shapes = reached
 
 
-def _beside(problem: Problem, company: Mapping[int, int]) -> Problem:
+def _beside(problem: Problem, members: Mapping[int, int]) -> Problem:
     """The problem with these members as demands of their own, below all other demands."""
     below = DemandLevel(min(demand.level.priority for demand in problem.demands) - 1)
     demands = [
         Demand(1, (Part(shape, 0, 1),), (0,), below, 1)
-        for shape, number in company.items()
+        for shape, number in members.items()
         for _ in range(number)
     ]
     return replace(problem, demands=(*problem.demands, *demands))

@@ -23,7 +23,7 @@ class QueueChains:
     queues: Mapping[str, Queue]
     parents: Collection[str]
     labels: Mapping[str, Labels]
-    astray: Collection[str]  # the queues without a parent that exists, and their own ancestors
+    misplaced: Collection[str]  # the queues without a parent that exists, and their own ancestors
     chains: dict[str, Sequence[Queue]] = field(default_factory=dict)  # filled by ``chain``
 
     @classmethod
@@ -31,9 +31,9 @@ class QueueChains:
         """Index the Queues of a Snapshot; a Queue with the name of the root does not count."""
         queues = {queue.name: queue for queue in snapshot.queues if queue.name != ROOT}
         labels = {namespace.name: dict(namespace.labels) for namespace in snapshot.namespaces}
-        astray = _astray(queues)
-        parents = {queue.parent for queue in queues.values() if queue.name not in astray}
-        return cls(queues, parents, labels, astray)
+        misplaced = _misplaced(queues)
+        parents = {queue.parent for queue in queues.values() if queue.name not in misplaced}
+        return cls(queues, parents, labels, misplaced)
 
     def of_gang(self, gang: Gang) -> str:
         """The queue in which the gang starts; empty if there is none, or more than one."""
@@ -98,14 +98,14 @@ class QueueChains:
     def _chain(self, name: str) -> Iterator[Queue]:
         while (queue := self.queues.get(name)) is not None:
             yield queue
-            name = "" if queue.name in self.astray else queue.parent
+            name = "" if queue.name in self.misplaced else queue.parent
 
     def is_stopped(self, queue: Queue, gang: Gang, placement: Placement) -> bool:
         """Whether the queue does not start this gang.
 
         It starts nothing, or it drains and the gang or a pod that starts is too new.
         """
-        if queue.is_terminating or queue.stop is Stop.HOLD or queue.name in self.astray:
+        if queue.is_terminating or queue.stop is Stop.HOLD or queue.name in self.misplaced:
             return True
         if queue.stop is not Stop.DRAIN or queue.draining_since is None:
             return False
@@ -122,7 +122,7 @@ class QueueChains:
         return record is not None and (record.queue, record.queue_uid) != (name, uid)
 
 
-def _astray(queues: Mapping[str, Queue]) -> Collection[str]:
+def _misplaced(queues: Mapping[str, Queue]) -> Collection[str]:
     """The queues whose parent does not exist, and the queues that are their own ancestors.
 
     The latter are those that remain once queues without children are removed again and again.

@@ -29,8 +29,8 @@ def reserved_condition(cluster: FakeCluster, name: str) -> tuple[str, str]:
     return line["reason"], line["message"]
 
 
-async def settled(cluster: FakeCluster, restraint: RolloutLimits) -> Life:
-    life = Life(cluster, Clock(), restraint=restraint)
+async def settled(cluster: FakeCluster, rollout_limits: RolloutLimits) -> Life:
+    life = Life(cluster, Clock(), rollout_limits=rollout_limits)
     await life.settle()
     assert life.problems == []
     return life
@@ -148,7 +148,7 @@ def partial() -> FakeCluster:
     return cluster
 
 
-async def test_without_restraint_the_gang_would_be_released() -> None:
+async def test_without_rollout_limits_the_gang_would_be_released() -> None:
     """Or the next test would show nothing."""
     cluster = partial()
     await Life(cluster, Clock()).turn()
@@ -156,13 +156,13 @@ async def test_without_restraint_the_gang_would_be_released() -> None:
 
 
 @pytest.mark.parametrize(
-    ("restraint", "reason"),
+    ("rollout_limits", "reason"),
     [(SHADOW, "NotEnoughRoom"), (PAUSED, "Paused")],
     ids=["shadow", "pause"],
 )
-async def test_nobody_is_evicted(restraint: RolloutLimits, reason: str) -> None:
+async def test_nobody_is_evicted(rollout_limits: RolloutLimits, reason: str) -> None:
     cluster = partial()
-    await settled(cluster, restraint)
+    await settled(cluster, rollout_limits)
     assert "evict" not in cluster.calls
     assert reserved_condition(cluster, "a")[0] == reason
     assert reserved_condition(cluster, "a")[1].endswith(
@@ -172,7 +172,7 @@ async def test_nobody_is_evicted(restraint: RolloutLimits, reason: str) -> None:
 
 async def cycles(cluster: FakeCluster, most: int) -> Sequence[Counter[str]]:
     """What each cycle has bound, by gang, until all is bound."""
-    life = Life(cluster, Clock(), restraint=RolloutLimits(bindings=most))
+    life = Life(cluster, Clock(), rollout_limits=RolloutLimits(bindings=most))
     told = []
     for _ in range(20):
         before = {pod.key for pod in cluster.pods.values() if pod.node is not None}
