@@ -209,8 +209,8 @@ REPAIRS_IN_ANY_DOMAIN = Mutant(
     (
         Patch(
             "planning/observed_demand.py",
-            "inside = _with_rules(members, lambda _: fixed)",
-            "inside = _with_rules(members, lambda _: fixed[:0])",
+            "return _within(members, fixed)",
+            "return members",
         ),
     ),
 )
