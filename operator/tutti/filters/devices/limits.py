@@ -47,12 +47,15 @@ def limits(
     loose: int,
     counters: tuple[int, ...] = (),
     left_out: frozenset[int] = frozenset(),
+    *,
+    order: tuple[int, ...] = (),
 ) -> Limits:
     """The limits of a node. Each bundle by itself has a bound.
 
     ``loose`` has the selections of requests that are in no bundle, ``counters`` how much there is
     of each counter, ``left_out`` the bundles that are not tried. If the others together have no
-    limits, the largest ones are left out, too.
+    limits, they are tried in ``order``, and then the smallest first: each that has no limits beside
+    those before it is left out, too.
     """
     sharing = loose & consuming(kinds)
     of_one = {~bit: Want(((bit, 1),)) for bit in range(sharing.bit_length()) if sharing >> bit & 1}
@@ -69,7 +72,8 @@ def limits(
     except NoLimitsError:
         counted: Mapping[int, Want] = {}
         bounds = {}
-        for i in sorted(tried, key=lambda i: (every[i].size, i)):
+        place = {i: n for n, i in enumerate(order)}
+        for i in sorted(tried, key=lambda i: (place.get(i, len(place)), every[i].size, i)):
             try:
                 bounds = bounds_of({**counted, i: every[i]})
                 counted = {**counted, i: every[i]}

@@ -200,7 +200,18 @@ class BundleRows:
     ) -> Limits:
         loose = self._loose & ~sum(1 << ~i for i in self._left_out if i < 0)
         left_out = self._left_out.union(left_out)
-        return limits.limits(kinds, self._wants, loose, counters, left_out)
+        return limits.limits(kinds, self._wants, loose, counters, left_out, order=self._order())
+
+    def _order(self) -> tuple[int, ...]:
+        """The bundles, and ``~i`` for selection i, in turn; in one turn, the smallest first."""
+        numbers = {bundle: i for i, bundle in enumerate(self._tied.bundles)}
+        places = {selected: i for i, selected in enumerate(self._selections)}
+        order: list[int] = []
+        for tied, loose in self.ties:
+            own = (numbers[bundle] for bundle in tied)
+            order += sorted(own, key=lambda i: (self._wants[i].size, i))
+            order += [~places[selected] for selected in loose]
+        return tuple(order)
 
     def _name(self, weights: Weights) -> str:
         labels = []
@@ -219,8 +230,9 @@ class BundleRows:
 
     @property
     def are_left_out(self) -> bool:
-        """Whether bundles or selections are left out, so that the others are few enough."""
-        return bool(self._left_out or self._tied.left_out)
+        """Whether bundles or selections are left out, of which the turns decide."""
+        without = self._failed or self._unlimited
+        return bool(self._left_out or self._tied.left_out or without)
 
     @property
     def are_counted(self) -> bool:

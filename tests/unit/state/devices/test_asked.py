@@ -1,6 +1,7 @@
 """Tenants whose claims are too much to count: theirs wait for it, and not those of others."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.harness.fakes import Clock, FakeCluster, Life
 from tests.unit.state.devices.test_constraints import PORT, ports
 from tutti.filters.devices import rows
 from tutti.model.devices.claims import PodClaim
+from tutti.model.devices.inventory import Counter
 from tutti.state.devices import admin_rows, asked, bundle_rows
 
 GREEDY, MODEST = "greedy", "modest"
@@ -181,6 +183,26 @@ def test_a_tenant_with_too_many_constraints_stops_nobody_else(
     assert said["modest/late"] == said["greedy/c0"] == ""
     fields = "spec.resourceClaims (devices.constraints[]: more than 3 limits on constraints)"
     assert said["greedy/c4"] == fields
+
+
+def test_a_tenant_whose_partitions_compete_stops_nobody_else() -> None:
+    tenants = Tenants()
+    piece = ports(*range(8))
+    uses = (Counter("set", "cores", "3"),)
+    shared = tuple(replace(of, counters=uses) for of in piece.devices)
+    counters = (Counter("set", "cores", "7"),)
+    tenants.cluster.put_devices(replace(piece, devices=shared, counters=counters))
+    for i in range(9):
+        tenants.wait(NAMESPACE, one_of(f"c{i}", f"{i} >= 0"), float(i))
+        if i < 3:
+            tenants.wait(MODEST, one_of(f"late{i}", f"{i} >= 0 && true"), 1e6)
+            tenants.wait("third", pairs(f"pair{i}", 1 + i), 1e6)
+    turns = tenants.waiting()
+    assert "ml/c8" in turns
+    assert not {"ml/c0", "modest/late0", "modest/late1", "third/pair0"} & {*turns}
+    for i in range(9):
+        tenants.cluster.change_pod(f"c{i}-0", gates=("x/y",))
+    assert not {"modest/late0", "modest/late1", "modest/late2"} & {*tenants.waiting()}
 
 
 def test_a_tenant_with_too_many_claims_for_admin_access_stops_nobody_else(
