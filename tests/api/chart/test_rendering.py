@@ -117,6 +117,16 @@ def test_devices_are_read_and_claims_are_written_only_where_that_is_turned_on() 
     assert told["TUTTI_DEVICES_ENABLED"] == "false"
 
 
+def test_volumes_are_written_only_where_that_is_turned_on() -> None:
+    """The setting that uses the rights comes with them; listing and watching stay."""
+    option = "--set=settings.bindVolumes=false"
+    kinds = ("persistentvolumeclaims", "persistentvolumes")
+    gone = {(kind, verb) for kind in kinds for verb in ("get", "patch")}
+    assert _rights() - _rights(option) == gone
+    told = {each["name"]: each["value"] for each in _pod(option)["containers"][0]["env"]}
+    assert told["TUTTI_BIND_VOLUMES"] == "false"
+
+
 def test_by_default_two_replicas_are_spread_and_go_one_at_a_time() -> None:
     """Softly: one node is enough for both."""
     deployment = _only("Deployment")
