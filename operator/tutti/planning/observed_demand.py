@@ -8,23 +8,33 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 
-from ..filters.node_rules import fits_node
+import numpy as np
+from numpy.typing import NDArray
+
+from ..filters.node_index import Mask, NodeIndex
 from ..filters.topology import path_of
 from ..gang import demand, domain_rules, order, refusals
 from ..gang.demand import MemberCounts
-from ..model.cluster import Member, Node, Snapshot
+from ..model import ports
+from ..model.cluster import Member, Snapshot
 from ..model.decisions import Rejection
 from ..model.inter_pod import DomainRule, SegmentRule
 from ..model.keys import GangKey, NodeName, Uid
-from ..model.resources import NOTHING, Resources
+from ..model.resources import NOTHING
 from ..model.shapes import Shape
 from .compile import grids, slot_assignment
 from .compile.slot_assignment import SlotAssignments
 
 Path = tuple[str, ...]  # a domain: the values of the labels of its nodes, the widest first
+Counts = NDArray[np.int64]  # [node] or [domain]
 FixedDomain = tuple[DomainRule, Mapping[str, str]]  # a rule, and the labels of its domain
+
+# What is counted to choose a domain, so that no gang takes long. The plan itself counts all.
+MOST_SHAPES = 8  # of waiting members
+MOST_RESOURCES = 16  # of a shape
+MOST_SEATS = 10**6  # of a node
+MOST_AMOUNT = 2**60  # of a resource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +99,8 @@ class FixedDomains:
         self._reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
 
     @cached_property
-    def _reserved(self) -> Mapping[NodeName, Resources]:
-        """The room that Reservations hold, by node."""
-        return grids.reserved_room(self._snapshot)
+    def _rooms(self) -> "_NodeRooms":
+        return _NodeRooms(self._snapshot)
 
     def with_node_rules(self, members: MemberCounts) -> MemberCounts:
         """The members, each limited to the domains that its gang runs in.
@@ -205,35 +214,13 @@ class FixedDomains:
     def _roomiest(self, waiting: Sequence[Member], labels: tuple[str, ...]) -> Path:
         """The domain that takes most of these members; of equal ones, the one with most room.
 
-        If there is no node in a domain that any of them may run on, no node is in the answer.
+        Domains with a node for members of every shape come first, since another rule may limit some
+        members to one of them. If no domain has a node for any of the members, no node is in the
+        answer. Of the shapes, the most frequent count.
         """
-        shapes = Counter(member.shape for member in waiting)
-        domains: dict[Path, list[Node]] = {}
-        for node in self._snapshot.nodes:
-            path = path_of(node, labels)
-            if path is not None and any(fits_node(shape, node) is None for shape in shapes):
-                domains.setdefault(path, []).append(node)
-        rooms = {path: self._room_in(nodes, shapes) for path, nodes in domains.items()}
-        order = sorted(rooms, key=lambda path: (-rooms[path][0], -rooms[path][1], path))
-        return order[0] if order else ("",) * len(labels)
-
-    def _room_in(self, nodes: Sequence[Node], shapes: Mapping[Shape, int]) -> tuple[int, int]:
-        """How many of these members the nodes take together, and how many of each shape alone.
-
-        They are filled with the shapes first that have least room, and each shape fills the nodes
-        first that hold fewest members of it.
-        """
-        alone = {shape: [self._seats(shape, node) for node in nodes] for shape in shapes}
-        taken, together = dict[NodeName, Resources](), 0
-        for shape in sorted(shapes, key=lambda shape: sum(alone[shape])):
-            left = shapes[shape]
-            for _, node in sorted(zip(alone[shape], nodes, strict=True), key=itemgetter(0)):
-                before = taken.get(node.name, NOTHING)
-                count = min(left, self._seats(shape, node, before))
-                taken[node.name] = before + grids.footprint(shape).scaled(count)
-                left -= count
-            together += shapes[shape] - left
-        return together, sum(map(sum, alone.values()))
+        shapes = Counter(member.shape for member in waiting).most_common(MOST_SHAPES)
+        best = self._rooms.best(shapes, labels)
+        return ("",) * len(labels) if best is None else best
 
     def _paths(self, names: Iterable[NodeName], labels: tuple[str, ...]) -> Counter[Path]:
         """By domain, how many of these nodes are in it."""
@@ -246,20 +233,95 @@ class FixedDomains:
 
     def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[Path]:
         """By domain, how many members of the shape fit there, each node by itself."""
-        room = Counter[Path]()
-        for node in self._snapshot.nodes:
-            path = path_of(node, labels)
-            if path is not None and fits_node(shape, node) is None:
-                room[path] += self._seats(shape, node)
-        return room
+        return self._rooms.by_domain(shape, labels)
 
-    def _seats(self, shape: Shape, node: Node, taken: Resources = NOTHING) -> int:
-        """How many members of the shape may run on the node and have room once this is taken."""
-        if fits_node(shape, node) is not None:
-            return 0
-        gone = node.used + self._reserved.get(node.name, NOTHING) + taken
-        amounts = grids.footprint(shape).amounts
-        return max(0, min((node.offers(name) - gone[name]) // n for name, n in amounts if n > 0))
+
+class _NodeRooms:
+    """How many members the nodes of a domain have room for, counted for all nodes at once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._nodes, self._index = snapshot.nodes, NodeIndex(snapshot.nodes)
+        self._reserved = grids.reserved_room(snapshot)
+        self._offered = {name for node in snapshot.nodes for name in node.allocatable.names}
+        self._free: dict[str, Counts] = {}
+        self._domains: dict[tuple[str, ...], tuple[Sequence[Path], Counts]] = {}
+
+    def by_domain(self, shape: Shape, labels: tuple[str, ...]) -> Counter[Path]:
+        """The room for members of one shape, by domain; only domains with a node for them."""
+        paths, domains = self._domains_of(labels)
+        allowed = self._index.allowed(shape) & (domains >= 0)
+        seats = self._seats(shape, allowed, {})
+        room = np.bincount(domains[allowed], seats[allowed], len(paths))
+        return Counter({paths[i]: int(room[i]) for i in np.unique(domains[allowed])})
+
+    def best(self, shapes: Sequence[tuple[Shape, int]], labels: tuple[str, ...]) -> Path | None:
+        """The best domain for so many members of each shape; None if none has a node for any.
+
+        The shapes with least room fill the domains first, and each shape fills the nodes first that
+        hold fewest members of it.
+        """
+        paths, domains = self._domains_of(labels)
+        allowed = [self._index.allowed(shape) & (domains >= 0) for shape, _ in shapes]
+        alone = [
+            self._seats(shape, mask, {}) for (shape, _), mask in zip(shapes, allowed, strict=True)
+        ]
+        lacking, together, room = np.zeros((3, len(paths)), np.int64)
+        taken: dict[str, Counts] = {}
+        for i in sorted(range(len(shapes)), key=lambda i: int(alone[i].sum())):
+            (shape, need), rows = shapes[i], np.flatnonzero(allowed[i])
+            lacking += np.bincount(domains[rows], minlength=len(paths)) == 0
+            room += _summed(domains[rows], alone[i][rows], len(paths))
+            rows = rows[np.lexsort((alone[i][rows], domains[rows]))]
+            own = domains[rows]
+            seats = np.minimum(self._seats(shape, allowed[i], taken)[rows], need)
+            before = np.cumsum(seats) - seats
+            _, first, number = np.unique(own, return_index=True, return_inverse=True)
+            count = np.clip(need - (before - before[first][number]), 0, seats)
+            together += _summed(own, count, len(paths))
+            for name, amount in _counted(shape) if count.any() else ():
+                taken.setdefault(name, np.zeros(len(self._nodes), np.int64))[rows] += count * amount
+        order = np.lexsort((-room, -together, lacking))  # paths are sorted
+        return paths[order[0]] if len(order) and lacking[order[0]] < len(shapes) else None
+
+    def _seats(self, shape: Shape, allowed: Mask, taken: Mapping[str, Counts]) -> Counts:
+        """[node]: how many members of the shape have room there once this is taken."""
+        seats = np.where(allowed, MOST_SEATS, 0)
+        for name, amount in _counted(shape):
+            if amount > MOST_AMOUNT or not (name in self._offered or ports.is_port(name)):
+                return np.zeros_like(seats)
+            seats = np.minimum(seats, (self._free_of(name) - taken.get(name, 0)) // amount)
+        return np.maximum(seats, 0)
+
+    def _free_of(self, name: str) -> Counts:
+        """[node]: how much of a resource is neither used nor reserved."""
+        if name not in self._free:
+            free = (
+                node.offers(name) - node.used[name] - self._reserved.get(node.name, NOTHING)[name]
+                for node in self._nodes
+            )
+            amounts = [min(max(amount, 0), MOST_AMOUNT) for amount in free]
+            self._free[name] = np.array(amounts, np.int64)
+        return self._free[name]
+
+    def _domains_of(self, labels: tuple[str, ...]) -> tuple[Sequence[Path], Counts]:
+        """The domains of a level, sorted, and for each node the number of its own, or -1."""
+        if labels not in self._domains:
+            own = [path_of(node, labels) for node in self._nodes]
+            paths = sorted({path for path in own if path is not None})
+            numbers = {path: i for i, path in enumerate(paths)}
+            domains = [-1 if path is None else numbers[path] for path in own]
+            self._domains[labels] = paths, np.array(domains, np.int64)
+        return self._domains[labels]
+
+
+def _counted(shape: Shape) -> Sequence[tuple[str, int]]:
+    """What a member takes of a node, of a few resources."""
+    amounts = grids.footprint(shape).amounts
+    return [(name, amount) for name, amount in amounts if amount > 0][:MOST_RESOURCES]
+
+
+def _summed(domains: Counts, counts: Counts, size: int) -> Counts:
+    return np.bincount(domains, counts, size).astype(np.int64)
 
 
 def _values(labels: Sequence[str], path: Path) -> Mapping[str, str]:

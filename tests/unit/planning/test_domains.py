@@ -2,11 +2,13 @@
 
 import pytest
 
+from tutti.filters.node_index import Mask, NodeIndex
 from tutti.gang import finding_text
 from tutti.model.cluster import Phase, SlotReservation, Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.keys import NodeName
-from tutti.model.shapes import Toleration
+from tutti.model.shapes import Shape, Toleration
+from tutti.planning import observed_demand
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
@@ -262,6 +264,54 @@ def test_replacements_go_to_the_block_of_the_rack_that_others_run_in() -> None:
     made = gang("a").role("driver", 1, cpu=1).role("worker", 2, cpu=1).role("store", 1, cpu=1)
     made = made.together("rack", "driver", "worker").together("block", "store", "worker")
     assert nodes_of(planned(snapshot_of(*parts, made.bound_on("b1-r1-0"))), "a") == {"b1-r1-0"}
+
+
+def test_the_members_of_a_wide_rule_go_where_its_members_of_a_narrow_one_have_to_be() -> None:
+    """Block 2 has room for more of them, but the worker has to be in the rack of its driver."""
+    parts: list[Part] = [*rack("r1", 1, cpu=4), *rack("r2", 2, cpu=8, block="b2"), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 1, cpu=1).role("store", 5, cpu=1)
+    made = made.together("rack", "driver", "worker").together("block", "store", "worker")
+    placed = planned(snapshot_of(*parts, made.bound_on("b1-r1-0")))
+    assert nodes_of(placed, "a") == {"b1-r1-0"}
+
+
+def test_thousands_of_different_replacements_are_not_looked_at_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shapes: list[Shape] = []
+    allowed = NodeIndex.allowed
+
+    def counted(index: NodeIndex, shape: Shape) -> Mask:
+        shapes.append(shape)
+        return allowed(index, shape)
+
+    monkeypatch.setattr(NodeIndex, "allowed", counted)
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 1, cpu=1)
+    for n in range(2, 300):
+        made = made.of(1, role="worker", cpu=n)
+    made = made.together("rack", "worker").bound_on("b1-r1-0")
+    demand = observed_demand.observe(snapshot_of(*rack("r1", 1, cpu=2), NETWORK, made))
+    assert len(demand.gangs[0].waiting) == 299
+    assert len(shapes) == observed_demand.MOST_SHAPES
+
+
+def test_two_gangs_that_have_lost_their_workers_each_get_a_domain() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=2), NETWORK]
+    for name in ("a", "b"):
+        made = gang(name).role("driver", 1, cpu=1).role("worker", 1, cpu=1)
+        parts.append(made.together("rack", "worker").bound_on("b1-r2-0"))
+    placed = planned(snapshot_of(*parts))
+    assert nodes_of(placed, "a") == nodes_of(placed, "b") == {"b1-r1-0"}
+
+
+def test_a_resource_that_no_node_has_or_ever_could_have_makes_no_room() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 1, cpu=1)
+    for more in ({"gpu": 1}, {"cpu": 2**62}):
+        made = made.of(1, role="worker", **more)
+    placed = planned(
+        snapshot_of(*rack("r1", 1), NETWORK, made.together("rack", "worker").bound_on("b1-r1-0"))
+    )
+    assert nodes_of(placed, "a") == {"b1-r1-0"}
 
 
 def test_of_two_rules_without_members_the_wider_one_gets_its_domain_first() -> None:

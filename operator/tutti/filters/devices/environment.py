@@ -184,7 +184,8 @@ def _functions() -> Iterator[cel.FunctionDecl]:
     numbers = (whole, kind.UINT, kind.DOUBLE, text, kind.TIMESTAMP)  # no bool, as in cel-go
     yield of(f"{_OURS}int", *(([each], whole, _int) for each in numbers))
     milliseconds = [
-        ([kind.DURATION], whole, lambda of: of // timedelta(milliseconds=1)),
+        ([kind.DURATION], whole, lambda of: int(of / timedelta(milliseconds=1))),  # towards zero
         ([kind.TIMESTAMP], whole, lambda of: of.microsecond // 1000),
+        ([kind.TIMESTAMP, text], whole, lambda of, _zone: of.microsecond // 1000),
     ]
-    yield declared(f"{_OURS}getMilliseconds", milliseconds, [True, True])
+    yield declared(f"{_OURS}getMilliseconds", milliseconds, [True, True, True])

@@ -17,7 +17,8 @@ INT64, UINT64 = range(-(2**63), 2**63), range(2**64)
 _FORM = "form"  # of a quantity: see ``value_of``
 _FORM_BITS = 11
 
-_QUANTITY = re.compile(r"[+-]?0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*)([+-]?[0-9]*)")
+# The repeats are possessive: otherwise a text of thousands of digits takes hours to be refused.
+_QUANTITY = re.compile(r"[+-]?0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+)([+-]?[0-9]*+)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Mapping[str, int] = {
     unit: 10 * n for n, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)
@@ -25,6 +26,7 @@ _BINARY: Mapping[str, int] = {
 _SMALLEST = -9  # the power of ten below which nothing is kept
 _MOST_POWER = 1000  # of ten; as good as any other that is as absurd
 _MOST_DIGITS = 18
+_MOST_READ = 4_000  # characters; of more digits Python makes no integer
 _VERSION_NUMBERS = 3
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _WORD = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
@@ -45,8 +47,8 @@ class Number(NamedTuple):
 
 def number(text: str) -> Number | None:
     """The number that a quantity stands for; None if this is no quantity."""
-    found = _QUANTITY.fullmatch(text)
-    if found is None or not text:
+    found = _QUANTITY.fullmatch(text[: _MOST_READ + 1])
+    if found is None or not 0 < len(text) <= _MOST_READ:
         return None
     whole, part, suffix, exponent = (group or "" for group in found.groups())
     bits = _BINARY.get(suffix, 0)
