@@ -19,6 +19,7 @@ from ...model.resources import NOTHING, Resources
 
 MOST_SETS = 1_000  # sets that are tried in the order of their cost
 MOST_LEFT_OUT = 10  # sets that may not end together, for each set that may be tried
+MOST_STARTS = 256  # sets from which victims are left out, if not all may end together
 MOST_AMOUNTS = 256  # amounts of a resource that are told apart in counting
 
 
@@ -228,11 +229,12 @@ def _few_together(
     """Victims that may end together and suffice, without one that can be spared.
 
     The search starts with the cheapest that may end together, and then with those that suffice but
-    may not all end (``few``). None if neither suffices: other sets are not tried.
+    may not all end (``few``); then with one candidate before all others, the cheapest first, as one
+    of these has to end. None if nothing suffices: other sets are not tried.
     """
-    for first in ((), few.candidates):
-        names = {one.name for one in first}
-        some = together([*first, *(one for one in ordered if one.name not in names)])
+    alone = ((one,) for one in islice(ordered, MOST_STARTS))
+    for first in ((), few.candidates, *((*one, *few.candidates) for one in alone)):
+        some = together([*{one.name: one for one in (*first, *ordered)}.values()])
         if (answer := suffice(_without_parts(some))) is not None:
             kept = {one.name for one in some}
             return _few([one for one in ordered if one.name in kept], suffice, answer, few.bound)

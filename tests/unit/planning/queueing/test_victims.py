@@ -146,6 +146,17 @@ def test_the_cheapest_do_not_use_up_what_others_need_to_end() -> None:
     assert cheapest(gangs, holds("a", "c"), (), 0, together=at_most(1, "a", "c")) is None
 
 
+def test_a_dear_victim_ends_if_cheap_ones_that_make_room_may_not_end_together() -> None:
+    gangs = [whole("a", 1, 1), whole("b", 1, 2), whole("c", 1, 3)]
+
+    def suffices(some: Sequence[Candidate]) -> str | None:
+        return holds("c")(some) or holds("a", "b")(some)
+
+    found = cheapest(gangs, suffices, (), 0, together=at_most(1, "a", "b", "c"))
+    assert found is not None
+    assert names(found.candidates) == ["c"]
+
+
 def test_where_too_many_sets_may_not_end_the_cheapest_that_may_are_tried_first() -> None:
     gangs = [whole(f"g{i:02}", 1, 1 + i) for i in range(40)]
     few = at_most(3, *(gang.gang.name for gang in gangs))
