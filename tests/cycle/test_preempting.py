@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tutti.kube import errors
-from tutti.model.cluster import OnPartial, Phase
+from tutti.kube.codec import encode
+from tutti.model.cluster import OnPartial, Phase, Reservation
 from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.owners import Owner
@@ -498,6 +499,60 @@ async def test_no_other_victim_goes_while_one_that_has_not_begun_is_to_be_asked_
     clock.now += 30
     await turns(life)
     assert terminating(cluster) == ["a-0", "b-0"]
+
+
+async def test_no_other_victim_begins_to_end_while_a_part_of_one_stays() -> None:
+    """If that part is refused again, the claim is given up, and the others have lost nothing."""
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=4), node("n2", cpu=4))
+    cluster.add(gang("a").of(2, cpu=2).bound_on("n1", "n1"), gang("b").of(1, cpu=4).bound_on("n2"))
+    for n in range(2):
+        cluster.change_pod(f"a-{n}", labels=builders.labels(app="a"))
+    cluster.put_budget("a", 2, app="a")
+    cluster.add(gang("high").of(2, cpu=4).priority(5))
+    cluster.protected = {"a-1"}
+    life = await live(cluster, clock)
+    await turns(life)
+    assert terminating(cluster) == ["a-0"]
+    clock.now += 30
+    await turns(life)
+    assert terminating(cluster) == ["a-0"]
+    assert not cluster.reservations
+
+
+async def test_victims_of_one_job_do_not_end_together_if_the_job_would_fail() -> None:
+    cluster = two_victims()
+    for name in ("a-0", "b-0"):
+        cluster.change_pod(name, owner=Owner("Job", "both", "batch"))
+    cluster.put_job("both", 2)
+    await live(cluster)
+    assert not terminating(cluster)
+    cluster.put_job("both", 3)
+    await live(cluster, Clock())
+    assert terminating(cluster) == ["a-0", "b-0"]
+
+
+async def test_a_gang_that_is_refused_stays_protected_when_its_queue_reaches_a_limit() -> None:
+    cluster = FakeCluster()
+    state = Life(cluster, Clock()).state
+    state.protect(Uid("x"), 3600.0)
+    state.protect(Uid("x"), 30.0)
+    assert state.protected == {"x": 3600.0}
+
+
+async def test_evictions_count_also_where_an_old_crd_drops_the_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metrics, cluster, encoded = Metrics(), prioritized(), encode.reservation
+
+    def without_right(reservation: Reservation) -> dict[str, Any]:
+        body: dict[str, Any] = encoded(reservation)
+        body["spec"].get("claim", {}).pop("right", None)
+        return body
+
+    monkeypatch.setattr(encode, "reservation", without_right)
+    await Life(cluster, Clock(), preemption=FULL, metrics=metrics).settle()
+    assert counted(metrics) == len(terminating(cluster)) > 0
 
 
 def counted(metrics: Metrics) -> float:

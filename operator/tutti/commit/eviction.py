@@ -8,6 +8,7 @@ stands, the gang is not repaired, and a budget that requires all members would r
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial as bind
 from typing import NamedTuple
 
@@ -71,6 +72,14 @@ class _VictimEnd(NamedTuple):
     members: Sequence[Member]
 
 
+class _Outcome(Enum):
+    """What becomes of a victim once its members are evicted."""
+
+    GOES = auto()  # all of them
+    WAITS = auto()  # some stay, and their eviction is tried once more
+    SPARED = auto()  # the claim has been given up
+
+
 class _Answer(NamedTuple):
     """Why a member stays; final if the API server would refuse again, as for a budget."""
 
@@ -117,6 +126,8 @@ class Evictor:
         self._refusals: dict[Uid, _EvictionRefusal] = {}  # by gang, until it is whole
         self._stuck: dict[Uid, _EvictionRefusal] = {}  # by victim: its eviction is tried once more
         self._limits = EvictionLimits(limits, clock)
+        # The rights of claims by claimant, for Reservations of a CRD that drops them.
+        self._by_guarantee: dict[Uid, bool] = {}
         self._queues: Mapping[Uid, str] = {}  # of gangs that have started, while victims end
         self._mode = limits.mode
         self.is_capped = False  # claims wait for the next cycle
@@ -144,7 +155,9 @@ class Evictor:
 
         If a queue has reached its limit, no plan chooses victims of this queue for a while.
         """
-        self._limits.keep({held.uid for held in self._state.reservations if held.victims})
+        standing = {held.uid for held in self._state.reservations if held.victims}
+        self._limits.keep(standing)
+        self._by_guarantee = {u: by for u, by in self._by_guarantee.items() if u in standing}
         claims, obstacle, until = self._limits.within(plan.claims)
         is_active = self._mode is Mode.ACTIVE
         self.is_capped = is_active and obstacle is not None and until is None
@@ -173,9 +186,11 @@ class Evictor:
 
         Later claims count on that claim. The next plan chooses other victims.
         """
+        so_far = list[Member]()
         for number, claim in enumerate(plan.claims):
             for victim in claim.victims:
-                obstacle = job_failures.obstacle(victim.members, jobs)
+                so_far += victim.members
+                obstacle = job_failures.obstacle(so_far, jobs)
                 if obstacle is not None:
                     self._protect(victim.uid, victim.gang, finding_text.text(obstacle))
                     return plan.claims[:number]
@@ -211,6 +226,7 @@ class Evictor:
     def begin(self, claim: Claim) -> None:
         """Count a claim that is about to be written down towards the limits."""
         self._limits.begin(claim)
+        self._by_guarantee[claim.uid] = claim.by_guarantee
 
     async def evict(self, evictions: Sequence[PendingEviction], snapshot: Snapshot) -> None:
         """Evict members of gangs that are given up; forget refusals of all other gangs.
@@ -280,9 +296,13 @@ class Evictor:
         begun = [end for end in ends if end.victim.uid in pending.begun]
         others = [end for end in ends if end.victim.uid not in pending.begun]
         others.sort(key=lambda end: not any(map(budgets.of_pod, end.members)))
+        outcomes = list[_Outcome]()
         for end in begun:
-            if not await self._end(reservation, end, is_begun=True):
+            outcomes.append(await self._end(reservation, end, is_begun=True))
+            if outcomes[-1] is _Outcome.SPARED:
                 return
+        if _Outcome.WAITS in outcomes:  # what has not begun stays until it is known to be needed
+            return
         if (kept := self._first_kept(others, jobs)) is not None:
             await self._spare(reservation, *kept)
             return
@@ -291,17 +311,17 @@ class Evictor:
             if (kept := self._first_kept([end], jobs)) is not None:
                 await self._spare(reservation, *kept)
                 return
-            if not await self._end(reservation, end):
+            if await self._end(reservation, end) is not _Outcome.GOES:
                 return
 
     async def _end(
         self, reservation: Reservation, end: _VictimEnd, *, is_begun: bool = False
-    ) -> bool:
-        """Evict these members of a victim; return whether the claim goes on with the next one."""
+    ) -> "_Outcome":
+        """Evict these members of a victim."""
         victim = end.victim
         earlier = self._stuck.get(victim.uid)
         if earlier is not None and earlier.wait.left(self._clock()):
-            return is_begun
+            return _Outcome.WAITS
         await self._announce_end(reservation, victim)
         answers: list[_Answer] = []
         first, *others = end.members
@@ -312,16 +332,16 @@ class Evictor:
                 bind(self._end_pod, reservation, victim, member, answers) for member in others
             )
         if not answers:
-            return True
+            return _Outcome.GOES
         sentence = min(answer.sentence for answer in answers)
         is_final = any(answer.is_final for answer in answers)
         if (is_begun or not is_final) and earlier is None:
             wait = Wait.begun(self._clock(), AGAIN_SECONDS)
             refused = EvictionRefused(sentence)
             self._stuck[victim.uid] = _EvictionRefusal(refused, wait, is_partial=True)
-            return is_begun
+            return _Outcome.WAITS
         await self._spare(reservation, victim, sentence)
-        return False
+        return _Outcome.SPARED
 
     async def _end_pod(
         self,
@@ -341,10 +361,13 @@ class Evictor:
     def _count(self, claim: Reservation, victim: ReservedVictim, member: Member) -> None:
         known = self._queues.get(victim.uid, ROOT)
         queue, is_new = self._limits.evicted(claim.uid, member.uid, known)
-        if is_new and claim.grounds is not None:
+        if is_new:
             is_named = member.uid in victim.pods
             seconds = victim.lost_milliseconds / 1000 / len(victim.pods) if is_named else 0.0
-            self._metrics.evicted(queue, seconds, by_guarantee=claim.grounds.by_guarantee)
+            by_guarantee = self._by_guarantee.get(claim.uid, False)
+            if claim.grounds is not None:
+                by_guarantee = claim.grounds.by_guarantee
+            self._metrics.evicted(queue, seconds, by_guarantee=by_guarantee)
 
     @property
     def _budgets(self) -> DisruptionBudgets:
@@ -358,8 +381,10 @@ class Evictor:
         A Job or a budget keeps it. None if all can end.
         """
         budgets, before = self._budgets, dict[DisruptionBudget, Collection[Uid]]()
+        so_far = list[Member]()
         for victim, members in ends:
-            if (obstacle := job_failures.obstacle(members, jobs)) is not None:
+            so_far += members
+            if (obstacle := job_failures.obstacle(so_far, jobs)) is not None:
                 return victim, finding_text.text(obstacle)
             if (shortage := budgets.shortage(members, before)) is not None:
                 names = " and ".join(map(str, shortage.budgets))

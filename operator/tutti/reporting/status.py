@@ -246,8 +246,7 @@ def _preempted(
 ) -> GangCondition | None:
     """The condition Preempted, kept until the gang is whole and none of its pods waits for room."""
     kind = ConditionType.PREEMPTED
-    if claim is not None:
-        victim = _victim(gang, claim)
+    if claim is not None and _has_begun_to_end(gang, victim := _victim(gang, claim)):
         pods = count(len(victim.pods), "pod" if victim.is_whole else "extra pod")
         sentence = f"{pods} evicted, so that {claimant(claim)}"
     else:
@@ -296,13 +295,18 @@ def _newly_lost(gang: Gang, claim: Reservation, observed: Mapping[str, object]) 
     """
     victim = _victim(gang, claim)
     name = f"{claim.uid} {encode.timestamp(claim.reserved_at)}"
-    staying = {member.uid for member in gang.members if not member.terminating}
-    is_begun = not staying.issuperset(victim.pods)
+    is_begun = _has_begun_to_end(gang, victim)
     before = observed.get(PREEMPTION)
     is_counted = isinstance(before, Mapping) and before.get(COUNTED) == name
     if is_counted or not (victim.is_whole and is_begun and victim.lost_milliseconds):
         return None
     return LostWork(lost_milliseconds(observed) + victim.lost_milliseconds, name)
+
+
+def _has_begun_to_end(gang: Gang, victim: ReservedVictim) -> bool:
+    """Whether a pod that a claim names terminates or has gone."""
+    staying = {member.uid for member in gang.members if not member.terminating}
+    return not staying.issuperset(victim.pods)
 
 
 def _victim(gang: Gang, claim: Reservation) -> ReservedVictim:

@@ -185,7 +185,7 @@ class ClusterState:
 
     def protect(self, gang: Uid, until: float) -> None:
         """Let no plan end this gang for another before ``until``, in seconds since the epoch."""
-        self.protected[gang] = until
+        self.protected[gang] = max(until, self.protected.get(gang, until))
         self._wake()
 
     def next_free_room(self, now: float) -> float | None:

@@ -550,6 +550,14 @@ def test_a_gang_of_which_extras_end_says_so_until_none_waits_for_room() -> None:
     assert "Preempted" not in said(again)
 
 
+def test_a_gang_of_which_no_pod_has_begun_to_end_says_nothing() -> None:
+    made = bound().made
+    victim = ReservedVictim(made.key, made.uid, (made.members[0].uid,), is_whole=False)
+    claim = replace(HELD, gang=GangKey("ml", "new"), victims=(victim,))
+    told = status.status_of(made, None, None, NODES, {}, scheduler="tutti", claim=claim)
+    assert "Preempted" not in said(told)
+
+
 def test_a_claim_says_by_which_right_its_victims_end_and_at_which_cost() -> None:
     victims = [
         ReservedVictim(GangKey("ml", name), Uid(name), (), is_whole=True, lost_milliseconds=ms)
