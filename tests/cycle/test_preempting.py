@@ -546,7 +546,7 @@ async def test_evictions_count_also_where_an_old_crd_drops_the_right(
     metrics, cluster, encoded = Metrics(), prioritized(), encode.reservation
 
     def without_right(reservation: Reservation) -> dict[str, Any]:
-        body: dict[str, Any] = encoded(reservation)
+        body = dict[str, Any](encoded(reservation))
         body["spec"].get("claim", {}).pop("right", None)
         return body
 

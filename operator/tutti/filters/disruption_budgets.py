@@ -74,7 +74,12 @@ class DisruptionBudgets:
         if budgets := next(several, ()):
             return Shortage(budgets, 1)
         evicted = self.by_budget(pods)
-        totals = {b: len(uids.union(before.get(b, ()))) for b, uids in evicted.items()}
+        totals = {b: _number_of_both(uids, before.get(b, ())) for b, uids in evicted.items()}
         short = [b for b, n in totals.items() if n > (b.most if once_healthy else b.allowed)]
         first = min(short, key=str, default=None)
         return None if first is None else Shortage((first,), totals[first])
+
+
+def _number_of_both(pods: Collection[Uid], before: Collection[Uid]) -> int:
+    """How many pods these are together; a set of many ``before`` is not copied."""
+    return len(before) + sum(pod not in before for pod in pods)

@@ -358,8 +358,8 @@ def _(finding: of.KeptByBudget) -> str:
 
 @text.register
 def _(finding: of.TooManyVictims) -> str:
-    ends = f"{count(finding.victims, 'gang')} would have to end for it"
-    return f"{ends}, and at most {finding.most} may end for one gang"
+    ends = f"the {count(finding.victims, 'gang')} that cost least are too many"
+    return f"{ends}: at most {finding.most} may end for one gang, and no such choice was found"
 
 
 @text.register

@@ -3,6 +3,7 @@
 ``docs/preemption.md`` states the same.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from ...gang import order
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Gang, Member, Snapshot
 from ...model.decisions import Claim, Victim
-from ...model.keys import GangKey, Uid
+from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption
 from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
@@ -38,7 +39,7 @@ from ..search.starvation import HeldCapacity
 from . import covered_round, victims
 from .ledger import Kind, QueueLedger
 from .victim_pool import CandidateName, Freed, PreemptionRules, Room, VictimPool, holders
-from .victims import Candidate, Victims
+from .victims import Candidate, Missing, Victims
 
 MOST_VICTIMS = 1_000  # gangs that a Reservation names, by its CRD
 MOST_CLAIMANTS = 64  # gangs for which one plan searches victims
@@ -307,7 +308,8 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
     freed = claimed.pool.freed(candidates)
     chosen = _cheapest(claimed, want, candidates, freed)
     if chosen is not None and (crowd := len(_gangs(chosen.candidates))) > MOST_VICTIMS:
-        fewer = _cheapest(claimed, want, _of_largest_gangs(candidates), freed)
+        missing = claimed.pool.missing(want, claimed.room, freed)
+        fewer = _cheapest(claimed, want, _of_most_helpful(candidates, [*missing]), freed)
         if fewer is None:
             return replace(claimed, crowds={**claimed.crowds, want.gang.key: crowd})
         chosen = replace(fewer, bound=chosen.bound)
@@ -371,13 +373,23 @@ def _gangs(some: Sequence[Candidate]) -> AbstractSet[GangKey]:
     return {candidate.gang for candidate in some}
 
 
-def _of_largest_gangs(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The candidates of as many gangs as may end for one: those of which most members may."""
-    members: dict[GangKey, set[Uid]] = {}
+def _of_most_helpful(
+    candidates: Sequence[Candidate], missing: Sequence[Missing]
+) -> Sequence[Candidate]:
+    """The candidates of as many gangs as may end for one: those that free most of what is missing.
+
+    Of gangs that free as much, those of which most members may end.
+    """
+    shares: dict[GangKey, Fraction] = {}
+    members = Counter[GangKey]()
     for candidate in candidates:
-        members.setdefault(candidate.gang, set()).update(m.uid for m in candidate.members)
-    largest = {*sorted(members, key=lambda gang: (-len(members[gang]), gang))[:MOST_VICTIMS]}
-    return [candidate for candidate in candidates if candidate.gang in largest]
+        parts = (Fraction(one.freed.get(candidate.name, 0), one.amount) for one in missing)
+        freed = sum((min(part, Fraction(1)) for part in parts), Fraction(0))
+        shares[candidate.gang] = max(shares.get(candidate.gang, Fraction(0)), freed)
+        members[candidate.gang] = max(members[candidate.gang], len(candidate.members))
+    order = sorted(shares, key=lambda gang: (-shares[gang], -members[gang], gang))
+    helpful = {*order[:MOST_VICTIMS]}
+    return [candidate for candidate in candidates if candidate.gang in helpful]
 
 
 def _of_anti_affinity(rules: Rules) -> Rules:

@@ -1,6 +1,6 @@
 """The gangs and extras that may end for a gang, with the cost of each end and the room it frees."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Self
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...filters.disruption_budgets import DisruptionBudgets, Shortage
 from ...gang.demand import PlacementRequest
-from ...model.cluster import Gang, Member, Snapshot
+from ...model.cluster import DisruptionBudget, Gang, Member, Snapshot
 from ...model.keys import GangKey, NodeName, Uid
 from ...model.queues import Preemption
 from ...model.resources import NOTHING, Resources
@@ -54,6 +54,7 @@ class VictimPool:
     spent: Mapping[GangKey, Fraction]
     budgets: DisruptionBudgets
     ending: tuple[Member, ...]  # members that hold room and end by a claim, standing ones included
+    evicted: Mapping[DisruptionBudget, frozenset[Uid]]  # those of each budget
     claimants: frozenset[GangKey] = frozenset()
     ended: frozenset[Uid] = frozenset()  # members that end by a claim already
     spared: frozenset[GangKey] = frozenset()
@@ -73,7 +74,8 @@ class VictimPool:
             m for gang in snapshot.gangs if victims for m in holders(gang) if m.uid in victims
         )
         budgets = DisruptionBudgets.of(snapshot.budgets)
-        return cls(snapshot, grid, plan, rules.spent, budgets, ending, spared=rules.spared)
+        evicted = budgets.by_budget(ending)
+        return cls(snapshot, grid, plan, rules.spent, budgets, ending, evicted, spared=rules.spared)
 
     def with_claim(self, claimant: GangKey, victims: Iterable[Candidate]) -> "VictimPool":
         """The pool after a claim: the claimant has a place, and its victims end."""
@@ -83,6 +85,7 @@ class VictimPool:
             claimants=self.claimants | {claimant},
             ended=self.ended | {member.uid for member in more},
             ending=self.ending + more,
+            evicted=self.budgets.by_budget(self.ending + more),
         )
 
     def candidates(
@@ -114,7 +117,6 @@ class VictimPool:
         """
         if not self.budgets.by_namespace:
             return candidates, {}
-        evicted = self.budgets.by_budget(self.ending)
         ordered = sorted(candidates, key=lambda one: (one.cost, one.name))
         kept = {
             candidate.gang: shortage
@@ -124,7 +126,7 @@ class VictimPool:
         return [
             candidate
             for candidate in candidates
-            if self.budgets.shortage(candidate.members, evicted) is None
+            if self.budgets.shortage(candidate.members, self.evicted) is None
         ], kept
 
     def together(self, some: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -137,12 +139,15 @@ class VictimPool:
         self, ordered: Iterable[Candidate]
     ) -> Iterator[tuple[Candidate, Shortage | None]]:
         """Each candidate, with what keeps it once those before it end that may."""
-        evicted = self.budgets.by_budget(self.ending)
+        evicted: dict[DisruptionBudget, Collection[Uid]] = dict(self.evicted)
+        more: dict[DisruptionBudget, set[Uid]] = {}
         for candidate in ordered:
             shortage = self.budgets.shortage(candidate.members, evicted)
             if shortage is None:
                 for budget, pods in self.budgets.by_budget(candidate.members).items():
-                    evicted[budget] = evicted.get(budget, frozenset()) | pods
+                    if budget not in more:
+                        evicted[budget] = more[budget] = {*evicted.get(budget, ())}
+                    more[budget] |= pods
             yield candidate, shortage
 
     def freed(self, candidates: Sequence[Candidate]) -> Mapping[CandidateName, Freed]:

@@ -19,7 +19,7 @@ from ...model.resources import NOTHING, Resources
 
 MOST_SETS = 1_000  # sets that are tried in the order of their cost
 MOST_LEFT_OUT = 10  # sets that may not end together, for each set that may be tried
-MOST_STARTS = 256  # sets from which victims are left out, if not all may end together
+MOST_STARTS = 64  # sets from which victims are left out, if not all may end together
 MOST_AMOUNTS = 256  # amounts of a resource that are told apart in counting
 
 

@@ -340,12 +340,19 @@ def test_a_gang_for_which_more_gangs_would_end_than_a_reservation_names_claims_n
     made = plan(of)
     assert made.claims == ()
     assert finding_text.sentence(made.rejections[0]).endswith(
-        "; 3 gangs would have to end for it, and at most 2 may end for one gang"
+        "; the 3 gangs that cost least are too many: at most 2 may end for one gang, and no such "
+        "choice was found"
     )
     fewer = seen(A, queue("b"), waits("new", "a", 2), *gangs, gpu=4)
     assert claimed(fewer) == {"new": ["x0", "x1"]}
     large = seen(A, queue("b"), waits("new", "a", 3), *gangs, *old("y", 3, start=10), gpu=7)
     (claim,) = plan(large).claims
+    assert ends([claim]) == {"new": ["y"]}
+    # Gangs of many members that free no GPU do not come before it.
+    cpus = [part for n in range(2) for part in runs(gang(f"z{n}").of(4, cpu=1), queue("b"))]
+    room = node("n1", gpu=7, cpu=8)
+    parts = A, waits("new", "a", 3), *gangs, *old("y", 3, start=10), *cpus
+    (claim,) = plan(snapshot_of(space(NAMESPACE), room, *parts, at=NOW)).claims
     assert ends([claim]) == {"new": ["y"]}
     assert not claim.is_proved
 
