@@ -5,6 +5,6 @@ code has moved on, planting it is an error, so that no mutant rots into the unmu
 """
 
 from .catalogue import MUTANTS
-from .planting import Mutant, Patch, RottenError, plant
+from .planting import Mutant, Patch, RottenError, plant, printed
 
-__all__ = ["MUTANTS", "Mutant", "Patch", "RottenError", "plant"]
+__all__ = ["MUTANTS", "Mutant", "Patch", "RottenError", "plant", "printed"]

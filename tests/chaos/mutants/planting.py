@@ -5,11 +5,15 @@ Separate from the catalogue, which is a list to read.
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-OPERATOR = Path(__file__).parents[3] / "operator"
+ROOT = Path(__file__).parents[3]
+OPERATOR = ROOT / "operator"
 
 
 class RottenError(Exception):
@@ -52,3 +56,12 @@ def plant(mutant: Mutant, place: Path) -> Path:
             raise RottenError(f"{mutant.name}: {patch.file} has {patch.old!r} {found} times")
         path.write_text(text.replace(patch.old, patch.new))
     return place
+
+
+def printed(scenes: str, operator: Path) -> str:
+    """What a module of scenes, run with this operator, prints about its plans."""
+    command = [sys.executable, "-m", f"tests.chaos.mutants.{scenes}"]
+    environ = {**os.environ, "PYTHONPATH": str(operator)}
+    return subprocess.run(
+        command, cwd=ROOT, env=environ, text=True, check=True, capture_output=True
+    ).stdout

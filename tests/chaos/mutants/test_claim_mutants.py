@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from . import Mutant, plant
+from . import Mutant, plant, printed
 from .catalogue import (
     CLAIMS_BEYOND_LIMITS,
     CLAIMS_WITHOUT_COVER,
@@ -30,11 +27,7 @@ ROOT = Path(__file__).parents[3]
 
 def faults(place: Path) -> str:
     """What is wrong with the claims of this operator."""
-    command = [sys.executable, "-m", "tests.chaos.mutants.claim_scenes"]
-    environ = {**os.environ, "PYTHONPATH": str(place)}
-    return subprocess.run(
-        command, cwd=ROOT, env=environ, text=True, check=True, capture_output=True
-    ).stdout
+    return printed("claim_scenes", place)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from . import Mutant, plant
+from . import Mutant, plant, printed
 from .catalogue import FORGETS_DOMAINS, FORGETS_SEGMENTS_OF_REPAIRS, REPAIRS_IN_ANY_DOMAIN
 
 ROOT = Path(__file__).parents[3]
@@ -17,11 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 def violations(place: Path) -> str:
     """What the plans of this operator break."""
-    command = [sys.executable, "-m", "tests.chaos.mutants.domain_scenes"]
-    environ = {**os.environ, "PYTHONPATH": str(place)}
-    return subprocess.run(
-        command, cwd=ROOT, env=environ, text=True, check=True, capture_output=True
-    ).stdout
+    return printed("domain_scenes", place)
 
 
 @pytest.mark.parametrize(

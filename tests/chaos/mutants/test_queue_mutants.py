@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from . import Mutant, plant
+from . import Mutant, plant, printed
 from .catalogue import (
     BORROWS_IN_ANY_ORDER,
     EXCEEDS_LIMITS,
@@ -24,11 +24,7 @@ CLUSTERS = "400"  # that the oracle draws at most, until one shows the mutant
 
 def violations(place: Path) -> str:
     """What the plans of this operator break."""
-    command = [sys.executable, "-m", "tests.chaos.mutants.queue_scenes"]
-    environ = {**os.environ, "PYTHONPATH": str(place)}
-    return subprocess.run(
-        command, cwd=ROOT, env=environ, text=True, check=True, capture_output=True
-    ).stdout
+    return printed("queue_scenes", place)
 
 
 @pytest.mark.parametrize(
