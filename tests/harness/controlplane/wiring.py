@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 AUDIT_POLICY = Path(__file__).with_name("audit-policy.yaml")
-# Partitions of devices, and extended resources that devices back: on by default since 1.36.
-_DEVICES = {"1.35": "DRAExtendedResource=true,DRAPartitionableDevices=true"}
+# Partitions of devices, distinct attributes, and extended resources that devices back: on by
+# default since 1.36.
+_DEVICES = {
+    "1.35": "DRAConsumableCapacity=true,DRAExtendedResource=true,DRAPartitionableDevices=true"
+}
 # Gates that are off by default, and with them the API of kube-scheduler's own gang scheduling.
 _NATIVE_GANG = {"1.37": "GenericWorkload=true", "1.36": "GenericWorkload=true,GangScheduling=true"}
 # Of further names, more gates.
