@@ -53,8 +53,8 @@ class VictimPool:
     plan: PartialPlan
     spent: Mapping[GangKey, Fraction]
     budgets: DisruptionBudgets
-    ending: tuple[Member, ...]  # members that hold room and end by a claim, standing ones included
-    evicted: Mapping[DisruptionBudget, frozenset[Uid]]  # those of each budget
+    # By budget: the members that hold room and end by a claim, standing claims included.
+    evicted: Mapping[DisruptionBudget, frozenset[Uid]]
     claimants: frozenset[GangKey] = frozenset()
     ended: frozenset[Uid] = frozenset()  # members that end by a claim already
     spared: frozenset[GangKey] = frozenset()
@@ -70,22 +70,25 @@ class VictimPool:
             for v in reservation.victims or ()
             for pod in v.pods
         }
-        ending = tuple(
+        ending = [
             m for gang in snapshot.gangs if victims for m in holders(gang) if m.uid in victims
-        )
+        ]
         budgets = DisruptionBudgets.of(snapshot.budgets)
         evicted = budgets.by_budget(ending)
-        return cls(snapshot, grid, plan, rules.spent, budgets, ending, evicted, spared=rules.spared)
+        return cls(snapshot, grid, plan, rules.spent, budgets, evicted, spared=rules.spared)
 
     def with_claim(self, claimant: GangKey, victims: Iterable[Candidate]) -> "VictimPool":
         """The pool after a claim: the claimant has a place, and its victims end."""
-        more = tuple(member for candidate in victims for member in candidate.members)
+        more = [member for candidate in victims for member in candidate.members]
+        evicted = {
+            budget: self.evicted.get(budget, frozenset()) | pods
+            for budget, pods in self.budgets.by_budget(more).items()
+        }
         return replace(
             self,
             claimants=self.claimants | {claimant},
             ended=self.ended | {member.uid for member in more},
-            ending=self.ending + more,
-            evicted=self.budgets.by_budget(self.ending + more),
+            evicted={**self.evicted, **evicted},
         )
 
     def candidates(

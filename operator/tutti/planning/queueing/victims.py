@@ -109,11 +109,11 @@ def cheapest(
         return may_all_end or len(together(some)) == len(some)
 
     tried, bound, sets = 0, FREE, _by_cost(ordered, may_end)
-    for cost, some in islice(sets, most_sets * (1 if may_all_end else MOST_LEFT_OUT)):
+    for cost, some, may_be_tried in islice(sets, most_sets * (1 if may_all_end else MOST_LEFT_OUT)):
         if tried == most_sets:
             break
         bound = cost
-        if may_end(some):
+        if may_be_tried:
             tried += 1
             if (least := suffice(some)) is not None:
                 return Victims(tuple(some), least, cost)
@@ -172,23 +172,24 @@ def _links(chain: _Chain) -> Iterator[Candidate]:
 
 def _by_cost(
     ordered: Sequence[Candidate], may_end: Callable[[Sequence[Candidate]], bool]
-) -> Iterator[tuple[Cost, Sequence[Candidate]]]:
-    """All sets and their costs, the cheapest first; the first set is empty.
+) -> Iterator[tuple[Cost, Sequence[Candidate], bool]]:
+    """All sets, their costs, and whether they may end, the cheapest first; the first set is empty.
 
     Sets that have a gang and extras of this gang are left out, and so are sets of which already a
     part may not end.
     """
-    yield FREE, ()
+    yield FREE, (), True
     heap: list[tuple[Cost, tuple[int, ...]]] = [(candidate.cost, (0,)) for candidate in ordered[:1]]
     while heap:
         cost, places = heappop(heap)
         *first, last = places
         some = [ordered[place] for place in places]
+        may_be_tried = may_end(some)
         if not _has_parts(some):
-            yield cost, some
+            yield cost, some, may_be_tried
         if last + 1 < len(ordered):
             following = ordered[last + 1].cost
-            if may_end(some):
+            if may_be_tried:
                 heappush(heap, (cost.plus(following), (*places, last + 1)))
             before = _total([ordered[place] for place in first])
             heappush(heap, (before.plus(following), (*first, last + 1)))
