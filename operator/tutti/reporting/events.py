@@ -45,19 +45,21 @@ def notices_of(gang: Gang, is_declared: Callable[[GangKey], bool]) -> Iterable[P
 
     ``is_declared`` says whether an object declares a gang.
     """
+    is_single = gang.is_single
     for member in gang.members:
         if member.phase is not Phase.PENDING:
             continue
-        if gang.is_single and _starts_alone(member):
+        if is_single and _starts_alone(member):
             yield PodNotice(member, STARTS_ALONE, ALONE)
-        if gang.is_single and member.unread_gang is not None:
+        if is_single and member.unread_gang is not None:
             yield PodNotice(member, STARTS_ALONE, _unread(member.unread_gang))
-        for other in filter(is_declared, member.other_gangs):
-            sentence = (
-                f"The pod is a member of {_name(gang.key)}. It also names {_name(other)}, which "
-                "does not count it: a pod is in one gang."
-            )
-            yield PodNotice(member, SEVERAL_GANGS, sentence)
+        for other in member.other_gangs:
+            if is_declared(other):
+                sentence = (
+                    f"The pod is a member of {_name(gang.key)}. It also names {_name(other)}, "
+                    "which does not count it: a pod is in one gang."
+                )
+                yield PodNotice(member, SEVERAL_GANGS, sentence)
 
 
 def _starts_alone(member: Member) -> bool:

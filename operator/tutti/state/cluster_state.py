@@ -383,18 +383,21 @@ class ClusterState:
         raw_pod = self.pods.get(uid)
         self.storage.pod_changed(uid, raw_pod)
         self.devices.pod_changed(uid, raw_pod)
-        pod = self.pods.using_room(uid)
+        pod = raw_pod or self.pods.pinned.get(uid)  # a foreign pod that is pinned uses room, too
         if isinstance(pod, Member):
             self._occupy(uid, None if pod.is_over else pod.node, pod.shape.requests)
         elif pod is not None:
             self._occupy(uid, pod.node, pod.requests)
         else:
             self._occupy(uid, None, NOTHING)
-        self._resolve(uid)
+        self._put_pod(uid, raw_pod)
 
     def _resolve(self, uid: Uid) -> None:
         """Compute again what the claims of a pod require."""
-        pod = self._resolved_pod(uid)
+        self._put_pod(uid, self.pods.get(uid))
+
+    def _put_pod(self, uid: Uid, raw_pod: Member | ForeignPod | None) -> None:
+        pod = self._with_claims(raw_pod)
         self._gangs.member_changed(uid, pod if isinstance(pod, Member) else None)
         self._placed_pods.changed(uid, pod)
         self._wake()
@@ -418,7 +421,9 @@ class ClusterState:
 
     def _resolved_pod(self, uid: Uid) -> Member | ForeignPod | None:
         """A bound, assumed or pending pod with the volumes and devices of its claims."""
-        pod = self.pods.get(uid)
+        return self._with_claims(self.pods.get(uid))
+
+    def _with_claims(self, pod: Member | ForeignPod | None) -> Member | ForeignPod | None:
         if not isinstance(pod, Member):
             return pod
         return self.devices.with_devices(self.storage.with_volumes(pod))

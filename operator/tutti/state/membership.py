@@ -17,6 +17,8 @@ def current(members: Collection[Member], group: GangObject) -> Collection[Uid]:
     one PodGroup restart by themselves.
     """
     own = [member for member in members if is_for(member, group)]
+    if not any(member.run for member in own):
+        return {member.uid for member in own}  # nothing has restarted, as nearly always
     newest: dict[GangKey | None, int] = {}
     for member in own:
         job = _job(member)

@@ -82,10 +82,6 @@ class PodIndex:
             )
         return unbound
 
-    def using_room(self, uid: Uid) -> Member | ForeignPod | None:
-        """A pod as ``get`` has it, or a foreign pod that is pinned."""
-        return self.get(uid) or self.pinned.get(uid)
-
     def is_known(self, uid: Uid) -> bool:
         """Whether a list or watch shows a pod, or Tutti has just bound it."""
         return self.get(uid) is not None

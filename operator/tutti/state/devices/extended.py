@@ -95,7 +95,8 @@ class ExtendedResources:
     def reservation_changed(self, entries: Iterable[PodReservation]) -> None:
         """Take in that a Reservation with these entries came, changed or went."""
         for entry in entries:
-            if entry.uid in self._pods:
+            # Without classes and claims, no pod gets its resources by a claim.
+            if entry.uid in self._pods and (self._classes or entry.claims):
                 self._touched(entry.uid)
 
     def claim_changed(self, owner: Uid | None) -> None:
