@@ -135,7 +135,8 @@ def _parent(queue: Queue, _resource: str, value: str, _words: str) -> Queue:
 
 
 def _stop(queue: Queue, _resource: str, value: str, words: str) -> Queue:
-    return replace(queue, stop=_word(Stop, value, words), draining_since=None)
+    stop = _word(Stop, value, words)
+    return queue if stop is queue.stop else replace(queue, stop=stop, draining_since=None)
 
 
 def _mode(queue: Queue, _resource: str, value: str, words: str) -> Queue:

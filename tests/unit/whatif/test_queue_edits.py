@@ -46,6 +46,7 @@ def after(words: str, of: Snapshot = CLUSTER, name: str = "vision") -> Queue:
         ("vision.parent=root", {"parent": ""}),
         ("vision.parent=none", {"parent": ""}),
         ("vision.stop=Hold", {"stop": Stop.HOLD, "draining_since": None}),
+        ("vision.stop=Drain", {}),
         ("vision.mode=Shadow", {"mode": QueueMode.SHADOW}),
         ("vision.preemption=Reclaim", {"preemption": Preemption.RECLAIM}),
         ("vision.preemption=none", {"preemption": None}),
