@@ -7,7 +7,9 @@ import sys
 from datetime import UTC, datetime
 
 from tests.harness.operator_process import CRDS, ROOT
-from tests.harness.rig import Rig, members, pod_group
+from tests.harness.rig import Rig, members, pod_group, remove_queues
+
+from .bodies import queue
 
 HELP = "use helm install or tutti crds | kubectl apply -f -"
 NOT_INSTALLED = (1, "", f"tutti status: this cluster has no Tutti: {HELP}\n")
@@ -43,6 +45,23 @@ def test_crds_may_come_after_the_operator() -> None:
         rig.create(pod_group("late", 2), *members("late", 2, cpu=1))
         rig.until_bound("late", 2)
         rig.until(lambda: rig.condition("late", "Bound").get("status") == "True", "said")
+
+
+def test_without_the_crd_of_queues_there_are_none_and_it_may_come_later() -> None:
+    """Helm installs no new CRD when it upgrades a release."""
+    with Rig.start(operator=False) as rig:
+        rig.nodes(1, cpu=8, memory="16Gi")
+        rig.plane.kubectl("delete", "crd", "queues.tutti.dev")
+        rig.operator.start()
+        rig.create(pod_group("early", 2), *members("early", 2, cpu=1))
+        rig.until_bound("early", 2)
+        rig.plane.install_crds(CRDS)
+        limit = {"name": "cpu", "limit": 4}
+        rig.create(queue({"resources": [limit], "namespaces": {}, "defaultFor": {}}, "all"))
+        rig.until_queue_is_known("all")
+        rig.create(pod_group("late", 3), *members("late", 3, cpu=1))
+        rig.until_says("late", "Reserved", "QueueAtLimit", "2 of 4 cpu are in use, 3 wanted")
+        remove_queues(rig.plane.request)
 
 
 def test_a_name_whose_scheduler_lives_is_refused_until_it_is_gone() -> None:
