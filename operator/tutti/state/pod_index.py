@@ -23,7 +23,6 @@ class Assumption:
     member: Member
     node: NodeName
     lists: int  # how many lists of bound pods were taken in before the binding was sent
-    confirmed: float | None = None  # when the API server confirmed it, in seconds since the epoch
     list_mark: int = 0  # ``Store.began`` of the bound pods when it was confirmed
 
 
@@ -51,6 +50,8 @@ class PodIndex:
         self._changed, self._deleted, self._observe_lag = changed, deleted, shown
         self._all_listed = listed
         self._assumed: dict[Uid, Assumption] = {}
+        # When the API server confirmed them, the oldest first, in seconds since the epoch.
+        self._confirmed: dict[Uid, float] = {}
         self._departed: dict[Uid, Member] | None = None  # None: they are not noted
         self._bound_lists = 0
 
@@ -77,7 +78,7 @@ class PodIndex:
             return replace(
                 member,
                 node=assumed.node,
-                bound_at=assumed.confirmed,
+                bound_at=self._confirmed.get(uid),
                 is_handed_over=member.bound_by is BoundBy.KUBE_SCHEDULER and not is_bound,
             )
         return unbound
@@ -129,6 +130,7 @@ class PodIndex:
         known = self._assumed.get(member.uid)
         lists = self._bound_lists if known is None else known.lists
         self._assumed[member.uid] = Assumption(member, node, lists)
+        self._confirmed.pop(member.uid, None)
         self._changed(member.uid)
 
     def confirm(self, uid: Uid, now: float) -> None:
@@ -136,7 +138,7 @@ class PodIndex:
         if (known := self._assumed.get(uid)) is None:
             return
         if known.lists == self._bound_lists:
-            known.confirmed = now
+            self._confirmed[uid] = now
             known.list_mark = self.bound.began()
         else:
             # A list came in between. Either it is older than the binding, or the pod is gone
@@ -149,11 +151,14 @@ class PodIndex:
     def retract(self, uid: Uid) -> None:
         """Drop the assumption of a binding that did not happen."""
         if self._assumed.pop(uid, None) is not None:
+            self._confirmed.pop(uid, None)
             self._changed(uid)
 
     def unconfirmed_bindings(self) -> tuple[Member, ...]:
         """The members whose binding was sent and is not confirmed."""
-        return tuple(known.member for known in self._assumed.values() if known.confirmed is None)
+        return tuple(
+            known.member for uid, known in self._assumed.items() if uid not in self._confirmed
+        )
 
     def late(self, now: float) -> float:
         """A lower bound on how many seconds the watch of bound pods is late at ``now``.
@@ -162,9 +167,8 @@ class PodIndex:
         pods in the order in which they were bound, so it shows no later binding before that one. A
         binding unseen for ``MOST_LATE`` no longer counts.
         """
-        confirmations = (known.confirmed for known in self._assumed.values())
-        ages = (now - confirmed_at for confirmed_at in confirmations if confirmed_at is not None)
-        return max((age for age in ages if age < MOST_LATE), default=0.0)
+        ages = (now - confirmed_at for confirmed_at in self._confirmed.values())
+        return next((age for age in ages if age < MOST_LATE), 0.0)
 
     def forget(self, uid: Uid) -> None:
         """Forget an unbound member that turned out to be gone."""
@@ -197,10 +201,10 @@ class PodIndex:
     ) -> None:
         if old == new:
             return  # a running foreign pod changed in a way that matters to no decision
-        known = self._assumed.pop(uid, None)
+        known, confirmed_at = self._assumed.pop(uid, None), self._confirmed.pop(uid, None)
         if new is not None:
             if known is not None:
-                self._observe_lag(known.confirmed)
+                self._observe_lag(confirmed_at)
             self.pending.drop(uid)  # the stream of pending pods may be late and still show it
             if self._departed is not None:
                 self._departed.pop(uid, None)
@@ -213,7 +217,7 @@ class PodIndex:
         self._bound_lists += 1
         self._all_listed()
         for uid, known in list(self._assumed.items()):
-            if known.confirmed is not None and known.list_mark < began:
+            if uid in self._confirmed and known.list_mark < began:
                 self.retract(uid)
 
     def _pinned_changed(
