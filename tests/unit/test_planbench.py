@@ -52,6 +52,7 @@ from ..bench.planner.scenes import (
     Twist,
     claiming,
     crowded,
+    few_racks,
     grid,
     hard,
     many,
@@ -643,6 +644,37 @@ def test_figures_of_required_racks_are_judged() -> None:
     assert _word(results, "whole plan with racks") == (1.5, "reached, and the aim")
     assert _word(results, "plan with racks") == (3.0, "reached, and the aim")
     assert _word(results, "refusal") == (0.25, "not reached")
+
+
+def test_plans_in_few_racks_are_measured_beside_a_program_over_racks() -> None:
+    cases = [Case(Kind.RACK_PROGRAM, scene, "ilp") for scene in few_racks(0.2)]
+    measured = [trials.measured(case, TRACE, seed=1) for case in cases]
+    for figures in measured:
+        assert figures.unfinished == ""
+        assert figures.value <= figures.other_value <= (figures.bound or 0)
+        assert figures.other_bound == figures.other_value
+    assert any(figures.value for figures in measured)
+
+
+def test_plans_must_be_worth_what_the_program_over_racks_is() -> None:
+    text = "value over that of a MILP over racks, 48 racks"
+    equal = Figures(seconds=1.0, value=96, bound=98, other_value=96, other_bound=96)
+    first, *others = [Case(Kind.RACK_PROGRAM, scene, "ilp") for scene in few_racks(1.0)]
+
+    def judged(figures: Figures) -> tuple[str, float, str]:
+        results = _results((first, figures), *((case, equal) for case in others))
+        (row,) = [row for row in verdicts(results) if row.text.startswith(text)]
+        return row.text, row.value, row.word
+
+    assert judged(equal) == (text, 1.0, "reached, and the aim")
+    assert judged(replace(equal, value=72)) == (text, 0.75, "not reached")
+    unsolved = replace(equal, other_bound=100)
+    assert judged(unsolved) == (f"{text}, which has a gap of 4.00%", 1.0, "reached, and the aim")
+    (_, _, word) = judged(Figures(unfinished="did not finish in 120 s"))
+    assert word == "not measured"
+    console = Console(width=300, file=io.StringIO(), record=True)
+    console.print(tables.comparisons(_results((first, unsolved))))
+    assert "bounds: 98 of the plan, 100 of the program" in console.export_text()
 
 
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:

@@ -11,6 +11,7 @@ from .contenders import BESTFIT, ILP, KUEUE
 from .scenes import (
     claiming,
     crowded,
+    few_racks,
     grid,
     hard,
     kueue_loads,
@@ -64,6 +65,7 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
         scenes_of_racks = required(scale)
         cases += [Case(Kind.TOPOLOGY, scene, ILP) for scene in scenes_of_racks]
         cases.append(Case(Kind.REFUSAL, scenes_of_racks[1], ILP))
+        cases += [Case(Kind.RACK_PROGRAM, scene, ILP) for scene in few_racks(scale)]
         cases.append(Case(Kind.CYCLE, crowded(scale), ILP))
     return cases
 

@@ -64,6 +64,8 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
         return borrowers.snapshot(scene.nodes, scene.gangs, seed)
     if scene.twist is Twist.TOPOLOGY:
         return racks.snapshot(scene.nodes, scene.gangs, scene.full, seed)
+    if scene.twist is Twist.FEW_RACKS:
+        return racks.snapshot(scene.nodes, scene.gangs, scene.full, seed, racks.FEW_BLOCKS)
     rng = random.Random(f"{seed} {scene.name}")
     if scene.twist in _GENERATED_TWISTS:
         trace = traces.generated(scene.nodes, len(trace.asks), seed)

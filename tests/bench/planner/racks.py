@@ -17,7 +17,7 @@ from .network import GPUS, LEVELS, NODES_PER_RACK, TAKEN_AT, gang, node
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ZONES, BLOCKS = 2, 14  # blocks per zone
+ZONES, BLOCKS, FEW_BLOCKS = 2, 14, 4  # blocks per zone
 SEGMENT = 16  # members
 RUNNING = ((1, 8), (2, 8), (4, 4), (4, 8), (4, 16))  # GPUs of a member, members in one rack
 IN_A_RACK = ((4, 8), (4, 16), (2, 16), (1, 24))
@@ -25,14 +25,14 @@ IN_SEGMENTS = ((4, 32), (2, 48), (1, 64), (1, 40))
 ANYWHERE = ((4, 16), (2, 32), (1, 16), (4, 48))
 
 
-def snapshot(nodes: int, gangs: int, full: float, seed: int) -> Snapshot:
+def snapshot(nodes: int, gangs: int, full: float, seed: int, blocks: int = BLOCKS) -> Snapshot:
     """So many nodes, of whose GPUs this share is used, and so many waiting gangs."""
     rng = random.Random(f"{seed} racks {full}")
-    racks = max(1, round(nodes / (ZONES * BLOCKS * NODES_PER_RACK)))
+    racks = max(1, round(nodes / (ZONES * blocks * NODES_PER_RACK)))
     paths = [
         (f"z{zone}", f"b{block:02}", f"r{rack:02}")
         for zone in range(ZONES)
-        for block in range(BLOCKS)
+        for block in range(blocks)
         for rack in range(racks)
     ]
     used = _filled(len(paths), full, rng)

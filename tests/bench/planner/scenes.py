@@ -28,6 +28,7 @@ NETWORK_NODES, NETWORK_GANGS = 3_024, 80
 PREEMPTION_NODES, PREEMPTION_GANGS = 2_000, 5_000
 TOPOLOGY_NODES, FEWER_TOPOLOGY_NODES, TOPOLOGY_GANGS = 12_096, 1_512, 300
 TOPOLOGY_FULLNESS = (0.7, 0.85, 0.95)
+FEW_RACKS_NODES, FEW_RACKS_GANGS = 864, 21  # as many gangs to a node as above
 MOST_NODES = 100_000
 BOUND_ON_A_NODE, MILLION_GANGS = 10, 5_000
 MOST_PORTS = 2_000
@@ -69,6 +70,7 @@ class Twist(StrEnum):
     TEMPLATES = "templates"  # gangs of which one member exists, and a template for very many
     NETWORK = "network"  # racks in blocks in zones, and gangs that prefer one rack
     TOPOLOGY = "topology"  # the same, with gangs in one rack, in segments, and anywhere
+    FEW_RACKS = "few racks"  # the same in 48 racks
     QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
     PREEMPTION = "preemption"  # a full cluster, and a gang that a guarantee covers
     DEVICES = "devices"  # half of the GPUs are devices, which half of the gangs claim
@@ -304,6 +306,20 @@ def required(scale: float) -> tuple[Scene, ...]:
             twist=Twist.TOPOLOGY,
         )
         for nodes, full in sizes
+    )
+
+
+def few_racks(scale: float) -> tuple[Scene, ...]:
+    """The same in 48 racks, and as many gangs to a node; few enough for a program over racks."""
+    return tuple(
+        replace(
+            scene,
+            name=f"topology/{FEW_RACKS_NODES}/{scene.full * 100:.0f}",
+            nodes=_nodes(FEW_RACKS_NODES, scale),
+            gangs=_gangs(FEW_RACKS_GANGS, scale),
+            twist=Twist.FEW_RACKS,
+        )
+        for scene in required(scale)[:-1]
     )
 
 

@@ -88,7 +88,13 @@ def comparisons(results: Results) -> Table:
 
 
 def _note(results: Results, key: Key) -> str:
-    """Which queues keep gangs waiting by a limit, or which gangs end; else nothing."""
+    """Which queues keep gangs waiting by a limit, which gangs end, or bounds; else nothing."""
+    if key.kind is Kind.RACK_PROGRAM:
+        plan = results.median(key, lambda one: math.nan if one.bound is None else one.bound)
+        program = results.median(
+            key, lambda one: math.nan if one.other_bound is None else one.other_bound
+        )
+        return f"bounds: {count(plan)} of the plan, {count(program)} of the program"
     if key.kind is Kind.PREEMPTION:
         ended = results.median(key, lambda one: one.ended)
         cost = results.median(key, lambda one: one.cost)
@@ -197,6 +203,7 @@ _WORDS = {
     Kind.NETWORK: "a plan with preferred racks, and without",
     Kind.PREEMPTION: "a plan in which gangs end for one, and without",
     Kind.TOPOLOGY: "a plan with required racks and segments, and without",
+    Kind.RACK_PROGRAM: "a plan with racks and segments, and one program over 48 racks",
     Kind.REFUSAL: "a plan of one gang that no rack holds, and of all gangs",
     Kind.CYCLE: "one of others' pods changed, and nothing did",
 }

@@ -25,7 +25,7 @@ from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
 from tutti.verify.preemption import checks as preemption_checks
 
-from . import baselines, contenders, kueue_load, network, queue_tree, racks
+from . import baselines, contenders, kueue_load, network, queue_tree, rack_program, racks
 from .pictures import GPU, TAKEN_AT, snapshot
 from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from tutti.model.cluster import Snapshot
+    from tutti.model.keys import Uid
     from tutti.strategies.problem import Strategy
 
     from .traces import Trace
 
 WARM_UP_NODES = 16
 PLAIN_SECONDS = 60.0
+RACK_PROGRAM_SECONDS = 60.0
 KUEUE_SECONDS = 3_600.0  # for one of Kueue's loads, beside the patience
 _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
@@ -57,6 +59,7 @@ class Kind(StrEnum):
     NETWORK = "network"  # a plan with preferred racks beside one of the same gangs without
     PREEMPTION = "preemption"  # a plan in which gangs end for another beside one without victims
     TOPOLOGY = "topology"  # a plan with required racks and segments beside one without
+    RACK_PROGRAM = "rack-program"  # a plan with racks beside one program over racks
     REFUSAL = "refusal"  # a plan of one gang without room beside one of all gangs
     KUEUE = "kueue"  # gangs that come, run and end, planned cycle after cycle
     CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
@@ -90,6 +93,7 @@ class Figures:
     engine_megabytes: float = 0.0  # of the largest process that it started
     other_seconds: float = 0.0  # of what stands beside it
     other_value: int = 0
+    other_bound: int | None = None  # no answer of it is worth more; None if it says none
     blocked_seconds: float = 0.0  # the longest that a cycle kept the event loop from anything else
     at_limit: int = 0  # queues that keep a gang waiting because of their limits
     ended: int = 0  # gangs that end so that others start
@@ -150,12 +154,7 @@ def _plan(picture: Snapshot, case: Case) -> Figures:
 
 def _admitted(picture: Snapshot, plan: Plan, policy: Policy) -> Figures:
     """What the plan admits, and what that is worth."""
-    wants = [
-        want for gang in picture.gangs if (want := demand.start_request(demand.count_members(gang)))
-    ]
-    shapes = (member.shape for want in wants for member in want.members)
-    worths = gang_value.worths(grids.grid(picture, shapes), wants, policy, picture.taken_at)
-    by_gang = {want.gang.uid: worth for want, worth in zip(wants, worths, strict=True)}
+    by_gang = _values(picture, policy)
     scale = gang_value.scale(policy)
     shape = {m.uid: m.shape for gang in picture.gangs for m in gang.members}
     chosen = [
@@ -170,6 +169,16 @@ def _admitted(picture: Snapshot, plan: Plan, policy: Policy) -> Figures:
         proved=plan.proved,
         shortfall=plan.shortfall,
     )
+
+
+def _values(picture: Snapshot, policy: Policy) -> Mapping[Uid, int]:
+    """What each gang that waits is worth."""
+    wants = [
+        want for gang in picture.gangs if (want := demand.start_request(demand.count_members(gang)))
+    ]
+    shapes = (member.shape for want in wants for member in want.members)
+    worths = gang_value.worths(grids.grid(picture, shapes), wants, policy, picture.taken_at)
+    return {want.gang.uid: worth for want, worth in zip(wants, worths, strict=True)}
 
 
 def _bound(strategy: Watched, admitted: int, scale: Fraction) -> int | None:
@@ -349,6 +358,27 @@ def _topology(picture: Snapshot, case: Case) -> Figures:
     )
 
 
+def _rack_program(picture: Snapshot, case: Case) -> Figures:
+    """A whole plan of gangs with required racks and segments; and the best value by racks."""
+    made, seconds, broken = _timed(picture, case)
+    if broken:
+        return Figures(unfinished=f"wrong: {broken[0]}")
+    policy = Policy(case.objective)
+    scale, values = gang_value.scale(policy), _values(picture, policy)
+    start = perf_counter()
+    best = rack_program.best(picture, values, RACK_PROGRAM_SECONDS)
+    other_seconds = perf_counter() - start
+    bounds = [level.bound for level in made.levels]
+    return replace(
+        _admitted(picture, made, policy),
+        bound=None if None in bounds else sum(bound or 0 for bound in bounds),
+        seconds=seconds,
+        other_seconds=other_seconds,
+        other_value=round(scale * best.value),
+        other_bound=round(scale * best.bound),
+    )
+
+
 def _refusal(picture: Snapshot, case: Case) -> Figures:
     """A plan of one gang that no rack holds, and a plan of all gangs of the scene."""
     whole, whole_seconds, whole_broken = _timed(picture, case)
@@ -465,6 +495,7 @@ _MEASURES: Mapping[Kind, Callable[[Snapshot, Case], Figures]] = {
     Kind.NETWORK: _network,
     Kind.PREEMPTION: _preemption,
     Kind.TOPOLOGY: _topology,
+    Kind.RACK_PROGRAM: _rack_program,
     Kind.REFUSAL: _refusal,
     Kind.CYCLE: _cycle,
 }

@@ -16,6 +16,7 @@ from .results import Key
 from .scenes import (
     claiming,
     crowded,
+    few_racks,
     hard,
     many,
     million,
@@ -165,7 +166,27 @@ def _of_topology(results: Results) -> Sequence[Verdict]:
         ),
         Verdict("plan with racks and segments, 8 times the nodes", growth, most, 10, 4),
         Verdict("refusal of a gang that no rack holds over a plan", share, most, 0.1, 0.02),
+        _of_a_rack_program(results),
     )
+
+
+def _of_a_rack_program(results: Results) -> Verdict:
+    """Whether plans are worth what a program over racks finds; and whether that is the best."""
+    keys = [Key(Kind.RACK_PROGRAM, scene.name, ILP, Objective.RESOURCES) for scene in few_racks(1)]
+    values = [
+        results.median(key, lambda one: one.value / one.other_value if one.other_value else 1.0)
+        for key in keys
+    ]
+    gaps = [
+        1 - figures.other_value / figures.other_bound
+        for key in keys
+        for figures in results.rounds(key)
+        if figures.other_bound
+    ]
+    gap = max(gaps, default=0.0)
+    words = f", which has a gap of {gap:.2%}" if gap else ""
+    text = f"value over that of a MILP over racks, 48 racks{words}"
+    return Verdict(text, _worst(min, values), Sense.AT_LEAST, 1, 1)
 
 
 def _of_a_million(results: Results) -> Sequence[Verdict]:
