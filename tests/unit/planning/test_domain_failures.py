@@ -17,6 +17,7 @@ from tutti import dump
 from tutti.dump.load import snapshot_of
 from tutti.gang import finding_text
 from tutti.kube import wire
+from tutti.kube.gang_sources import volcano
 from tutti.kube.gang_sources.kubernetes import PodGroup, decode_group
 from tutti.model.decisions import Plan, Reason
 from tutti.model.inter_pod import DomainRule
@@ -33,6 +34,7 @@ from ...harness.fakes import Clock, FakeCluster, Life
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tutti.kube.gang_sources.base import GangObject
     from tutti.model.cluster import Snapshot
     from tutti.strategies.problem import Budget, Problem, Solution
 
@@ -225,6 +227,48 @@ def test_volcano_4899_a_thousand_segments_find_their_racks() -> None:
     made = by_few_problems(*network(lambda rack: rack % 3 == 0), gang)
     by_rack = Counter(a.node.partition("-")[0] for p in made.placements for a in p.assignments)
     assert by_rack == {f"r{rack}": 2 for rack in range(0, MANY_DOMAINS, 3)}
+
+
+def of_volcano(**spec: Any) -> GangObject:
+    """A PodGroup of Volcano for two members."""
+    about = {"name": "a", "namespace": "ml", "uid": "u"}
+    body = {"metadata": about, "spec": {"minMember": 2, **spec}}
+    read = volcano.decode_group(wire.parse_one(body, volcano.PodGroup))
+    assert read is not None
+    return read
+
+
+def three_racks(nodes_in_r3: int) -> list[builders.Part]:
+    """Racks of one node each, the third of so many; a node has room for one member."""
+    names = ["r1-0", "r2-0", *(f"r3-{i}" for i in range(nodes_in_r3))]
+    nodes = [builders.node(n, cpu=2).labelled(**{BLOCK: "b1", RACK: n[:2]}) for n in names]
+    return [*nodes, builders.topology(BLOCK, RACK)]
+
+
+BY_NAME: Raw = {"mode": "hard", "highestTierName": RACK}
+
+
+@pytest.mark.parametrize("form", ["a gang of Volcano", "segments of Tutti"])
+def test_volcano_5189_a_tier_by_its_name_is_never_left(form: str) -> None:
+    """Volcano does not restrict parts of a job whose tier is named, and not numbered."""
+    pair = builders.gang("a").of(2, cpu=2)
+    if form == "a gang of Volcano":
+        pair = pair.but(same_domain=of_volcano(networkTopology=BY_NAME).same_domain)
+    else:
+        pair = pair.in_segments(2, RACK)
+    assert racks(judged(builders.snapshot_of(*three_racks(2), pair))) == {"r3"}
+    (rejection,) = judged(builders.snapshot_of(*three_racks(1), pair)).rejections
+    assert rejection.reason is Reason.NOT_ENOUGH_ROOM
+
+
+def test_volcano_5189_parts_of_a_job_wait_rather_than_start_without_their_tier() -> None:
+    """What ``partitionPolicy`` of a vcjob becomes in its PodGroup, Tutti does not place by."""
+    parts = {"name": "t0", "subGroupSize": 2, "minSubGroups": 1, "networkTopology": BY_NAME}
+    group = of_volcano(subGroupPolicy=[parts])
+    pair = builders.gang("a").of(2, cpu=2).but(unsupported_fields=group.unsupported_fields)
+    (rejection,) = judged(builders.snapshot_of(*three_racks(2), pair)).rejections
+    assert rejection.reason is Reason.NOT_MODELLED
+    assert "spec.subGroupPolicy" in finding_text.sentence(rejection)
 
 
 def native() -> tuple[DomainRule, ...]:
