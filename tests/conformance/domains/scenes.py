@@ -26,19 +26,24 @@ class Scene(StrEnum):
     EQUAL = "of one size, or a leader and workers"
     MIXED = "of several sizes, too"
     SEGMENTS = "of one size, or whole segments in racks"
+    SHORT = "of one size, or segments in racks, some short"
 
 
 _KINDS: Mapping[Scene, Sequence[Kind]] = {
     Scene.EQUAL: (Kind.EQUAL, Kind.EQUAL, Kind.LEADER),
     Scene.MIXED: (Kind.EQUAL, Kind.LEADER, Kind.MIXED, Kind.MIXED),
     Scene.SEGMENTS: (Kind.EQUAL, Kind.SEGMENTS),
+    Scene.SHORT: (Kind.EQUAL, Kind.SEGMENTS, Kind.SHORT, Kind.SHORT),
 }
-_IN_TURN = (Scene.EQUAL, Scene.MIXED, Scene.EQUAL, Scene.MIXED, Scene.SEGMENTS)
+_FOUR = (Scene.EQUAL, Scene.MIXED, Scene.EQUAL, Scene.MIXED)
+_IN_TURN = (*_FOUR, Scene.SEGMENTS, *_FOUR, Scene.SHORT)
 
 
 def scene_of(case: Case) -> Scene:
     """Which kind of scene a case is."""
     kinds = {gang.kind for gang in case.gangs}
+    if Kind.SHORT in kinds:
+        return Scene.SHORT
     if Kind.SEGMENTS in kinds:
         return Scene.SEGMENTS
     return Scene.MIXED if Kind.MIXED in kinds else Scene.EQUAL
@@ -70,7 +75,7 @@ def scene(seed: int, of: Scene, number: int) -> Case:
 def _gang(chance: Random, of: Scene, name: str, left: list[int]) -> Gang | None:
     """A gang that is placed in the room that is left, and takes it; None if there is too little."""
     kind = chance.choice(_KINDS[of])
-    level = Level.BLOCK if kind is Kind.SEGMENTS else chance.choice(list(Level))
+    level = Level.BLOCK if kind in (Kind.SEGMENTS, Kind.SHORT) else chance.choice(list(Level))
     domain = chance.choice(sorted({ground.domain(level) for ground in NODES}))
     nodes = [n for n, ground in enumerate(NODES) if ground.domain(level) == domain]
     segment = 0
@@ -82,19 +87,24 @@ def _gang(chance: Random, of: Scene, name: str, left: list[int]) -> Gang | None:
         case Kind.MIXED:
             asked = chance.choices(SIZES, k=chance.randint(4, MOST_OF_A_GANG))
             sizes = _taken(chance, nodes, left, asked)
-        case Kind.SEGMENTS:
+        case Kind.SEGMENTS | Kind.SHORT:
             segment, size = chance.randint(2, 4), chance.choice((1, 2, 4))
             sizes = []
-            for rack in sorted({NODES[n].rack for n in nodes}):
-                racks = [n for n in nodes if NODES[n].rack == rack]
-                whole = sum(left[n] // size for n in racks) // segment
+            names = sorted({NODES[n].rack for n in nodes})
+            of_racks = [[n for n in nodes if NODES[n].rack == rack] for rack in names]
+            for rack in of_racks:
+                whole = sum(left[n] // size for n in rack) // segment
                 count = segment * chance.randint(0, min(2, whole))
-                sizes += _taken(chance, racks, left, [size] * count)
+                sizes += _taken(chance, rack, left, [size] * count)
+            if kind is Kind.SHORT:
+                asked = [size] * chance.randint(1, segment - 1)
+                sizes += _taken(chance, chance.choice(of_racks), left, asked)
         case _:
             size = chance.choice(SIZES)
             sizes = _taken(chance, nodes, left, [size] * chance.randint(2, MOST_OF_A_GANG))
     chance.shuffle(sizes)
-    if len(sizes) <= max(1, segment):
+    is_whole = bool(segment) and len(sizes) % segment == 0
+    if len(sizes) <= max(1, segment) or (kind is Kind.SHORT and is_whole):
         return None
     return Gang(name, kind, level, tuple(sizes), segment)
 

@@ -45,8 +45,14 @@ def test_the_gangs_of_a_scene_have_a_placement_together() -> None:
     assert Counter(scenes.scene_of(case) for case in cases) == {
         scenes.Scene.EQUAL: 4,
         scenes.Scene.MIXED: 4,
-        scenes.Scene.SEGMENTS: 2,
+        scenes.Scene.SEGMENTS: 1,
+        scenes.Scene.SHORT: 1,
     }
+    in_segments = [gang for case in cases for gang in case.gangs if gang.segment]
+    assert {gang.kind for gang in in_segments} == {Kind.SEGMENTS, Kind.SHORT}
+    for gang in in_segments:
+        assert len(gang.sizes) > gang.segment
+        assert (len(gang.sizes) % gang.segment > 0) == (gang.kind is Kind.SHORT)
     names = [gang.name for case in cases for gang in case.gangs]
     assert len(names) == len({*names})
 
