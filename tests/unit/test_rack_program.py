@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tutti.planning.plan import plan
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.ilp.strategy import IlpStrategy
+from tutti.strategies.problem import Budget
+
 from ..bench.planner import network, rack_program, racks
+from ..bench.planner.scenes import few_racks
 from ..harness.builders import NodeBuilder, gang, node, snapshot_of, topology
 
 if TYPE_CHECKING:
@@ -152,6 +158,25 @@ def test_of_equal_gangs_as_many_start_as_have_room() -> None:
     nodes = [in_rack(f"n{i}", f"r{i}", gpu=4) for i in range(3)]
     gangs = [gang(f"g{i}").of(3, gpu=1).together("rack") for i in range(5)]
     assert proved(snapshot_of(*nodes, *gangs, NETWORK)) == 9
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(8, id="more than 300 pairs of a gang and a rack"),
+        pytest.param(2, id="members in segments and in one rack"),
+        pytest.param(49, id="a program that cuts make harder"),
+    ],
+)
+def test_a_plan_is_worth_as_much_as_the_program_says(seed: int) -> None:
+    (scene, *_) = few_racks(1.0)
+    picture = racks.snapshot(scene.nodes, scene.gangs, scene.full, seed, racks.FEW_BLOCKS)
+    gpus = {
+        made.uid: sum(m.shape.requests[network.GPU] for m in made.members) for made in picture.gangs
+    }
+    made = plan(picture, IlpStrategy(), BestFit(), Budget())
+    assert sum(gpus[placement.uid] for placement in made.placements) == proved(picture, gpus)
+    assert made.proved
 
 
 @pytest.mark.parametrize(

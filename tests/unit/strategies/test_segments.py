@@ -6,16 +6,20 @@ from itertools import product
 
 import numpy as np
 import pytest
+from pulp import LpProblem
 
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.domains import segments
 from tutti.strategies.domains.alternatives import Alternatives
 from tutti.strategies.domains.regions import are_together, empty_fits, region_work, regions
 from tutti.strategies.domains.segment_copies import SegmentCopies
+from tutti.strategies.ilp import levels
 from tutti.strategies.ilp import strategy as ilp
+from tutti.strategies.ilp.engine import ATTEMPTS, Answer, Cbc, SolverLimits
 from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import (
     Budget,
+    Cap,
     Demand,
     DemandLevel,
     Outcome,
@@ -113,6 +117,79 @@ def test_shares_with_copies_are_the_same_shares() -> None:
     assert copies.without_copies(copies.with_copies(shares)) == shares
     assert len(copies.problem.demands[0].parts) == 3
     assert SegmentCopies(asked, [1]).problem is asked
+
+
+def test_copies_are_shapes_that_gangs_in_one_domain_have_already() -> None:
+    asked = in_racks(problem_of([[4], [4]], [[1]], *[gang(3)] * 2), 2, 0, 1)
+    together = replace(asked.demands[0], segments=(), same_domain=(SameDomain(0, (0,)),))
+    few = Alternatives.of(replace(asked, demands=(together, asked.demands[1])), range(2), 9)
+    assert few is not None
+    every = range(len(few.problem.demands))
+    copied = SegmentCopies(few.problem, every).problem
+    assert len(copied.requests) == len(few.problem.requests)
+
+
+def test_copies_that_use_caps_differently_are_different_shapes() -> None:
+    """Only one shape counts below the cap, so two gangs of the other start."""
+    parts = [replace(gang(4, shape), segments=(Segments(0, (0,), 2),)) for shape in (0, 0, 1)]
+    racks = (np.array([0, 1], dtype=np.intp),)
+    free = problem_of([[6], [6]], [[1], [1]], *parts)
+    limit = Cap(frozenset(range(3)), np.array([1, 0], dtype=np.int64), 4)
+    asked = replace(free, domains=racks, caps=(limit,))
+    assert len(SegmentCopies(asked, range(3)).problem.requests) == 2 + 4
+    answer = compared(asked, IlpStrategy())
+    assert (answer.wrong, answer.is_proved) == ((), True)
+    assert sum(map(bool, IlpStrategy().solve(asked, Budget()).shares)) == 2
+
+
+class Hesitant(Cbc):
+    """An engine that gives up at first, and knows how often it was asked in which way."""
+
+    def __init__(self, attempts: int) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+        self._attempts = attempts
+
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
+        """Find nothing in the first so many attempts."""
+        if relaxed:
+            return super().run(program, effort, relaxed=True)
+        self.asked.append(effort.attempt)
+        if effort.attempt < self._attempts:
+            return Answer(Outcome.BUDGET_EXHAUSTED, {})
+        return super().run(program, effort)
+
+
+@pytest.mark.parametrize("attempts", range(len(ATTEMPTS)))
+def test_each_way_to_search_proves_the_same(attempts: int) -> None:
+    asked = problem(1209, segments=True)
+    engine = Hesitant(attempts)
+    answer = compared(asked, IlpStrategy(engine))
+    assert (answer.wrong, answer.is_proved) == ((), True)
+    assert set(range(attempts + 1)) <= set(engine.asked)
+
+
+def test_the_last_way_to_search_ends_the_search() -> None:
+    engine = Hesitant(len(ATTEMPTS))
+    solution = IlpStrategy(engine).solve(problem(1209, segments=True), Budget())
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert engine.asked == [0, 1, 2]
+
+
+def test_a_large_program_is_searched_in_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "SMALL", 0)
+    engine = Hesitant(1)
+    solution = IlpStrategy(engine).solve(problem(1209, segments=True), Budget())
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert engine.asked == [0]
+
+
+def test_a_program_without_domains_is_searched_in_one_way() -> None:
+    engine = Hesitant(1)
+    asked = problem_of([[8]], [[1]], gang(3), gang(3), gang(4), gang(4))
+    solution = IlpStrategy(engine).solve(asked, Budget())
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert engine.asked == [0]
 
 
 def test_alternatives_with_copies_are_counted() -> None:

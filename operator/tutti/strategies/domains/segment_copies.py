@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..problem import Demand, Problem, Segments, Share, Shares
-from ..shape_demand import Array
+from ..shape_demand import Array, Flags
 from .regions import Fits, empty_fits
 from .segments import by_domain
 
@@ -60,6 +60,10 @@ class SegmentCopies:
         self._copied: dict[tuple[int, int, int], int] = {}  # shape, level, domain -> shape
         self._origins = list(range(len(problem.requests)))
         self._allowed = list(problem.allowed)
+        # One shape for each kind of interchangeable members: nodes can be filled in fewer ways.
+        self._alike: dict[tuple[bytes, bytes, tuple[int, ...]], int] = {}
+        for shape, allowed in enumerate(problem.allowed):
+            self._alike.setdefault(self._mark(shape, allowed), shape)
         fits = empty_fits(problem)
         self.by_demand: Mapping[int, DemandCopies] = {
             index: self._copies(problem.demands[index], fits)
@@ -128,14 +132,23 @@ class SegmentCopies:
         )
 
     def _shape(self, shape: int, level: int, domain: int) -> int:
-        """The copy of the shape that may run only in this domain."""
+        """The copy of the shape that may run only in this domain, or a shape like it."""
         key = (shape, level, domain)
         if key not in self._copied:
-            self._copied[key] = len(self._origins)
-            self._origins.append(shape)
             inside = self._original.domains[level] == domain
-            self._allowed.append(self._original.allowed[shape] & inside)
+            allowed = self._original.allowed[shape] & inside
+            new = len(self._origins)
+            self._copied[key] = self._alike.setdefault(self._mark(shape, allowed), new)
+            if self._copied[key] == new:
+                self._origins.append(shape)
+                self._allowed.append(allowed)
         return self._copied[key]
+
+    def _mark(self, shape: int, allowed: Flags) -> tuple[bytes, bytes, tuple[int, ...]]:
+        """What is equal for members that are interchangeable: requests, nodes, use of caps."""
+        problem = self._original
+        amounts = tuple(int(cap.amount[shape]) for cap in problem.caps)
+        return problem.requests[shape].tobytes(), allowed.tobytes(), amounts
 
     def _built(self) -> Problem:
         problem = self._original

@@ -7,7 +7,7 @@ limit. Their answers are trusted only as far as they can be checked.
 # subprocess: PuLP waits for its engine without a limit, so a hanging CBC would stop every cycle.
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -55,6 +55,8 @@ _HIGHS_OUTCOMES: Mapping[str, Outcome] = {
 _FEASIBLE = 2  # highspy's kSolutionStatusFeasible
 
 LEAST_SECONDS = 0.01  # the least time for CBC once its program is written
+# What each attempt turns off; which attempt ends soon differs from program to program.
+ATTEMPTS: Sequence[Sequence[str]] = ((), ("-cuts", "off"), ("-preprocess", "off"))
 GRACE_SECONDS = 2.0  # for reading and writing files, beyond CBC's own limit
 VERSION_SECONDS = 30.0  # for a run that only says the version of CBC
 # CBC's "Continuous objective value" has only six digits, so it may be below the true value.
@@ -68,6 +70,7 @@ class SolverLimits:
 
     nodes: int
     seconds: float
+    attempt: int = 0  # index into ATTEMPTS: each searches in another way
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,7 @@ class Cbc:
         variables, names, rows, _ = program.writeMPS(str(model_file), rename=1, mip=not relaxed)
         seconds = max(LEAST_SECONDS, until - monotonic())  # writing took some time
         command = [self._path, str(model_file), "-max", "-sec", f"{seconds:.3f}"]
+        command += ATTEMPTS[effort.attempt]
         # No "threads": serial is CBC's default, and the only mode that repeats itself exactly.
         options = f"-ratio 0 -allow 0 -timeMode elapsed -maxNodes {effort.nodes} -solve"
         command += [*options.split(), "-printingOptions", "all", "-solution", str(solution_file)]
@@ -189,6 +193,7 @@ class Highs:
             threads=1,
             timeLimit=effort.seconds,
             mip_max_nodes=effort.nodes,
+            random_seed=effort.attempt,
         )
         if not solver.available():  # type: ignore[no-untyped-call]
             return Answer(Outcome.FAILED, {}, "HiGHS is not installed: pip install 'highspy<1.15'")

@@ -36,6 +36,7 @@ MOST_LEVELS = 100  # levels that an engine runs for
 CLOSE = 0.01  # relative to the bound: an exchange that comes this close is good enough
 FAR = 0.02  # relative to the bound: an exchange that ends farther begins again elsewhere
 CLOSEST = 0.0025  # relative to the bound: exchanges stop this close to it
+SMALL = 2_000  # variables; a program with no more of them may be searched in several ways
 MOST_COLUMNS = 6_000  # patterns that one program adds beyond the first
 MOST_WEIGHTS, MOST_SUMS = 64, 1_000  # different values; sums of the few odd values
 SLACK = 1e-9  # relative error of an engine's arithmetic in a bound
@@ -63,9 +64,13 @@ class LevelSearch:
         engine: Engine,
         best: Shares,
         work: Work,
+        *,
+        attempts: int = 1,
     ) -> None:
+        """Search a small program in so many ways at most, until one search ends."""
         problem = without_ample(problem, candidates)
         self._problem, self._engine, self._levels_run = problem, engine, 0
+        self._attempts = attempts
         self._exchanging = work.part(EXCHANGING)
         self._candidates = frozenset(candidates)
         self._copies = SegmentCopies(problem, candidates)
@@ -114,10 +119,10 @@ class LevelSearch:
 
     def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
         """Search for an answer that has a higher value on this level than the best so far."""
-        until = monotonic() + effort.seconds
+        until, attempt = monotonic() + effort.seconds, 0
 
         def run(*, relaxed: bool) -> Answer:
-            remaining_effort = replace(effort, seconds=until - monotonic())
+            remaining_effort = replace(effort, seconds=until - monotonic(), attempt=attempt)
             return self._engine.run(self._program.lp, remaining_effort, relaxed=relaxed)
 
         relaxed = self._columns.relax(partial(run, relaxed=True))
@@ -140,10 +145,16 @@ class LevelSearch:
                 continue
             if not len(new_columns):
                 bound = min(bound, max(value // unit, self._bound(answer, known // unit, bound)))
-            if bound * unit > value:
+            attempt += 1
+            is_last = attempt == self._attempts or not self._is_small(len(new_columns))
+            if bound * unit > value and (is_last or answer.outcome is Outcome.PROVED):
                 why = self._why(answer, is_complete=not len(new_columns))
                 return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
         return LevelResult(level, Outcome.PROVED, self._value(level))
+
+    def _is_small(self, columns: int) -> bool:
+        """Whether the program is small, with so many more columns."""
+        return len(self._program.lp.variables()) + columns <= SMALL
 
     def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
         """Exchange single members, and place all gangs anew by price; keep the best answer.

@@ -17,13 +17,13 @@ from ..domains.alternatives import Alternatives
 from ..domains.regions import region_work, without_domains
 from ..problem import Budget, DemandLevel, Outcome, Problem, Shares, Solution
 from ..work import Work
-from .engine import Cbc, Engine, SolverLimits
+from .engine import ATTEMPTS, Cbc, Engine, SolverLimits
 from .inter_pod_search import InterPodSearch
 from .levels import LevelResult, LevelSearch
 from .relaxation import without_rules
 
 TOO_MANY_DOMAINS = "gangs may start in too many domains for a proof"
-MOST_ALTERNATIVES = 300  # pairs of a kind of gangs and a domain, in one program
+MOST_ALTERNATIVES = 1_000  # pairs of a kind of gangs and a domain, in one program
 
 
 class IlpStrategy:
@@ -131,7 +131,8 @@ class DomainSearch:
             self._search = LevelSearch(relaxed, candidates, engine, best, work)
         else:
             every = range(len(few.problem.demands))
-            self._search = LevelSearch(few.problem, every, engine, few.without(best), work)
+            start, attempts = few.without(best), len(ATTEMPTS)
+            self._search = LevelSearch(few.problem, every, engine, start, work, attempts=attempts)
         self._alternatives, self.levels = few, self._search.levels
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:

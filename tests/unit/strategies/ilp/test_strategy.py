@@ -303,9 +303,10 @@ def test_highs_says_when_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) ->
     assert "pip install 'highspy<1.15'" in solution.detail
 
 
-def test_highs_stops_at_its_limits() -> None:
-    assert IlpStrategy(Highs()).solve(JOINT, Budget(seconds=0)).outcome is Outcome.BUDGET_EXHAUSTED
-    nothing = Highs().run(LpProblem("empty"), SolverLimits(1, seconds=0))  # type: ignore[no-untyped-call]
+@pytest.mark.parametrize("engine", [Cbc(), Highs()], ids=lambda engine: engine.name)
+def test_an_engine_stops_at_its_limits(engine: Cbc | Highs) -> None:
+    assert IlpStrategy(engine).solve(JOINT, Budget(seconds=0)).outcome is Outcome.BUDGET_EXHAUSTED
+    nothing = engine.run(LpProblem("empty"), SolverLimits(1, seconds=0))  # type: ignore[no-untyped-call]
     assert nothing.outcome is Outcome.BUDGET_EXHAUSTED
 
 
