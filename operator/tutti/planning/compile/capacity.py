@@ -238,7 +238,9 @@ def _room_in_segments(
     # numbers are sorted much faster than columns.
     inside = np.flatnonzero((outer >= 0) & (domains >= 0))
     width = max(1, int(domains.max(initial=-1)) + 1)
-    pairs, own = np.unique(outer[inside] * width + domains[inside], return_inverse=True)
+    pairs, own = np.arange(width), domains[inside]
+    if around:
+        pairs, own = np.unique(outer[inside] * width + own, return_inverse=True)
     size = len(pairs)
     each = [
         np.minimum(np.bincount(own, fits[shape][inside], size).astype(np.int64), n)
