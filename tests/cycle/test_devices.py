@@ -1,5 +1,7 @@
 """Pods that claim devices: what is written before they are bound, and after every crash."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,6 +21,7 @@ from tests.harness.fake_devices import (
     request,
 )
 from tests.harness.fakes import Clock, Crash, FakeCluster, Fault, Life
+from tutti.filters.devices import selectors
 from tutti.kube import errors
 from tutti.kube.codec.devices import ClaimWrite
 from tutti.model.devices.claims import FINALIZER, Consumer, DeviceResult, PodClaim
@@ -124,6 +127,39 @@ async def test_devices_of_other_pods_are_left_alone() -> None:
     cluster.delete_claim("other")
     await settled(cluster)
     assert (bound(cluster), holding(cluster)) == (2, 2)
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+async def test_selectors_are_compiled_in_a_thread_whenever_they_come(
+    monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    compiled: dict[str, set[int]] = {}
+    of_engine = selectors._compiled
+
+    def compiling(expression: str) -> selectors.Selector:
+        compiled.setdefault(expression, set()).add(threading.get_ident())
+        return of_engine(expression)
+
+    monkeypatch.setattr(selectors, "_compiled", compiling)
+    monkeypatch.setattr(selectors, "_selectors", OrderedDict())
+    cluster = cluster_of()
+    ask(cluster, train(), request("gpu", "gpu", 1, "1 >= 0"))
+    life = Life(cluster, Clock())
+
+    def arrives(number: int, _name: str) -> None:
+        """Show another gang with a new selector, and a device of a new kind, during a call."""
+        if number == at:
+            late = claiming(gang("late").of(1, cpu=1))
+            ask(cluster, late, request("gpu", "gpu", 1, "2 >= 0"))
+            cluster.put_devices(gpus("n1", 5))
+            life.watch.catch_up()
+
+    cluster.fault = arrives
+    await life.settle()
+    assert not cluster.broken
+    assert bound(cluster) == 5
+    assert {"1 >= 0", "2 >= 0"} <= compiled.keys()
+    assert threading.get_ident() not in set().union(*compiled.values())
 
 
 async def every_crash(

@@ -188,8 +188,9 @@ class Cycle:
         """Take in changed devices and claims: selectors in a thread, and pods part by part."""
         state = self._state.devices
         expressions, devices = state.unevaluated()
-        if devices:
-            await asyncio.to_thread(selectors.evaluate, expressions, devices)
+        if expressions:
+            problems = await asyncio.to_thread(selectors.evaluate, expressions, devices)
+            state.evaluated(problems)
         for _ in state.refresh_in_parts(PODS_AT_ONCE):
             await asyncio.sleep(0)
 

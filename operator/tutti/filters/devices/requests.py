@@ -79,14 +79,20 @@ def broken_class(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> str:
     return ""
 
 
-def unsupported(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Iterator[str]:
-    """The features of a claim and its classes that Tutti does not support yet."""
+def unsupported(
+    claim: DeviceClaim, classes: Mapping[str, DeviceClass], problems: Mapping[str, str]
+) -> Iterator[str]:
+    """The features of a claim and its classes that Tutti does not support yet.
+
+    ``problems`` says why Tutti cannot evaluate an expression, as far as that is known.
+    """
     yield from claim.unsupported
     every = [(request, [selected]) for request, selected in selections(claim, classes)]
     for request, selected in (*every, *plural(claim, classes)):
         for name in request.classes:
             yield from classes[name].unsupported
-        yield from filter(None, [selectors.problem(of.texts) for of in selected])
+        for of in selected:
+            yield from [why for text in of.texts if (why := problems.get(text))][:1]
 
 
 def is_met(selected: Selection, device: Device, rules: Collection[TaintRule]) -> bool:

@@ -1,11 +1,13 @@
 """The CEL selectors of device classes and requests, in the environment that Kubernetes gives them.
 
 Answers are cached by the expression and the fields of the device that it reads, so equal devices
-are evaluated once. A function that the engine lacks makes the expression unsupported, by name.
+are evaluated once. A function that the engine lacks makes the expression unsupported, by name. Of
+what is compiled, the latest used is kept: the engine takes much memory for a long expression.
 Sources: ``cel`` of k8s.io/dynamic-resource-allocation and the CEL libraries of k8s.io/apiserver.
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -13,7 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 from ...model.devices.inventory import Device, DeviceId
 from .values import quantity, version
 
-MOST_EXPRESSIONS = 4096  # that are cached
+MOST_CHARACTERS = 524_288  # of the expressions that are kept compiled
+MOST_EXPRESSIONS = 4096  # whose answers are cached
 MOST_ANSWERS = 262_144  # that are cached for one expression
 
 # String literals and comments are left out before the fields of the device are looked for.
@@ -57,6 +60,7 @@ class Selector(NamedTuple):
 
 Answers: TypeAlias = dict[Hashable, bool]
 _answers: dict[str, Answers] = {}
+_selectors: OrderedDict[str, Selector] = OrderedDict()  # the latest used at the end
 
 
 def problem(expressions: Iterable[str]) -> str:
@@ -72,17 +76,38 @@ def matches(expressions: Iterable[str], device: Device) -> bool:
     return all(_answer(selector(text), device) for text in expressions)
 
 
-def evaluate(expressions: Iterable[str], devices: Collection[Device]) -> None:
-    """Fill the cache with the answers of these expressions for these devices."""
+def evaluate(expressions: Iterable[str], devices: Collection[Device]) -> Mapping[str, str]:
+    """Fill the cache with the answers of these expressions for these devices.
+
+    Returns why Tutti cannot evaluate each of the expressions, in words; empty if it can.
+    """
+    problems = {}
     for text in expressions:
         compiled = selector(text)
+        problems[text] = compiled.problem
         for device in devices:
             _answer(compiled, device)
+    return problems
 
 
-@lru_cache(maxsize=MOST_EXPRESSIONS)
 def selector(expression: str) -> Selector:
     """The compiled selector of a CEL expression."""
+    try:
+        _selectors.move_to_end(expression)
+        return _selectors[expression]
+    except KeyError:  # another thread may have dropped it meanwhile
+        made = _selectors[expression] = _compiled(expression)
+    texts = tuple(_selectors)
+    excess = sum(map(len, texts)) - MOST_CHARACTERS
+    for text in texts:
+        if excess <= 0:
+            break
+        _selectors.pop(text, None)
+        excess -= len(text)
+    return made
+
+
+def _compiled(expression: str) -> Selector:
     reads = tuple(sorted(set(_reads(expression)), key=str))
     if not all(read.map for read in reads):
         return Selector(expression, "an expression that uses device without naming a domain")

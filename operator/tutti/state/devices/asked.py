@@ -20,6 +20,9 @@ T = TypeVar("T")
 
 # Selections that are compared with every device, with those that are no resources of their own.
 MOST_SELECTIONS = 1024
+# Characters of expressions that are compiled. Half of those that are kept: so plans and checks with
+# Snapshots of before have room for theirs, and no expression that counts is compiled again.
+MOST_CHARACTERS = selectors.MOST_CHARACTERS // 2
 
 
 class Asked(NamedTuple):
@@ -34,6 +37,9 @@ class Asked(NamedTuple):
     left_out_administered: frozenset[Wanted] = frozenset()
     turns: tuple[tuple[Selection, ...], ...] = ()  # the selections, each in its first turn
     ties: tuple[Tie, ...] = ()  # the bundles and what is beside them, each in its first turn
+    # The expressions that are to be compiled, in turns, and the claims with others.
+    expressions: tuple[str, ...] = ()
+    too_long: frozenset[WantedDevices] = frozenset()
 
     @property
     def counted(self) -> tuple[object, ...]:
@@ -44,7 +50,7 @@ class Asked(NamedTuple):
     def judged(self) -> tuple[object, ...]:
         """What is counted and what is left out, in whichever order."""
         left_out = self.left_out, self.without_rows, self.left_out_administered
-        return *self.counted, *left_out
+        return *self.counted, *left_out, self.too_long
 
     @property
     def texts(self) -> set[str]:
@@ -56,9 +62,26 @@ class Asked(NamedTuple):
 NOTHING_ASKED = Asked()
 
 
-def asked(users: ClaimUsers, classes: Mapping[str, DeviceClass], *, have_counters: bool) -> Asked:
-    """What the claims ask for that waiting pods need and that have no devices yet."""
-    waiting = turns.in_turns(_asks(users, classes))
+def asked(
+    users: ClaimUsers,
+    classes: Mapping[str, DeviceClass],
+    problems: Mapping[str, str],
+    *,
+    have_counters: bool,
+) -> Asked:
+    """What the claims ask for that waiting pods need and that have no devices yet.
+
+    ``problems`` has the expressions that are compiled, and why Tutti cannot evaluate them. Claims
+    with others come later.
+    """
+    every = turns.in_turns(_asks(users, classes, problems))
+    read = [*turns.within(every, lambda wants: wants.texts, MOST_CHARACTERS, len)]
+    can_be_read = {ask.claim.wanted for ask in read}
+    waiting = [
+        ask
+        for ask in read
+        if problems.keys() >= ask.wants.texts and ask.claim.most_devices <= MOST_RESULTS
+    ]
     kept = [*turns.within(waiting, lambda wants: wants.selections, MOST_SELECTIONS)]
     kept = [*turns.within(kept, lambda wants: wants.whole, rows.MOST_ROWS)]
     known = {of for ask in kept for of in ask.wants.selections}
@@ -75,11 +98,15 @@ def asked(users: ClaimUsers, classes: Mapping[str, DeviceClass], *, have_counter
         frozenset(administered[admin_rows.MOST_ROWS :]),
         _each_once(ask.wants.selections for ask in kept),
         ties,
+        (*dict.fromkeys(text for ask in read for text in sorted(ask.wants.texts)),),
+        frozenset(ask.claim.wanted for ask in every) - can_be_read,
     )
 
 
-def _asks(users: ClaimUsers, classes: Mapping[str, DeviceClass]) -> Iterator[Ask]:
-    """What the claims ask for that can get devices, however many there are.
+def _asks(
+    users: ClaimUsers, classes: Mapping[str, DeviceClass], problems: Mapping[str, str]
+) -> Iterator[Ask]:
+    """What the claims ask for that have no devices yet, however many there are.
 
     Of the claims of a namespace that want the same, there is that of the oldest pod.
     """
@@ -90,22 +117,25 @@ def _asks(users: ClaimUsers, classes: Mapping[str, DeviceClass]) -> Iterator[Ask
         if claim.is_allocated or own in known:
             continue
         known.add(own)
-        if claim.most_devices <= MOST_RESULTS:
-            if claim.wanted not in wants:
-                wants[claim.wanted] = _wants(claim, classes)
-            yield Ask(claim, pod.created, pod.gated, wants[claim.wanted])
+        if claim.wanted not in wants:
+            wants[claim.wanted] = _wants(claim, classes, problems)
+        yield Ask(claim, pod.created, pod.gated, wants[claim.wanted])
 
 
-def _wants(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Wants:
+def _wants(
+    claim: DeviceClaim, classes: Mapping[str, DeviceClass], problems: Mapping[str, str]
+) -> Wants:
     """What a claim asks for; without what no device can be compared with."""
-    if claim.takes_nothing:
-        is_known = not any(requests.unsupported(claim, classes))
-        return Wants(administered=admin_access.wanted(claim, classes) if is_known else ())
     every = dict.fromkeys(bundles.selections(claim, classes))
-    known = {of: None for of in every if not selectors.problem(of.texts)}
+    texts = frozenset(text for of in every for text in of.texts)
+    if claim.takes_nothing:
+        is_known = not any(requests.unsupported(claim, classes, problems))
+        administered = admin_access.wanted(claim, classes) if is_known else ()
+        return Wants(administered=administered, texts=texts)
+    known = {of: None for of in every if not any(map(problems.get, of.texts))}
     whole = {of for _, of in requests.selections(claim, classes) if of in known}
     if claim.unsupported:
-        return Wants((*known,), frozenset(whole))
+        return Wants((*known,), frozenset(whole), texts=texts)
     divided = bundles.divided(claim, classes)
     tied = (of.bundle for of in divided.bundles)
     return Wants(
@@ -113,6 +143,7 @@ def _wants(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> Wants:
         frozenset(whole),
         tuple(of for of in tied if known.keys() >= {*of.selections}),
         frozenset(of for _, of in divided.loose if of in known),
+        texts=texts,
     )
 
 

@@ -30,11 +30,17 @@ from .extended import ExtendedResources
 from .free_devices import SHARING, FreeDevices
 
 OVERLAPPING = "too many selectors whose devices overlap"
+TOO_LONG = "selectors[].cel.expression, too long together with those of other claims"
+UNCOMPILED = "has selectors that are not compiled yet"
 
 
 class _Answer(NamedTuple):
-    """What is unsupported of claims that want the same; else, what such a claim takes."""
+    """What is unsupported of claims that want the same; else, what such a claim takes.
 
+    Before all of their expressions are compiled, neither is known.
+    """
+
+    is_known: bool
     unsupported: frozenset[str]
     counts: Resources
 
@@ -48,9 +54,14 @@ class ClaimRequirements:
         extended: ExtendedResources,
         free: FreeDevices,
         classes: Mapping[str, DeviceClass],
+        problems: Mapping[str, str],
     ) -> None:
-        """All of these change while claims, pods and devices do; ``classes`` is by name."""
+        """All of these change while claims, pods and devices do; ``classes`` is by name.
+
+        ``problems`` has the expressions that are compiled, and why Tutti cannot evaluate them.
+        """
         self._users, self._extended, self._free, self._classes = users, extended, free, classes
+        self._problems = problems
         self._answers: dict[WantedDevices, _Answer] = {}  # until something changes
         self._shapes: dict[tuple[Shape, Resources], Shape] = {}  # one object for all pods alike
 
@@ -165,6 +176,8 @@ class ClaimRequirements:
         if (count := claim.least_devices) > MOST_RESULTS:
             return f"{name} requests {count} devices, and a claim can have {MOST_RESULTS}"
         problem = self._sharing_problem(users) or requests.problem(claim, self._classes)
+        if not (problem or self._answer(claim).is_known):
+            problem = UNCOMPILED
         return f"{name} {problem}" if problem else ""
 
     def _sharing_problem(self, users: Sequence[Member]) -> str:
@@ -189,14 +202,21 @@ class ClaimRequirements:
         """What holds for all claims without devices that want the same."""
         answer = self._answers.get(claim.wanted)
         if answer is None:
-            unsupported = frozenset(self._uncountable(claim))
-            counts = NOTHING if unsupported else self._counts(claim)
-            answer = self._answers[claim.wanted] = _Answer(unsupported, counts)
+            answer = self._answers[claim.wanted] = self._computed(claim)
         return answer
+
+    def _computed(self, claim: DeviceClaim) -> _Answer:
+        if claim.wanted in self._free.asked.too_long:
+            return _Answer(True, frozenset({TOO_LONG}), NOTHING)  # noqa: FBT003 - it is known
+        chosen = bundles.selections(claim, self._classes)
+        is_known = all(text in self._problems for of in chosen for text in of.texts)
+        unsupported = frozenset(self._uncountable(claim) if is_known else ())
+        counts = self._counts(claim) if is_known and not unsupported else NOTHING
+        return _Answer(is_known, unsupported, counts)
 
     def _uncountable(self, claim: DeviceClaim) -> Iterator[str]:
         """The features of a claim, of its classes and of devices that Tutti does not support."""
-        yield from requests.unsupported(claim, self._classes)
+        yield from requests.unsupported(claim, self._classes, self._problems)
         if claim.takes_nothing:
             yield from self._free.admin.problems(admin_access.wanted(claim, self._classes))
             return

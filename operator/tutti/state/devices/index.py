@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
+from ...filters.devices import selectors
 from ...kube import kinds
 from ...kube.codec.shapes import DEVICE_CLAIMS
 from ...model.cluster import ForeignPod, Member, Node, Reservation
@@ -26,13 +27,14 @@ from ...model.devices.inventory import (
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from ..store import Store
-from .asked import Asked, asked
+from .asked import MOST_CHARACTERS, Asked, asked
 from .claim_requirements import ClaimRequirements, with_unsupported
 from .claim_users import ClaimUsers
 from .extended import ExtendedResources, MissingClaim
 from .free_devices import FreeDevices
 
 UNLISTED = "claims and devices are still being listed"
+AT_ONCE = 65_536  # characters of expressions that are compiled before plans go on
 TURNED_OFF = f"{DEVICE_CLAIMS} (devices.enabled is false)"
 
 
@@ -71,8 +73,10 @@ class DeviceIndex:
         self._users = ClaimUsers()
         self.extended = ExtendedResources(touched, self._users.named, self._users.reserved)
         self._free = FreeDevices()
+        self._problems: dict[str, str] = {}  # of expressions that are compiled; empty if none
+        self._compiles = True  # until a thread does
         self._requirements = ClaimRequirements(
-            self._users, self.extended, self._free, self._classes
+            self._users, self.extended, self._free, self._classes, self._problems
         )
         self._unheld: set[Uid] = set()  # the claims that take no device away from others
         # What standing Reservations give to a claim, by uid of the Reservation.
@@ -176,16 +180,36 @@ class DeviceIndex:
             self.extended.reservation_changed(() if reservation is None else reservation.entries)
 
     def unevaluated(self) -> tuple[Collection[str], Collection[Device]]:
-        """The expressions and the devices that changed since the last ``refresh``.
+        """The expressions that are new, and the devices that changed since the last ``refresh``.
 
-        A thread may evaluate them meanwhile (``selectors.matches``), so that ``refresh`` need not.
+        A thread is to evaluate them (``selectors.evaluate``), and its answer goes to ``evaluated``.
+        After the first call, ``refresh`` compiles nothing: claims with new expressions wait. If
+        their expressions are too many, the others come after the next ``refresh``.
         """
+        self._compiles = False
         if not (self._is_outdated and self._is_known):
             return (), ()
-        wanted = self._asked().texts
-        if wanted <= self._free.asked.texts:
-            return wanted, self._free.changed_devices()
-        return wanted, self._free.all_devices()
+        wanted = self._asked()
+        new = [*self._uncompiled(wanted, AT_ONCE)]
+        texts = wanted.texts.union(new)
+        is_known = texts <= self._free.asked.texts
+        devices = self._free.changed_devices() if is_known else self._free.all_devices()
+        return (texts, devices) if new or devices else ((), ())
+
+    def evaluated(self, problems: Mapping[str, str]) -> None:
+        """Take in that these expressions are compiled, and why Tutti cannot evaluate them."""
+        if not problems.keys() <= self._problems.keys():
+            self._problems.update(problems)
+            self._is_outdated = self._are_pods_outdated = True
+            self._room = None
+
+    def _uncompiled(self, wanted: Asked, most: int) -> Iterator[str]:
+        """Of the expressions that are not compiled yet, the first with so many characters."""
+        characters = 0
+        for text in wanted.expressions:
+            if text not in self._problems and characters < most:
+                characters += len(text)
+                yield text
 
     def refresh(self) -> None:
         """Compute what changed since the last time: before each Snapshot."""
@@ -206,6 +230,11 @@ class DeviceIndex:
     def _recount(self) -> None:
         """Count the free devices again, if anything has changed."""
         if self._is_outdated and self.are_wanted:
+            while self._compiles and self._is_known:
+                new = [*self._uncompiled(self._asked(), AT_ONCE)]
+                if not new:
+                    break
+                self.evaluated(selectors.evaluate(new, ()))
             self._is_outdated = False
             changed = self._recounted() if self._is_known else self._users.take_changed()
             self._outdated_pods = sorted({*self._outdated_pods, *changed}, reverse=True)
@@ -213,6 +242,12 @@ class DeviceIndex:
     def _recounted(self) -> Collection[Uid]:
         """The pods whose claims may require something else of the devices that are free now."""
         wanted = self._asked()
+        if sum(map(len, self._problems)) > MOST_CHARACTERS:
+            for text in self._problems.keys() - {*wanted.expressions}:
+                del self._problems[text]
+        if any(self._uncompiled(wanted, 1)):
+            self._is_outdated = True
+            self._wake()
         self._are_pods_outdated |= wanted.judged != self._free.asked.judged
         nodes = self._free.refresh(wanted)
         self._requirements.forget()
@@ -227,7 +262,8 @@ class DeviceIndex:
 
     def _asked(self) -> Asked:
         """What the claims of waiting pods ask for."""
-        return asked(self._users, self._classes, have_counters=self._free.have_counters)
+        have_counters = self._free.have_counters
+        return asked(self._users, self._classes, self._problems, have_counters=have_counters)
 
     def counted(self, node: NodeName) -> VolumeUsage:
         """How many devices a node has for each row, and how many of them are taken."""

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.harness.fake_devices import DRIVER, device, device_class
-from tutti.filters.devices import requests
+from tutti.filters.devices import requests, selectors
 from tutti.model.devices.claims import ClaimName, DeviceClaim, DeviceRequest
 from tutti.model.devices.inventory import (
     DeviceClass,
@@ -67,7 +67,8 @@ def test_a_claim_of_a_class_that_does_not_exist_has_a_problem() -> None:
 def test_what_claim_class_and_expressions_need_is_named() -> None:
     odd_class = DeviceClass("gpu", ("ip(1)",), ("selectors[]",))
     own = claim(PLAIN, unsupported=("devices.constraints",))
-    named = [*requests.unsupported(own, {"gpu": odd_class})]
+    problems = selectors.evaluate(odd_class.selectors, [])
+    named = [*requests.unsupported(own, {"gpu": odd_class}, problems)]
     assert named == ["devices.constraints", "selectors[]", "the CEL function ip"]
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import OrderedDict
 from dataclasses import replace
 
 import pytest
@@ -159,6 +160,21 @@ def test_the_cache_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> No
         device = Device(DEVICE.id, (Attribute(GPU, "index", i),))
         assert selectors.matches([expression], device) is (i > 1)
     assert len(selectors._answers[expression]) <= 2
+
+
+def test_of_compiled_selectors_the_latest_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "_selectors", OrderedDict())
+    monkeypatch.setattr(selectors, "MOST_CHARACTERS", 25)
+    for text in ("10 > 1", "11 > 1", "12 > 1", "13 > 1", "10 > 1", "14 > 1"):
+        assert selectors.selector(text).expression == text
+    assert [*selectors._selectors] == ["12 > 1", "13 > 1", "10 > 1", "14 > 1"]
+    selectors.selector("10 > 1 && 11 > 1 && 12")
+    assert [*selectors._selectors] == ["10 > 1 && 11 > 1 && 12"]
+
+
+def test_why_expressions_cannot_be_evaluated_is_answered_for_each() -> None:
+    problems = selectors.evaluate([HOLDS[0], "ip(1)"], [DEVICE])
+    assert problems == {HOLDS[0]: "", "ip(1)": "the CEL function ip"}
 
 
 def test_the_engine_is_loaded_with_the_first_selector_alone() -> None:

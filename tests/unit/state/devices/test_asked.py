@@ -10,7 +10,7 @@ from tests.harness.builders import NAMESPACE, gang, node
 from tests.harness.fake_devices import DRIVER, claim, device_class, request
 from tests.harness.fakes import Clock, FakeCluster, Life
 from tests.unit.state.devices.test_constraints import PORT, ports
-from tutti.filters.devices import rows
+from tutti.filters.devices import rows, selectors
 from tutti.model.devices.claims import PodClaim
 from tutti.model.devices.inventory import Counter
 from tutti.state.devices import admin_rows, asked, bundle_rows
@@ -75,6 +75,39 @@ def test_a_tenant_with_too_many_selectors_stops_nobody_else() -> None:
     # 254 are rows of their own, beside that of the other tenant and that of all; the youngest wait.
     assert waiting == [f"greedy/c{i:03}" for i in range(254, 300)]
     assert {said[key] for key in waiting} == {f"spec.resourceClaims ({OVERLAP})"}
+
+
+@pytest.mark.parametrize("is_admin", [False, True])
+def test_a_tenant_with_long_selectors_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, *, is_admin: bool
+) -> None:
+    monkeypatch.setattr(asked, "MOST_CHARACTERS", 5000)
+    tenants = Tenants()
+    access = {"adminAccess": True} if is_admin else {}
+    for i in range(3):
+        own = request("gpu", "gpu", 1, f"{i} >= 0 //" + "x" * 2000, **access)
+        tenants.wait(NAMESPACE, claim(f"c{i}", own), float(i))
+    tenants.wait(MODEST, claim("late", request("gpu", "gpu", 1, "7 >= 0", **access)), 1e6)
+    too_long = "selectors[].cel.expression, too long together with those of other claims"
+    assert tenants.said() == {
+        "ml/c0": "",
+        "ml/c1": "",
+        "ml/c2": f"spec.resourceClaims ({too_long})",
+        "modest/late": "",
+    }
+    tenants.cluster.change_pod("c0-0", terminating=True)
+    assert tenants.waiting() == []
+
+
+def test_selectors_of_claims_that_are_left_out_are_not_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asked, "MOST_CHARACTERS", 100)
+    tenants = Tenants()
+    long = "1 >= 0 //" + "x" * 100
+    tenants.wait(GREEDY, one_of("long", long), 0.0)
+    assert tenants.waiting() == ["greedy/long"]
+    assert long not in selectors._selectors
 
 
 def test_what_two_tenants_want_alike_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

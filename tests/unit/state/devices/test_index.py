@@ -8,7 +8,7 @@ import pytest
 from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device, device_class, gpus, request
 from tests.harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life, Watch, store_of
-from tutti.filters.devices import limits, rows
+from tutti.filters.devices import limits, rows, selectors
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import (
     MOST_CONSUMERS,
@@ -18,10 +18,10 @@ from tutti.model.devices.claims import (
     is_stand_in,
     selected_by,
 )
-from tutti.model.devices.inventory import Counter, DeviceTaint, ResourceSlice
+from tutti.model.devices.inventory import Counter, DeviceClass, DeviceTaint, ResourceSlice
 from tutti.model.keys import NodeName, Uid
 from tutti.state.cluster_state import ClusterState
-from tutti.state.devices import admin_rows, bundle_rows, claim_requirements
+from tutti.state.devices import admin_rows, bundle_rows, claim_requirements, index
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
 
 OWN = (PodClaim("gpu", "c"),)
@@ -139,6 +139,7 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
     cluster.list_into(state)
     expressions, devices = state.devices.unevaluated()
     assert (len(expressions), len(devices)) == (1, 2)
+    state.devices.evaluated(selectors.evaluate(expressions, devices))
     assert state.snapshot(0.0).gangs[0].members[0].device_problems == ()
     cluster.put_devices(gpus("n2", 1))
     Watch(cluster, state)
@@ -164,6 +165,76 @@ def test_claims_are_taken_in_part_by_part_whatever_changes_in_between() -> None:
     assert sum(1 for _ in parts) == 1
     assert state.snapshot(0.0) == Life(cluster, Clock()).state.snapshot(0.0)
     assert sum(1 for _ in state.devices.refresh_in_parts(1)) == 0
+
+
+def three_claims() -> FakeCluster:
+    """Three pods with a claim each, and a selector of eight characters for each claim."""
+    cluster = FakeCluster()
+    pods = (gang(of).of(1, cpu=1).each(device_claims=(PodClaim("gpu", of),)) for of in "abc")
+    cluster.add(node("n1", cpu=8), *pods)
+    cluster.put_devices(gpus("n1", 3), device_class(), odd_class())
+    for i, name in enumerate("abc"):
+        cluster.put_devices(claim(name, request("gpu", "odd", 1, f"1{i} >= 10")))
+    return cluster
+
+
+def odd_class() -> DeviceClass:
+    return DeviceClass("odd")
+
+
+def problems_of(state: ClusterState) -> list[tuple[str, ...]]:
+    """Why the pods wait for their devices."""
+    return [of.members[0].device_problems for of in state.snapshot(0.0).gangs]
+
+
+def evaluate(state: ClusterState) -> list[str]:
+    """Do what a cycle does before its Snapshot; answers which expressions a thread gets."""
+    expressions, devices = state.devices.unevaluated()
+    state.devices.evaluated(selectors.evaluate(expressions, devices))
+    return sorted(expressions)
+
+
+def test_claims_with_selectors_that_are_not_compiled_wait_for_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(index, "AT_ONCE", 16)
+    woken: list[int] = []
+    state = ClusterState(lambda: woken.append(1), reads_devices=True)
+    assert evaluate(state) == []
+    cluster = three_claims()
+    Watch(cluster, state)
+    waits = [(f"claim {name} has selectors that are not compiled yet",) for name in "abc"]
+    assert problems_of(state) == waits
+    woken.clear()
+    assert evaluate(state) == ["10 >= 10", "11 >= 10"]
+    assert problems_of(state) == [(), (), waits[2]]
+    assert woken
+    assert [len(of.expressions) for of in state.snapshot(0.0).devices.selections] == [1, 1]
+    assert evaluate(state) == ["10 >= 10", "11 >= 10", "12 >= 10"]
+    assert problems_of(state) == [(), (), ()]
+    assert state.snapshot(0.0) == Life(cluster, Clock()).state.snapshot(0.0)
+    woken.clear()
+    assert evaluate(state) == []
+    assert problems_of(state) == [(), (), ()]
+    assert not woken
+
+
+def test_selectors_that_no_claim_has_any_more_are_forgotten_once_they_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = ClusterState(lambda: None, reads_devices=True)
+    cluster = three_claims()
+    watch = Watch(cluster, state)
+    assert len(evaluate(state)) == 3
+    assert problems_of(state) == [(), (), ()]
+    for most, is_kept in ((24, True), (23, False)):
+        monkeypatch.setattr(index, "MOST_CHARACTERS", most)
+        cluster.drop_devices("devices.claims", "a")
+        watch.catch_up()
+        assert problems_of(state)[0] == ("claim a does not exist",)
+        cluster.put_devices(claim("a", request("gpu", "odd", 1, "10 >= 10")))
+        watch.catch_up()
+        assert (problems_of(state)[0] == ()) is is_kept
 
 
 def tied(count: int) -> dict[str, Any]:
