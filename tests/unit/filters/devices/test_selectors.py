@@ -170,6 +170,8 @@ def test_of_compiled_selectors_the_latest_used_are_kept(monkeypatch: pytest.Monk
     assert [*selectors._selectors] == ["12 > 1", "13 > 1", "10 > 1", "14 > 1"]
     selectors.selector("10 > 1 && 11 > 1 && 12")
     assert [*selectors._selectors] == ["10 > 1 && 11 > 1 && 12"]
+    assert selectors.selector("10 > 1 && 11 > 1 && 12 > 1").problem == ""
+    assert not selectors._selectors
 
 
 def test_why_expressions_cannot_be_evaluated_is_answered_for_each() -> None:
