@@ -6,7 +6,7 @@ k8s.io/apiserver; semver 2.0.0, section 11.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -33,6 +33,7 @@ from .values import (
 )
 
 _OURS = "tutti_"  # before the names of functions that replace those of the engine
+MOST_CHARACTERS = 65_536  # of a text that replace or join makes, or that is split
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _TRUTHS = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSEHOODS = {"0", "f", "F", "FALSE", "false", "False"}
@@ -119,6 +120,32 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     return text[start:end]
 
 
+def _replaced(text: str, old: str, new: str, most: int = -1) -> str:
+    """A few characters can ask for a text of gigabytes."""
+    count = text.count(old)
+    count = min(count, most) if most >= 0 else count
+    if len(text) + count * (len(new) - len(old)) > MOST_CHARACTERS:
+        raise ValueError("the text is too long")
+    return text.replace(old, new, count)
+
+
+def _split(text: str, separator: str, most: int = -1) -> Sequence[str]:
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError("the text is too long")
+    if most == 0:
+        return []
+    if separator:
+        return text.split(separator, most - 1 if most > 0 else -1)
+    pieces = list(text)
+    return pieces if most < 0 or len(pieces) <= most else [*pieces[: most - 1], text[most - 1 :]]
+
+
+def _joined(texts: Sequence[str], separator: str = "") -> str:
+    if sum(map(len, texts)) + len(separator) * len(texts) > MOST_CHARACTERS:
+        raise ValueError("the text is too long")
+    return separator.join(texts)
+
+
 def _bool(text: str) -> bool:
     if text not in _TRUTHS | _FALSEHOODS:
         raise ValueError(f"{text!r} is no bool")
@@ -180,6 +207,12 @@ def _functions() -> Iterator[cel.FunctionDecl]:
         yield of(name, ([value], whole, lambda v, i=i: int(version_parts(v.get(SEMVER, ""))[i])))
     substring = [([text, whole], text, _substring), ([text, whole, whole], text, _substring)]
     yield declared(f"{_OURS}substring", substring, [True, True])
+    replace = [([text] * 3, text, _replaced), ([text] * 3 + [whole], text, _replaced)]
+    yield declared(f"{_OURS}replace", replace, [True, True])
+    split = [([text] * 2, kind.LIST, _split), ([text] * 2 + [whole], kind.LIST, _split)]
+    yield declared(f"{_OURS}split", split, [True, True])
+    join = [([kind.LIST], text, _joined), ([kind.LIST, text], text, _joined)]
+    yield declared(f"{_OURS}join", join, [True, True])
     yield of(f"{_OURS}bool", ([text], truth, _bool), ([truth], truth, lambda t: t))
     numbers = (whole, kind.UINT, kind.DOUBLE, text, kind.TIMESTAMP)  # no bool, as in cel-go
     yield of(f"{_OURS}int", *(([each], whole, _int) for each in numbers))

@@ -35,7 +35,7 @@ _FIELD = re.compile(
     )""",
     re.VERBOSE,
 )
-_REPLACED = re.compile(r"\b(?:substring|bool|int|getMilliseconds)(?=\s*\()")
+_REPLACED = re.compile(r"\b(?:substring|replace|split|join|bool|int|getMilliseconds)(?=\s*\()")
 _BARE = Device(DeviceId("", "", ""))
 _SHARED = "allowMultipleAllocations"
 _UNKNOWN = re.compile(r"undeclared reference to '([^']*)'")

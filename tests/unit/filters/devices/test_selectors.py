@@ -46,6 +46,14 @@ HOLDS = (
     f'"device.nothing" != "" && device.driver == "{GPU}" // device',
     "[1, 2, 3].all(n, n > 0)",
     f'{MODEL}.substring(1, 4) == "100" && {MODEL}.substring(4) == "" // .substring(9)',
+    f'{MODEL}.replace("0", "1") == "A111" && {MODEL}.replace("0", "1", 1) == "A110"',
+    f'{MODEL}.replace("0", "", 0) == "A100" && {MODEL}.replace("", "-", 2) == "-A-100"',
+    f'{MODEL}.replace("0", "", -1) == "A1" && {MODEL}.replace("", "-") == "-A-1-0-0-"',
+    f'{MODEL}.split("0") == ["A1", "", ""] && {MODEL}.split("0", 2) == ["A1", "0"]',
+    f'{MODEL}.split("0", 0).size() == 0 && {MODEL}.split("0", -1).size() == 3',
+    f'{MODEL}.split("") == ["A", "1", "0", "0"] && {MODEL}.split("", 2) == ["A", "100"]',
+    f'{MODEL}.split("", 4).size() == 4 && {MODEL}.split("", 0) == []',
+    f'["a", {MODEL}].join("/") == "a/A100" && {MODEL}.split("0").join() == "A1"',
     f'"{MODEL[-5:]}.substring(9)" != "" && {MODEL}.substring(0, 1) == "A"',
 )
 FAILS = (
@@ -70,6 +78,26 @@ def test_it_holds(expression: str) -> None:
 def test_it_does_not_hold_or_fails(expression: str) -> None:
     assert selectors.problem([expression]) == ""
     assert not selectors.matches([expression], DEVICE)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_no_expression_makes_a_text_that_is_long(more: int) -> None:
+    """A few hundred characters that the API server takes can ask for more than fits in memory."""
+    texts = "a" * 256, "b" * 256
+    longest = f'"{texts[0]}".replace("a", "{texts[1]}")'  # 65,536 characters
+    made = f'"{"a" * 255}{texts[1]}{"c" * more}".replace("a", "{texts[1]}")'
+    split = f'("{"c" * more}" + {longest}).split("a")'
+    joined = f'[{longest}, "{"c" * more}"].join()'
+    for expression in (made, split, joined):
+        assert selectors.problem([f"{expression}.size() > 0"]) == ""
+        assert selectors.matches([f"{expression}.size() > 0"], DEVICE) is (more == 0)
+
+
+def test_no_expression_takes_gigabytes() -> None:
+    text, once, twice = ("a" * 1500, "b" * 2500, "c" * 2500)
+    bomb = f'"{text}".replace("a", "{once}").replace("b", "{twice}").size() > 0'
+    assert selectors.problem([bomb]) == ""
+    assert not selectors.matches([bomb], DEVICE)
 
 
 def test_all_expressions_must_hold() -> None:
