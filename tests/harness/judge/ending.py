@@ -13,7 +13,7 @@ from .views import Key, Node, Pod, PodGroup, Reservation
 
 
 @dataclass(slots=True)
-class _Claim:
+class VictimClaim:
     """What one Reservation has said of its victims and of its own pods, until it held nothing.
 
     The object may then be used again, for another claim.
@@ -31,7 +31,7 @@ class _Claim:
 
 def judge_ends(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     """Look for what each pod ended that Tutti evicted for a claim, and whether that started."""
-    claims = _claims(steps)
+    claims = claims_of(steps)
     pods = {pod.uid: pod for step in steps if isinstance(pod := step.after or step.before, Pod)}
     groups = {group.key: group.uid for step in steps if isinstance(group := step.after, PodGroup)}
     violations, judged = [], 0
@@ -48,9 +48,10 @@ def judge_ends(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     return Findings(violations=tuple(violations), judged=judged)
 
 
-def _claims(steps: Sequence[Step]) -> Sequence[_Claim]:
-    claims: list[_Claim] = []
-    standing: dict[str, _Claim] = {}  # by uid of the Reservation
+def claims_of(steps: Sequence[Step]) -> Sequence[VictimClaim]:
+    """The claims that Reservations have named, in the order in which they were made."""
+    claims: list[VictimClaim] = []
+    standing: dict[str, VictimClaim] = {}  # by uid of the Reservation
     for step in steps:
         now, before = step.after, step.before
         held = now if isinstance(now, Reservation) and now.named else None
@@ -58,7 +59,7 @@ def _claims(steps: Sequence[Step]) -> Sequence[_Claim]:
             standing.pop(before.uid).until = step.revision
         if held is not None and (held.ends or held.ended_gangs):
             if held.uid not in standing:
-                standing[held.uid] = _Claim(held.gang, held.gang_uid, step.revision)
+                standing[held.uid] = VictimClaim(held.gang, held.gang_uid, step.revision)
                 claims.append(standing[held.uid])
             claim = standing[held.uid]
             claim.ends |= held.ends
@@ -68,12 +69,12 @@ def _claims(steps: Sequence[Step]) -> Sequence[_Claim]:
     return claims
 
 
-def _is_excused(claim: _Claim, steps: Sequence[Step], standpoint: Standpoint) -> bool:
+def _is_excused(claim: VictimClaim, steps: Sequence[Step], standpoint: Standpoint) -> bool:
     """Whether the gang has started, may still start, or something outside has changed since."""
     return claim.until is None or any(_outcomes(claim, steps, standpoint))
 
 
-def _outcomes(claim: _Claim, steps: Sequence[Step], standpoint: Standpoint) -> Iterator[bool]:
+def _outcomes(claim: VictimClaim, steps: Sequence[Step], standpoint: Standpoint) -> Iterator[bool]:
     """What happened while the claim stood; what comes later is not why it was given up.
 
     A change that is seen in a gap of the watch may be older than its revision.

@@ -15,6 +15,7 @@ class Promise(StrEnum):
     STOPS = "stops of queues"
     DOMAINS = "domains of the network"
     ENDS = "no pod ends for a gang that does not start"
+    PROTECTED = "no pod ends whose gang a budget or a Job protects, and no gang by half"
     NAMED_FIRST = "named before evicted"
     DEVICES = "devices of claims"
     VOLUMES = "volumes of claims"
@@ -68,6 +69,7 @@ class Verdict:
     writes: int = 0
     charges: int = 0  # that Tutti has raised while there were queues
     ends: int = 0  # evictions for claims
+    protections: int = 0  # budgets and Jobs of the pods that claims have evicted
     domains: int = 0  # Reservations and bindings of gangs with rules on domains
     devices: int = 0  # allocations by Tutti, and its bindings of pods with claims for devices
     volumes: int = 0  # what it wrote of volumes, and its bindings of pods with claims for volumes

@@ -27,6 +27,8 @@ class Kind(StrEnum):
     VOLUMES = "/api/v1/persistentvolumes"
     DEVICE_CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
     DEVICE_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+    BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+    JOBS = "/apis/batch/v1/jobs"
     # What declares gangs besides, and exists in some clusters only.
     KUBERNETES_GROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
     PLUGINS_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"

@@ -18,6 +18,7 @@ from .findings import Verdict
 from .hands_off import judge_hands
 from .history import History
 from .limits import judge_limits
+from .protecting import judge_protections
 from .replay import replay
 from .reserving import judge_reserving
 from .standpoint import Standpoint
@@ -65,10 +66,11 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     hands = judge_hands(steps, heard, standpoint)
     ends = judge_ends(steps, standpoint)
     evicted = judge_evicting(steps, standpoint)
+    kept = judge_protections(steps, heard, standpoint)
     domains = judge_domains(steps, standpoint)
     devices = judge_devices(steps, heard, standpoint)
     volumes = judge_volumes(steps, heard, standpoint)
-    of_pods = (whole, room, reserved, limits, hands, ends, evicted)
+    of_pods = (whole, room, reserved, limits, hands, ends, evicted, kept)
     all_findings = (*of_pods, domains, devices, volumes)
     return Verdict(
         violations=tuple(
@@ -86,6 +88,7 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
         writes=hands.judged,
         charges=limits.judged,
         ends=ends.judged,
+        protections=kept.judged,
         domains=domains.judged,
         devices=devices.judged,
         volumes=volumes.judged,

@@ -48,7 +48,7 @@ class Queue:
 
     def is_default_of(self, labels: Mapping[str, str]) -> bool:
         """Whether it is the default of a namespace with these labels, if no other has chosen it."""
-        return _selects(self.default_for, labels) and _selects(self.namespaces, labels)
+        return selects(self.default_for, labels) and selects(self.namespaces, labels)
 
 
 def read_namespace(key: Key, body: Body) -> Namespace:
@@ -91,7 +91,7 @@ def default_queue(queues: Collection[Queue], labels: Mapping[str, str]) -> str:
     return "" if oldest is None else oldest.key.name
 
 
-def _selects(selector: Body | None, labels: Mapping[str, str]) -> bool:
+def selects(selector: Body | None, labels: Mapping[str, str]) -> bool:
     """Whether a label selector selects these labels; none at all selects nothing."""
     if selector is None:
         return False

@@ -26,6 +26,7 @@ from .claim_views import (
 )
 from .history import Body, Kind
 from .network import Rule, Topology, read_rules, read_topology
+from .protections import Budget, Job, job_of, read_budget, read_job
 from .quantities import Amounts, amounts, effective_requests
 from .queues import Namespace, Queue, read_namespace, read_queue
 
@@ -83,6 +84,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=dict)
     device_claims: tuple[str, ...] = ()  # by name; empty for one that is to be made
     volume_claims: tuple[str, ...] = ()
+    job: str = ""  # the uid of the Job that made it
 
     @property
     def gang(self) -> Key | None:
@@ -178,6 +180,8 @@ View = (
     | DeviceSlice
     | VolumeClaim
     | Volume
+    | Budget
+    | Job
 )
 
 
@@ -241,6 +245,7 @@ def _pod(body: Body) -> Pod:
         labels=labels,
         device_claims=device_claims(body),
         volume_claims=volume_claims(body),
+        job=job_of(body),
     )
 
 
@@ -426,5 +431,7 @@ _READERS: Mapping[Kind, Callable[[Body], View]] = {
     Kind.DEVICE_CLAIMS: lambda body: read_claim(_key(body), body),
     Kind.DEVICE_SLICES: lambda body: read_slice(_key(body), body),
     Kind.VOLUME_CLAIMS: lambda body: read_volume_claim(_key(body), body),
+    Kind.BUDGETS: lambda body: read_budget(_key(body), body),
+    Kind.JOBS: lambda body: read_job(_key(body), body),
     Kind.VOLUMES: lambda body: read_volume(_key(body), body),
 }

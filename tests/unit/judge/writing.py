@@ -48,6 +48,10 @@ class Story:
         self.events.append(Event(kind, change, self.revision, body))
         return self.revision
 
+    def body(self, kind: Kind, name: str) -> dict[str, Any]:
+        """An object as it is now."""
+        return self._bodies[kind, f"uid-{name}"]
+
     def drop(self, kind: Kind, uid: str) -> int:
         """Delete an object."""
         self.revision += 1
