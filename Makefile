@@ -86,7 +86,7 @@ load: $(STAMP)  ## Load your cluster with gangs and measure it (CLUSTER=current 
 	  $(if $(GPUS),--gpus "$(GPUS)") $(LOAD)
 
 .PHONY: soak
-soak: $(STAMP)  ## Break it for hours: faults at every write, 1,300 at random, long life (SEED=2 RUNS=100)
+soak: $(STAMP)  ## Break it for hours: faults at every write, 1,400 at random, long life (SEED=2 RUNS=100)
 	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@export K8S=$(K8S); failed=0; \
 	$(BIN)/python -m tests.chaos.faults $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
@@ -95,6 +95,8 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,300 at random, l
 	$(BIN)/python -m tests.chaos.faults --hand-over --series kills --series twice || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --preemption --series kills --series twice --series answers || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --preemption --series chance --runs $(or $(RUNS),300) $(if $(SEED),--seed $(SEED)) || failed=1; \
+	$(BIN)/python -m tests.chaos.faults --jobs --series kills --series answers || failed=1; \
+	$(BIN)/python -m tests.chaos.faults --jobs --series chance --runs $(or $(RUNS),100) $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --domains --series kills --series twice || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --claims --series kills --series twice --series answers || failed=1; \
 	$(BIN)/python -m tests.chaos.replicas || failed=1; \

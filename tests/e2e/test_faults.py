@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..chaos.faults import Arena, Trial, deeds, run, trials
+from ..chaos.faults import Arena, Trial, deeds, jobs, run, trials
 from ..chaos.faults.table import account
 from ..chaos.faults.trials import Strike
 from ..chaos.faults.writes import Write
@@ -56,6 +56,26 @@ HURRIES = Mutant(
 )
 
 
+IGNORES_PROTECTION = Mutant(
+    "ends gangs whatever budgets and Jobs say",
+    (
+        Patch(
+            "filters/disruption_budgets.py",
+            "evicted = self.by_budget(pods)\n",
+            "evicted = self.by_budget(())\n",
+        ),
+        Patch(
+            "verify/preemption/budgets.py", "if len(going[budget]) > budget.allowed:", "if False:"
+        ),
+        Patch(
+            "filters/job_failures.py",
+            "if job.failures_left is not None and evictions >= job.failures_left:",
+            "if False:",
+        ),
+    ),
+)
+
+
 class OneBinding:
     """Lets a single binding of the operator's first life through: ``train`` begins, by a quarter.
 
@@ -96,6 +116,19 @@ def test_an_operator_that_binds_pods_before_their_claims_is_found_out(
         outcome = arena.run(trials.UNBROKEN)
     for promise in (Promise.DEVICES, Promise.VOLUMES):
         assert any(promise in violation for violation in outcome.violations), outcome
+
+
+def test_an_operator_that_ends_gangs_whatever_protects_them_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where it ends, so that the run is over then: ``brittle`` has the least work of all.
+    monkeypatch.setattr(jobs, "STARTED", {"batch": 2, "kept": 2, "brittle": 0, "entitled": 2})
+    for promised in ("CHARGED", "KEPT"):
+        monkeypatch.setattr(jobs, promised, {})
+    monkeypatch.setattr(jobs, "AGAIN", ())
+    with Arena(plant(IGNORES_PROTECTION, tmp_path), has_jobs=True) as arena:
+        outcome = arena.run(trials.UNBROKEN)
+    assert any(Promise.PROTECTED in violation for violation in outcome.violations), outcome
 
 
 @pytest.fixture(scope="module")

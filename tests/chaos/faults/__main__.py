@@ -69,6 +69,7 @@ def _each(parts: Iterator[Iterator[Trial]]) -> Iterator[Trial]:
 @click.option("--preemption", is_flag=True, help="Gangs that end so that others start.")
 @click.option("--domains", is_flag=True, help="Gangs in one rack, and in segments.")
 @click.option("--claims", is_flag=True, help="Gangs with claims of devices and of volumes.")
+@click.option("--jobs", is_flag=True, help="Gangs of Jobs and with budgets that end for others.")
 @click.option("--only", default="", help="Only runs whose name contains this.")
 @click.option("--seed", default=1, show_default=True, help="Of the random runs.")
 @click.option("--runs", default=1000, show_default=True, help="How many random runs.")
@@ -82,6 +83,7 @@ def main(
     preemption: bool,
     domains: bool,
     claims: bool,
+    jobs: bool,
     only: str,
     seed: int,
     runs: int,
@@ -90,9 +92,9 @@ def main(
     """Kill the operator and break its road to the API server at every write; judge each run."""
     console = Console()
     kinds = (
-        *trials.QUEUE_WRITES * (queues or preemption),
+        *trials.QUEUE_WRITES * (queues or preemption or jobs),
         *(Write.HAND_OVER,) * hand_over,
-        *(Write.EVICT,) * preemption,
+        *(Write.EVICT,) * (preemption or jobs),
         *trials.CLAIM_WRITES * claims,
     )
     soak = Soak(seed, runs, first, kinds)
@@ -105,6 +107,7 @@ def main(
         is_preempting=preemption,
         has_domains=domains,
         has_claims=claims,
+        has_jobs=jobs,
     )
     with arena:
         outcomes.append(arena.run(trials.UNBROKEN))

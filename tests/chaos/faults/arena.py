@@ -11,7 +11,7 @@ from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
 from ...harness.rig import QUEUES, remove_queues
-from . import claims, domains, foreign, handed, preempting, queued, scenario, supply
+from . import claims, domains, foreign, handed, jobs, preempting, queued, scenario, supply
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
@@ -51,13 +51,15 @@ class Arena:
         is_preempting: bool = False,
         has_domains: bool = False,
         has_claims: bool = False,
+        has_jobs: bool = False,
     ) -> None:
         """``source`` is where the operator's package is: a mutant may be struck, too.
 
         ``is_foreign`` lets PodGroups of other projects declare the gangs,
         ``is_queued`` puts them into a tree of queues, ``is_handed`` lets kube-scheduler bind most,
         ``is_preempting`` plays the scene in which gangs end so that others start,
-        ``has_domains`` the scene with racks, ``has_claims`` that with devices and volumes.
+        ``has_domains`` the scene with racks, ``has_claims`` that with devices and volumes,
+        ``has_jobs`` that in which gangs of Jobs and with budgets end so that others start.
         """
         self._is_foreign = is_foreign
         self._is_queued = is_queued
@@ -65,22 +67,24 @@ class Arena:
         self._is_preempting = is_preempting
         self._has_domains = has_domains
         self._has_claims = has_claims
+        self._has_jobs = has_jobs
         more = (*("workload-with-job",) * is_foreign, *("scheduler",) * is_handed)
-        more += ("controller-manager",) * has_claims
+        more += ("controller-manager",) * (has_claims or has_jobs)
         self._environment = {"TUTTI_GANG_SOURCES": ",".join(foreign.SOURCES)} if is_foreign else {}
         self._environment |= handed.ENVIRONMENT if is_handed else {}
-        self._environment |= preempting.ENVIRONMENT if is_preempting else {}
+        self._environment |= preempting.ENVIRONMENT if is_preempting or has_jobs else {}
         self._plane = ControlPlane.start(components=("kwok", *more))
         try:
             values = [f"settings.gangSources={{{','.join(foreign.SOURCES)}}}"] * is_foreign
             values += handed.VALUES * is_handed
-            values += [preempting.VALUE] * is_preempting
+            values += [preempting.VALUE] * (is_preempting or has_jobs)
             if is_foreign:
                 for crd in foreign.CRDS:
                     self._plane.install_crds(crd)
             operator_process.install(self._plane, *values)
             more_nodes = queued.nodes() if is_queued else []
             more_nodes += preempting.nodes() if is_preempting else []
+            more_nodes += jobs.nodes() if has_jobs else []
             more_nodes += [*domains.nodes(), domains.topology()] if has_domains else []
             more_nodes += [*supply.nodes(), *supply.classes()] if has_claims else []
             self._plane.create([*scenario.nodes(), *more_nodes, scenario.priority_class()])
@@ -137,6 +141,7 @@ class Arena:
             is_preempting=self._is_preempting,
             has_domains=self._has_domains,
             has_claims=self._has_claims,
+            has_jobs=self._has_jobs,
         )
         with witness, running as run:
             seen = run.play(trial, self._unbroken)
@@ -144,11 +149,13 @@ class Arena:
             witness.stop()
         verdict = self._judge(witness, heard, namespace)
         groups = (foreign.KUBERNETES, foreign.PLUGINS, foreign.VOLCANO) if self._is_foreign else ()
+        if self._has_jobs:
+            jobs.remove(self._connection.request, namespace)
         for kind in (*LEFT_BEHIND, *(GROUPS.format(version, "{}") for version in groups)):
             self._connection.request("DELETE", kind.format(namespace))
         if self._has_claims:
             claims.remove(self._connection.request, namespace)
-        if self._is_queued or self._is_preempting:
+        if self._is_queued or self._is_preempting or self._has_jobs:
             remove_queues(self._connection.request, f"{namespace}-")
         return self._outcome(trial, run, seen, verdict)
 
@@ -158,7 +165,10 @@ class Arena:
         wrong += [f"not at rest: {finding}" for finding in verdict.unfinished]
         wrong += [f"a gap of the judge's: {finding}" for finding in verdict.unproved]
         wrong += ["the judge saw nobody charged"] * (self._is_queued and not verdict.charges)
-        wrong += ["the judge saw nobody end"] * (self._is_preempting and not verdict.ends)
+        ends_some = self._is_preempting or self._has_jobs
+        wrong += ["the judge saw nobody end"] * (ends_some and not verdict.ends)
+        is_blind = self._has_jobs and not verdict.protections
+        wrong += ["the judge saw no budget, and no Job, of a victim"] * is_blind
         wrong += ["the judge saw no domain"] * (self._has_domains and not verdict.domains)
         is_blind = self._has_claims and not (verdict.devices and verdict.volumes)
         wrong += ["the judge saw no devices, or no volumes"] * is_blind
@@ -209,10 +219,13 @@ class Arena:
                 "PodGroup": GROUPS.format(item["apiVersion"], namespace),
                 "Queue": QUEUES,
                 **claims.addresses(namespace),
+                **jobs.addresses(namespace),
             }
             self._connection.request("POST", addresses[item["kind"]], item)
         if self._has_claims:
             supply.await_claims(self._connection.request, namespace, claims.first_claims())
+        if self._has_jobs:
+            jobs.await_pods(self._connection.request, namespace)
         for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:
             about = lease["metadata"]
             if about["name"] == SCHEDULER:
@@ -227,6 +240,8 @@ class Arena:
             return domains.objects(namespace)
         if self._has_claims:
             return [*claims.objects(namespace)]
+        if self._has_jobs:
+            return jobs.objects(namespace)
         return scenario.objects(
             namespace,
             is_foreign=self._is_foreign,

@@ -52,7 +52,8 @@ def nodes() -> list[dict[str, Any]]:
     return [node_manifest("more", memory="16Gi", labels={"pool": "more"}, cpu=3)]
 
 
-def _queue(namespace: str, name: str, guaranteed: Mapping[str, int]) -> dict[str, Any]:
+def queue(namespace: str, name: str, guaranteed: Mapping[str, int]) -> dict[str, Any]:
+    """A Queue of a run, named by its namespace; one that guarantees nothing is the default."""
     ours = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     return {
         "apiVersion": "tutti.dev/v1alpha1",
@@ -66,7 +67,7 @@ def _queue(namespace: str, name: str, guaranteed: Mapping[str, int]) -> dict[str
     }
 
 
-class _Scene:
+class Scene:
     """The manifests of one namespace."""
 
     def __init__(self, namespace: str) -> None:
@@ -99,9 +100,9 @@ class _Scene:
 
 def objects(namespace: str) -> list[dict[str, Any]]:
     """All that waits when the operator starts."""
-    scene = _Scene(namespace)
+    scene = Scene(namespace)
     return [
-        *(_queue(namespace, name, quotas) for name, quotas in GUARANTEES.items()),
+        *(queue(namespace, name, quotas) for name, quotas in GUARANTEES.items()),
         *scene.gang("own", "nlp", "gpu", 2, gpu=1),
         *scene.gang("borrows", "nlp", "gpu", 4, gpu=1),
         *scene.gang("elastic", "nlp", "plain", 6, least=2),
@@ -115,7 +116,7 @@ class Story:
     def __init__(self, request: Callable[..., Any], namespace: str) -> None:
         self._request = request
         self._namespace = namespace
-        self._scene = _Scene(namespace)
+        self._scene = Scene(namespace)
         self._has_claimants = False
         self.is_over = False  # whether nothing more will happen
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import claims, domains, foreign, preempting, queued
+from . import claims, domains, foreign, jobs, preempting, queued
 from .scenario import STARTED
 
 if TYPE_CHECKING:
@@ -29,12 +29,15 @@ class Rest:
     @property
     def is_promised(self) -> bool:
         """Whether it is an end that an unbroken run can reach."""
-        charged = (*queued.CHARGED.items(), *preempting.CHARGED.items())
+        scenes = (queued, preempting, jobs)
+        charged = [item for scene in scenes for item in scene.CHARGED.items()]
         is_said = all(amount in self.said.get(name, amount) for name, amount in charged)
         if self.started.keys() == claims.STARTED.keys():
             is_said = claims.HELD.items() <= self.said.items()
+        if self.started.keys() == jobs.STARTED.keys():
+            is_said = is_said and jobs.KEPT.items() <= self.said.items()
         is_gone = queued.GONE not in self.said
-        gangs = (preempting, domains, claims)
+        gangs = (preempting, domains, claims, jobs)
         ends = (STARTED, _STARTED_IN_QUEUES, *(scene.STARTED for scene in gangs))
         is_started = self.started in ends
         return is_started and not self.reservations and is_said and is_gone
@@ -60,12 +63,14 @@ def look(
     is_preempting: bool = False,
     has_domains: bool = False,
     has_claims: bool = False,
+    has_jobs: bool = False,
 ) -> Rest:
     """Read it from the API server."""
     gangs = _STARTED_IN_QUEUES if is_queued else STARTED
     gangs = preempting.STARTED if is_preempting else gangs
     gangs = domains.STARTED if has_domains else gangs
     gangs = claims.STARTED if has_claims else gangs
+    gangs = jobs.STARTED if has_jobs else gangs
     pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
     groups = request("GET", f"{ours}/podgroups")["items"]
@@ -80,8 +85,9 @@ def look(
     said = {each["metadata"]["name"]: _said(each) for each in groups}
     said |= {foreigner["metadata"]["name"]: foreign.said(foreigner) for foreigner in foreigners}
     said |= {_name(pod): _why(pod) for pod in pods if "nodeName" not in pod["spec"]}
-    said |= queued.said(request, namespace) if is_queued or is_preempting else {}
+    said |= queued.said(request, namespace) if is_queued or is_preempting or has_jobs else {}
     said |= claims.said(request, namespace) if has_claims else {}
+    said |= jobs.said(request, namespace) if has_jobs else {}
     held = request("GET", f"{ours}/reservations")["items"]
     bound = [pod for pod in pods if "nodeName" in pod["spec"]]
     if has_domains:
@@ -102,7 +108,7 @@ def _holds_room(reservation: Mapping[str, Any]) -> bool:
 
 
 def _name(pod: Mapping[str, Any]) -> str:
-    return str(pod["metadata"]["name"])
+    return jobs.name_of(pod)
 
 
 def _gang(pod: Mapping[str, Any]) -> str:

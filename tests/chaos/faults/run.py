@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ...harness.proxy import anything
-from . import claims, domains, preempting, rest, scenario
+from . import claims, domains, jobs, preempting, rest, scenario
 from .course import Course
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Run:
         is_preempting: bool = False,
         has_domains: bool = False,
         has_claims: bool = False,
+        has_jobs: bool = False,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
@@ -65,13 +66,16 @@ class Run:
         self._is_preempting = is_preempting
         self._has_domains = has_domains
         self._has_claims = has_claims
-        self._story: scenario.Story | preempting.Story | domains.Story | claims.Story
+        self._has_jobs = has_jobs
+        self._story: scenario.Story | preempting.Story | domains.Story | claims.Story | jobs.Story
         if is_preempting:
             self._story = preempting.Story(request, namespace)
         elif has_domains:
             self._story = domains.Story(request, namespace)
         elif has_claims:
             self._story = claims.Story(request, namespace)
+        elif has_jobs:
+            self._story = jobs.Story(request, namespace)
         else:
             self._story = scenario.Story(
                 request,
@@ -123,6 +127,7 @@ class Run:
                 is_preempting=self._is_preempting,
                 has_domains=self._has_domains,
                 has_claims=self._has_claims,
+                has_jobs=self._has_jobs,
             )
             self._story.retry(seen)
             is_wanted = seen.is_promised if wanted is None else seen == wanted
