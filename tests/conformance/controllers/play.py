@@ -73,6 +73,7 @@ class _Acts:
         self._until_waits("second")
         self._kill_one("first")
         self._until_bound("first", 3)
+        self._until_running("first")
         self._until_waits("second")
         self._suspend("first", is_suspended=True)
         self._until_bound("second", 3)

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...harness.rig import Rig, pod
-from .ground import NAMESPACE, annotated, path, template, uid_of
+from .ground import NAMESPACE, annotated, labelled, path, template, uid_of
 from .lws import lws_manifest
+from .play import has_condition
 from .ray import rayjob_manifest
-from .volcano import ANNOTATION, command, vcjob_manifest
+from .volcano import command, vcjob_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,8 @@ CRD = "podgroups.scheduling.volcano.sh"
 GROUPS = path("scheduling.volcano.sh/v1beta1", "podgroups")
 JOBS = path("batch.volcano.sh/v1alpha1", "jobs")
 VERSION = "volcano.sh/job-version"
+SETS = path("leaderworkerset.x-k8s.io/v1", "leaderworkersets")
+SET, REPLICA = (f"leaderworkerset.sigs.k8s.io/{key}" for key in ("name", "group-index"))
 MOST_RESTARTS = 3  # of all containers of a task, if its maxRetry says nothing
 _QUIET_SECONDS = 3.0  # in which pods would be made that must not be
 
@@ -345,22 +348,70 @@ def delete(rig: Rig, name: str) -> None:
     rig.plane.request("DELETE", f"{JOBS}/{name}")
 
 
-def leader_worker_set(rig: Rig) -> None:
+def replicas(rig: Rig) -> None:
     """Each replica of a LeaderWorkerSet is a gang; a killed member starts its replica again."""
-    sets = path("leaderworkerset.x-k8s.io/v1", "leaderworkersets")
     rig.create(lws_manifest("serve", replicas=2, size=3, cpu=2))
     rig.until(lambda: rig.bound() == 3, "the replica that fits starts whole")
+    rig.until(lambda: ready_replicas(rig, "serve") == 1, "its controller says so")
     time.sleep(_QUIET_SECONDS)
-    placed = [pod for pod in rig.pods() if "nodeName" in pod["spec"]]
-    assert len(annotated(placed, ANNOTATION)) == 1  # 6 of 10 CPUs; the other has no room
-    victim = placed[-1]["metadata"]
+    assert len(placed(rig, REPLICA)) == 1  # 6 of 10 CPUs; the other has no room
+    victim = [pod for pod in rig.pods() if "nodeName" in pod["spec"]][-1]["metadata"]
     rig.delete("pod", victim["name"])
     rig.until(
         lambda: victim["uid"] not in {uid_of(pod) for pod in rig.pods()} and rig.bound() == 3,
         "a replica is whole",
     )
-    rig.plane.request("DELETE", f"{sets}/serve")
+    assert len(placed(rig, REPLICA)) == 1
+    rig.until(lambda: ready_replicas(rig, "serve") == 1, "its controller says so")
+    rig.nodes(1, prefix="more", cpu=6, memory="64Gi")
+    rig.until(lambda: rig.bound() == 6, "the second replica starts whole")
+    rig.until(lambda: ready_replicas(rig, "serve") == 2, "both are ready")
+    rig.until(lambda: is_available(rig, "serve"), "its controller waits for nothing more")
+    rig.plane.request("DELETE", f"{SETS}/serve")
     rig.until(lambda: not rig.pods(), "everything is given back")
+    rig.plane.request("DELETE", "/api/v1/nodes/more-000")
+
+
+def sets(rig: Rig) -> None:
+    """Of two LeaderWorkerSets that take 60 % each, the second waits until the first has none."""
+    rig.create(lws_manifest("one", replicas=1, size=3, cpu=2))
+    rig.until(lambda: is_available(rig, "one"), "the first is whole")
+    rig.create(lws_manifest("two", replicas=1, size=3, cpu=2))
+    rig.until(lambda: len(rig.pods()) == 6, "the pods of the second are made")
+    time.sleep(_QUIET_SECONDS)
+    assert placed(rig, SET) == {"one"}
+    scale(rig, "one", 0)
+    rig.until(lambda: is_available(rig, "two"), "the second is whole")
+    scale(rig, "one", 1)
+    rig.until(lambda: len(rig.pods()) == 6, "the pods of the first are made again")
+    time.sleep(_QUIET_SECONDS)
+    assert placed(rig, SET) == {"two"}
+    rig.plane.request("DELETE", f"{SETS}/two")
+    rig.until(lambda: placed(rig, SET) == {"one"}, "the first starts again")
+    rig.until(lambda: ready_replicas(rig, "one") == 1, "it is whole")
+    rig.plane.request("DELETE", f"{SETS}/one")
+    rig.until(lambda: not rig.pods(), "everything is given back")
+
+
+def placed(rig: Rig, label: str) -> set[str | None]:
+    """The values of a label of the pods that have a node."""
+    return labelled([pod for pod in rig.pods() if "nodeName" in pod["spec"]], label)
+
+
+def scale(rig: Rig, name: str, number: int) -> None:
+    """Let a LeaderWorkerSet have so many replicas."""
+    rig.plane.request("PATCH", f"{SETS}/{name}", {"spec": {"replicas": number}})
+
+
+def ready_replicas(rig: Rig, name: str) -> int:
+    """How many replicas a LeaderWorkerSet says are ready."""
+    status = rig.plane.request("GET", f"{SETS}/{name}").get("status", {})
+    return int(status.get("readyReplicas", 0))
+
+
+def is_available(rig: Rig, name: str) -> bool:
+    """Whether a LeaderWorkerSet says that all its replicas are there."""
+    return has_condition("Available")(rig.plane.request("GET", f"{SETS}/{name}"))
 
 
 def ray_job(rig: Rig) -> None:
@@ -393,7 +444,7 @@ ROUNDS: Mapping[str, tuple[tuple[str, ...], str, tuple[Callable[[Rig], None], ..
     "volcano": (("volcano",), "tutti", (smoke, repair, restart, fail_task, restart_task, abort)),
     "volcano-queues": (("volcano",), "tutti", (queues,)),
     "volcano-hostile": (("volcano",), "tutti", (hostile,)),
-    "lws": (("lws",), "tutti", (leader_worker_set,)),
+    "lws": (("lws",), "tutti", (sets, replicas)),
     "kuberay-volcano": (("kuberay-volcano",), "volcano", (ray_job,)),
     "volcano-smoke": (("volcano",), "tutti", (smoke,)),
 }
