@@ -78,7 +78,8 @@ def foreign_group(name: str, n: int) -> dict[str, Any]:
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "ml"},
-        "spec": {"minMember": n},
+        # No node has so much, and no gang waits for it.
+        "spec": {"minMember": n, "minResources": {"cpu": "1000"}},
     }
 
 

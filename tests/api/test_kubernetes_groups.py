@@ -91,7 +91,9 @@ def test_pods_wait_for_their_group_and_for_each_other(rig: Rig) -> None:
     """The group comes after its pods; fewer are enough once minCount is less."""
     rig.create(*(member(f"sum-{i}", "sum") for i in range(2)))
     rig.until_pod_says("sum-0", "PodGroupNotFound")
-    rig.create(group("sum", gang={"minCount": 3}))
+    body = group("sum", gang={"minCount": 3})
+    body["spec"]["disruptionMode"] = {"all": {}}  # has no effect
+    rig.create(body)
     rig.until_pod_says("sum-0", "WaitingForMembers", "2 of 3 members exist")
     assert condition(rig, "sum") == {}
     fewer = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}

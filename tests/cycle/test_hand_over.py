@@ -270,6 +270,7 @@ async def test_what_kube_scheduler_does_not_bind_in_time_makes_the_gang_degraded
     assert (phase, reason) == ("Degraded", "NotBound")
     assert "a-2 is not bound to node" in message
     assert "cannot allocate all claims" in message
+    assert "delete what it cannot bind there" in message
     assert cluster.reservations == {}
     assert "evict" not in cluster.calls
 

@@ -13,6 +13,7 @@ from tests.harness.rig import Rig, ending, members, pod, pod_group
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+HANDED_OVER_AT = "tutti.dev/handed-over-at"
 GATED = {"schedulingGates": [{"name": "tutti.dev/gang"}]}
 GATED_PODS: dict[str, Any] = {"scheduler": "default-scheduler", "spec": GATED}
 
@@ -57,6 +58,12 @@ def _resource_claim(name: str) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": "ml"},
         "spec": {"devices": {"requests": [request]}},
     }
+
+
+def _end_time_to_bind(rig: Rig, name: str) -> None:
+    """Let the time be over in which kube-scheduler should bind a pod, as users could."""
+    long_ago = {"metadata": {"annotations": {HANDED_OVER_AT: "2020-01-01T00:00:00Z"}}}
+    rig.plane.request("PATCH", f"/api/v1/namespaces/ml/pods/{name}", long_ago)
 
 
 def _phase(rig: Rig, name: str) -> str:
@@ -176,4 +183,35 @@ def test_kube_scheduler_refuses_a_pod_away_from_the_node_selected_for_its_claim(
     )
     assert "made-1 is not bound" in rig.condition("made", "Bound")["message"]
     rig.plane.request("DELETE", "/api/v1/namespaces/ml/pods/lost?gracePeriodSeconds=0")
+    _clear(rig)
+
+
+def test_a_gang_is_degraded_until_the_successor_of_a_refused_pod_is_planned(rig: Rig) -> None:
+    """The refused pod keeps its room, and nobody evicts it."""
+    rig.create(_group("stuck", 15), _resource_claim("no-device"))
+    device = pod("stuck-14", "stuck", cpu="1", **GATED_PODS)
+    device["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "no-device"}]
+    rig.create(*members("stuck", 14, cpu="1", **GATED_PODS), device)
+    rig.until(lambda: rig.bound("stuck") == 14, "what kube-scheduler can bind is bound")
+    rig.until_pod_says("stuck-14", "Unschedulable")
+    assert _phase(rig, "stuck") == "Reserved", "kube-scheduler has time"
+    _end_time_to_bind(rig, "stuck-14")
+    sentence = rig.until_says("stuck", "Healthy", "NotBound")
+    assert sentence.startswith("14 of 15 members are bound, 1 missing: stuck-14 is not bound")
+    assert f"(Unschedulable: {rig.pod_says('stuck-14')['message']})" in sentence
+    assert "delete what it cannot bind there" in sentence
+    assert _phase(rig, "stuck") == "Degraded"
+    rig.until(lambda: not rig.reservations(), "no Reservation waits for it")
+
+    uid = rig.pod("stuck-14")["metadata"]["uid"]
+    rig.create(pod_group("other", 2))
+    rig.create(*members("other", 2, cpu="1"))
+    rig.until_waiting("other", "NotEnoughRoom")
+    assert rig.pod("stuck-14")["metadata"]["uid"] == uid, "it stays, and keeps its room"
+    for name in ("other-0", "other-1"):
+        rig.delete("pod", name)
+    rig.delete("pod", "stuck-14")
+    rig.create(pod("stuck-15", "stuck", cpu="1", **GATED_PODS))
+    rig.until(lambda: rig.bound("stuck") == 15, "the successor is planned and bound")
+    rig.until(lambda: _phase(rig, "stuck") in ("Bound", "Running"), "the gang is whole")
     _clear(rig)

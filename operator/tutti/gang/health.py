@@ -48,6 +48,13 @@ OUT_OF = "OutOf"
 # unless it waits for an object that the pod names.
 GATED = "SchedulingGated"
 
+# What users can do about a member that was handed over: Tutti cannot gate or move it, and its
+# deletion is up to them.
+REMEDY = (
+    "; kube-scheduler still tries; delete what it cannot bind there, and the successor is planned "
+    "before other gangs"
+)
+
 Readiness = Mapping[NodeName, bool]  # whether each node is ready; nodes that are gone are absent
 
 
@@ -128,8 +135,10 @@ def ailment(
     lacks = f"{bound} of {minimum} members are bound, {max(minimum - bound, 1)} missing"
     names = _member_names(dark or rejected or unbound or (*failed, *remaining), nodes)
     if not names and previous.cause == cause and previous.sentence.startswith(lacks):
-        return Degradation(cause, previous.sentence)  # it names members that are gone now
-    return Degradation(cause, lacks + names)
+        # It names members that are gone now.
+        return Degradation(cause, previous.sentence.removesuffix(REMEDY))
+    remedy = REMEDY if unbound and cause is Cause.NOT_BOUND else ""
+    return Degradation(cause, f"{lacks}{names}{remedy}")
 
 
 def is_rejection(failure: str) -> bool:

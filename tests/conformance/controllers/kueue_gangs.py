@@ -58,6 +58,11 @@ def says(rig: Rig, name: str, kind: str) -> str:
     return next((line["status"] for line in lines if line["type"] == kind), "")
 
 
+def ready(rig: Rig, name: str) -> int:
+    """How many pods of a Job are ready, as the Job says."""
+    return int(rig.plane.request("GET", f"{JOBS}/{name}").get("status", {}).get("ready", 0))
+
+
 def allow(rig: Rig, cpus: int) -> None:
     """Change the quota."""
     (group,) = rig.plane.request("GET", CLUSTER_QUEUE)["spec"]["resourceGroups"]
@@ -84,6 +89,8 @@ def jobs(rig: Rig) -> None:
     """A Job without quota has no pods; one with quota and without room waits whole."""
     rig.create(*job("first"))
     rig.until(lambda: bound(rig, "first") == PODS, "the first starts whole")
+    rig.until(lambda: ready(rig, "first") == PODS, "its Job says so")
+    assert says(rig, "first", "Admitted") == "True"
     rig.create(*job("second"))
     rig.until(lambda: says(rig, "second", "QuotaReserved") == "False", "it waits for its quota")
     time.sleep(_QUIET_SECONDS)
@@ -98,6 +105,7 @@ def jobs(rig: Rig) -> None:
         ),
         "a member is replaced",
     )
+    rig.until(lambda: ready(rig, "first") == PODS, "its Job says so")
     allow(rig, 2 * QUOTA)
     rig.until(lambda: reasons(rig, "second") == WAITS, "it has its quota and no room")
     time.sleep(_QUIET_SECONDS)

@@ -15,6 +15,10 @@ from ...harness.builders import GangBuilder, gang
 NODES = {NodeName("n1"): True, NodeName("n2"): True, NodeName("dark"): False}
 NOTHING_SAID = PreviousStatus()
 TWO_OF_FOUR = "2 of 4 members are bound, 2 missing"
+REMEDY = (
+    "; kube-scheduler still tries; delete what it cannot bind there, and the successor is planned "
+    "before other gangs"
+)
 THREE_OF_FOUR = "3 of 4 members are bound, 1 missing"
 
 
@@ -50,14 +54,17 @@ FATES: Mapping[str, tuple[GangBuilder, Cause, str]] = {
             1, is_handed_over=True, scheduled_condition=ScheduledCondition("Unschedulable", "full")
         ),
         Cause.NOT_BOUND,
-        f"{THREE_OF_FOUR}: a-3 is not bound to node n2 by kube-scheduler (Unschedulable: full)",
+        (
+            f"{THREE_OF_FOUR}: a-3 is not bound to node n2 by kube-scheduler "
+            f"(Unschedulable: full){REMEDY}"
+        ),
     ),
     "left alone by kube-scheduler": (
         four("n1", "n1", "n2", "n2").last(
             1, is_handed_over=True, scheduled_condition=ScheduledCondition(health.GATED, "gates")
         ),
         Cause.NOT_BOUND,
-        f"{THREE_OF_FOUR}: a-3 is not bound to node n2 by kube-scheduler",
+        f"{THREE_OF_FOUR}: a-3 is not bound to node n2 by kube-scheduler{REMEDY}",
     ),
     "turned away by a kubelet": (
         failed("OutOfcpu"),
@@ -147,6 +154,12 @@ def test_those_who_left_are_still_named_while_as_many_are_missing() -> None:
     assert found == health.Degradation(Cause.NODE_LOST, said)
     found = ailment(four("n1", "n1"), known)
     assert found == health.Degradation(Cause.NODE_LOST, TWO_OF_FOUR)
+
+
+def test_nobody_is_asked_to_delete_a_pod_that_is_gone() -> None:
+    said = f"{THREE_OF_FOUR}: a-3 is not bound to node n2 by kube-scheduler (Unschedulable: full)"
+    known = PreviousStatus(was_whole=True, cause=Cause.NOT_BOUND, sentence=said + REMEDY)
+    assert ailment(four("n1", "n1", "n1"), known) == health.Degradation(Cause.NOT_BOUND, said)
 
 
 def test_something_more_specific_replaces_what_was_said() -> None:

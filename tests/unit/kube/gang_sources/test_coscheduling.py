@@ -46,6 +46,13 @@ def test_a_pod_group_declares_a_gang() -> None:
     assert not gang_object.status  # their controller's own
 
 
+@pytest.mark.parametrize("amounts", [{"cpu": "1000000"}, {"cpu": "odd"}, {}, None, 7])
+def test_min_resources_have_no_effect(amounts: object) -> None:
+    assert decode_group(group(minMember=3, minResources=amounts)) == decode_group(
+        group(minMember=3)
+    )
+
+
 @pytest.mark.parametrize("spec", [{}, {"minMember": 0}, {"minMember": -5}])
 def test_a_gang_has_a_member(spec: dict[str, Any]) -> None:
     assert decode_group(group(**spec)).min_member == 1

@@ -55,6 +55,11 @@ def test_a_pod_group_of_the_gang_policy_declares_a_gang() -> None:
     assert gang_object.needs_equal_members
 
 
+@pytest.mark.parametrize("mode", [{"single": {}}, {"all": {}}, {"novel": {}}, None])
+def test_the_disruption_mode_has_no_effect(mode: object) -> None:
+    assert group(disruptionMode=mode) == group()
+
+
 def test_the_key_of_a_topology_constraint_is_a_required_level() -> None:
     gang_object = group(schedulingConstraints={"topology": [{"key": "rack"}]})
     assert gang_object.same_domain == (DomainRule("rack"),)
