@@ -6,11 +6,12 @@ import socket
 
 import pytest
 
-from ..chaos.faults import trials
+from ..chaos.faults import supply, trials
 from ..chaos.faults.__main__ import SECONDS_AFTER, Soak
 from ..chaos.faults.writes import Write, write_of
 from ..harness.controlplane.components import free_ports, is_free
 from ..harness.controlplane.wiring import LOOPBACK
+from ..harness.provisioner import SELECTED
 from ..harness.proxy import Call
 
 ADDRESSES = {
@@ -50,6 +51,50 @@ def test_the_same_seed_and_number_draw_the_same_faults() -> None:
     assert drawn == [str(trials.chance(7, number, 40)) for number in range(50)]
     assert len(set(drawn)) > 40
     assert drawn != [str(trials.chance(8, number, 40)) for number in range(50)]
+
+
+def test_with_claims_the_provisioner_fails_at_answers_that_are_drawn() -> None:
+    drawn = [trials.chance(1, number, 100, has_claims=True) for number in range(40)]
+    again = [trials.chance(1, number, 100, has_claims=True) for number in range(40)]
+    assert [str(trial) for trial in drawn] == [str(trial) for trial in again]
+    assert {trial.failures for trial in drawn} == set(trials.FAILURES)
+    plain = [trials.chance(1, number, 100) for number in range(40)]
+    assert {trial.failures for trial in plain} == {(0,)}
+    assert all(str(trial).startswith(str(bare)) for trial, bare in zip(drawn, plain, strict=True))
+    assert "the provisioner fails at 1, 2" in "\n".join(map(str, drawn))
+    assert "provisioner" not in "\n".join(map(str, plain))
+
+
+def test_a_provisioner_fails_at_the_answers_that_it_is_told_and_makes_all_else() -> None:
+    for failures in trials.FAILURES:
+        sent: list[str] = []
+        waiting = {
+            "metadata": {
+                "name": "both-0",
+                "namespace": "ml",
+                "uid": "u",
+                "resourceVersion": "1",
+                "annotations": {SELECTED: "n"},
+            },
+            "spec": {
+                "storageClassName": supply.DISK,
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+
+        def request(
+            method: str, _: str, __: object = None, sent: list[str] = sent, item: object = waiting
+        ) -> object:
+            sent.append(method)
+            return {"items": [item]}
+
+        provisioner = supply.Provisioner(request, "ml")
+        provisioner.fail_at(failures)
+        for _ in range(2 + len(failures)):  # it makes two volumes
+            provisioner.answer()
+        answers = [method for method in sent if method != "GET"]
+        assert answers == ["PATCH" if i in failures else "POST" for i in range(len(answers))]
+        assert provisioner.has_failed
 
 
 def test_every_write_in_turn_is_killed_at_in_every_way() -> None:

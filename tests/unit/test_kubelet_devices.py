@@ -114,6 +114,14 @@ def given(found: Objects) -> Any:
     return status(found)["allocation"]["devices"]
 
 
+def requested(found: Objects) -> Any:
+    return found["claims"][0]["spec"]["devices"]["requests"][0]["exactly"]
+
+
+def selector(expression: str) -> Any:
+    return {"cel": {"expression": expression}}
+
+
 MISTAKES: dict[str, tuple[Callable[[Objects], object], str]] = {
     "no claim": (lambda o: o["pods"][0]["status"].clear(), "does not exist"),
     "no allocation": (lambda o: status(o).pop("allocation"), "has no devices"),
@@ -151,6 +159,18 @@ MISTAKES: dict[str, tuple[Callable[[Objects], object], str]] = {
         "n1/gpu-1 is allocated to ml/one and ml/one",
     ),
     "too few devices": (lambda o: given(o)["results"].pop(0), "has 1 devices for request gpu"),
+    "a device that the request excludes": (
+        lambda o: requested(o).update(
+            selectors=[selector('device.attributes["gpu.example.com"].size == "half"')]
+        ),
+        'which device.attributes["gpu.example.com"].size == "half" excludes',
+    ),
+    "a device that the class excludes": (
+        lambda o: o["classes"][0]["spec"].update(
+            selectors=[selector('device.driver == "nic.example.com"')]
+        ),
+        'has gpu.example.com/n1/gpu-0 for request gpu, which device.driver == "nic.example.com"',
+    ),
     "no alternative": (lambda o: given(o)["results"].pop(), "has devices for 0 ways"),
     "two alternatives": (
         lambda o: given(o)["results"].append(result("nic/large", "nic-0")),
@@ -208,3 +228,17 @@ def test_a_device_is_in_two_claims_only_with_admin_access() -> None:
     for each in second["status"]["allocation"]["devices"]["results"]:
         each["adminAccess"] = True
     assert DeviceObjects(**found).faults() == []
+
+
+def test_only_a_pool_of_which_devices_were_withdrawn_may_lack_some() -> None:
+    found = objects()
+    found["slices"][0]["spec"]["devices"].pop()
+    made = DeviceObjects(**found)
+    assert made.faults(withdrawn=["n1"]) == []
+    assert len(made.faults(withdrawn=["n2"])) == 1
+
+
+def test_a_device_of_a_withdrawn_pool_is_still_one_of_its_node() -> None:
+    found = objects()
+    found["slices"][0]["spec"]["nodeName"] = "n2"
+    assert "is on node n1, and" in "\n".join(DeviceObjects(**found).faults(withdrawn=["n1"]))

@@ -52,7 +52,10 @@ class Soak:
             ),
             "answers": lambda: trials.answers(self._kinds),
             "roads": lambda: trials.roads(AWAY_SECONDS, self._kinds),
-            "chance": lambda: (trials.chance(self._seed, i, writes) for i in self._numbers),
+            "chance": lambda: (
+                trials.chance(self._seed, i, writes, has_claims=Write.SELECT_NODE in self._kinds)
+                for i in self._numbers
+            ),
         }
         return every[series]()
 

@@ -146,6 +146,8 @@ class Arena:
         with witness, running as run:
             seen = run.play(trial, self._unbroken)
             run.operator.kill()
+            if self._has_claims:
+                run.troubles += [f"in the end: {fault}" for fault in claims.faults(request)]
             witness.stop()
         verdict = self._judge(witness, heard, namespace)
         groups = (foreign.KUBERNETES, foreign.PLUGINS, foreign.VOLCANO) if self._is_foreign else ()

@@ -11,12 +11,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ...harness import provisioner
+from ...harness.kubelet.devices import DeviceObjects
 from ...harness.rig import members, pod, pod_group
 from . import supply
 from .supply import RESOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from .rest import Rest
 
@@ -131,6 +132,11 @@ def _mounting(one: dict[str, Any], gang: str) -> dict[str, Any]:
     return {**one, "spec": {**one["spec"], "volumes": volumes}}
 
 
+def faults(request: Callable[..., Any]) -> list[str]:
+    """What kubelets and their plugins find wrong in the end; devices of ``drift`` have gone."""
+    return DeviceObjects.read(request).faults(withdrawn=[n for n in supply.NODES if "drift" in n])
+
+
 def addresses(namespace: str) -> dict[str, str]:
     """Where objects of the kinds of this scene are created, and where they are left behind."""
     core, devices = (
@@ -175,6 +181,10 @@ class Story:
             ),
             (lambda _: "doomed-1" in self._provisioner.selected(), lambda: self._end("doomed-1")),
         ]
+
+    def fail_at(self, answers: Collection[int]) -> None:
+        """Let the provisioner fail at these of its answers, counted from 0."""
+        self._provisioner.fail_at(answers)
 
     @property
     def is_over(self) -> bool:

@@ -112,6 +112,8 @@ class Run:
     def play(self, trial: Trial, wanted: Rest | None = None) -> Rest:
         """Live through the trial until what is wanted is so, or an end that is promised."""
         self.course = Course(self, trial.strikes)
+        if isinstance(self._story, claims.Story):
+            self._story.fail_at(trial.failures)
         self._rules.enter_context(self.proxy.rule(anything, self.course))
         quiet = LONG_QUIET_SECONDS if wanted is None else QUIET_SECONDS
         since: float | None = None

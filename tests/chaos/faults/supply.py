@@ -20,7 +20,7 @@ from ...harness.provisioner import (
 from ...harness.provisioner import VOLUMES as ALL_VOLUMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     Request = Callable[..., Any]
 
@@ -48,6 +48,7 @@ NODES: Mapping[str, int] = {
 }
 CARD = 80  # of one counter, which partitions of the card consume
 PARTITIONS: Mapping[str, tuple[int, int]] = {"half": (2, 40), "quarter": (4, 20)}
+FIRST = frozenset({0})  # the answers at which a provisioner fails unless it is told otherwise
 EMPTY_SECONDS = 30.0  # for controllers to finish with what an earlier run has left
 
 
@@ -170,12 +171,22 @@ def await_claims(request: Request, namespace: str, count: int) -> None:
 
 
 class Provisioner:
-    """Makes volumes of one class for one namespace; the first time, it says that it cannot."""
+    """Makes volumes of one class for one namespace; now and then, it says that it cannot."""
 
     def __init__(self, request: Request, namespace: str) -> None:
         self._request = request
         self._path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-        self.has_failed = False
+        self._failures = FIRST
+        self._answers = 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has failed as often as it is to."""
+        return self._answers > max(self._failures)
+
+    def fail_at(self, failures: Collection[int]) -> None:
+        """Fail at these answers, counted from 0, and at no other."""
+        self._failures = frozenset(failures)
 
     def selected(self) -> dict[str, dict[str, Any]]:
         """The claims that wait for a provisioner, by name."""
@@ -192,12 +203,12 @@ class Provisioner:
             if item["spec"]["storageClassName"] != DISK:
                 continue
             with suppress(RequestError):  # it has changed, or its volume is there
-                if not self.has_failed:
+                if self._answers in self._failures:
                     give_up(self._request, item)
-                    self.has_failed = True
                 else:
                     node = item["metadata"]["annotations"][SELECTED]
                     self._request("POST", ALL_VOLUMES, made_volume(item, node))
+                self._answers += 1
 
 
 def local_volume(namespace: str, number: int) -> dict[str, Any]:

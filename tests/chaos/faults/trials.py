@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from .deeds import Deed
 
 MOST_STRIKES = 3
+# At which of its answers a provisioner fails that makes two volumes: at the first, at the second
+# when the first is made, twice in a row, and before each of them.
+FAILURES = ((0,), (1,), (0, 1), (0, 2), (1, 2))
 MOST_DOWN_SECONDS = 2.0
 # What the operator writes. Some scenes have no queues; in one alone does kube-scheduler bind, in
 # another alone are pods evicted, and in another alone are there claims.
@@ -52,9 +55,16 @@ class Trial:
 
     fault: str
     strikes: tuple[Strike, ...] = ()
+    failures: tuple[int, ...] = (0,)  # answers of a provisioner, where there is one
 
     def __str__(self) -> str:
         """Name every strike."""
+        text = self._strikes()
+        if self.failures == (0,):
+            return text
+        return f"{text}; the provisioner fails at {', '.join(map(str, self.failures))}"
+
+    def _strikes(self) -> str:
         strikes = "; then ".join(map(str, self.strikes)) or "nothing"
         return strikes if strikes.startswith(f"{self.fault}:") else f"{self.fault} ({strikes})"
 
@@ -106,8 +116,11 @@ def _at(kind: Write, n: int, name: str, deed: Deed) -> tuple[Strike, ...]:
     return (Strike(first, deeds.KILLS[first], 3, frozenset({Write.BIND})), strike)
 
 
-def chance(seed: int, number: int, writes: int) -> Trial:
-    """One to three faults at random writes; the same for the same seed and number."""
+def chance(seed: int, number: int, writes: int, *, has_claims: bool = False) -> Trial:
+    """One to three faults at random writes; the same for the same seed and number.
+
+    With claims, the provisioner of their volumes fails at random answers.
+    """
     draw = random.Random(f"{seed}/{number}")
     away, deed = deeds.outage(float(draw.randint(1, 8)))
     faults = {**deeds.ANSWERS, **deeds.STREAMS, away: deed}
@@ -123,4 +136,7 @@ def chance(seed: int, number: int, writes: int) -> Trial:
                 down_seconds=draw.choice([0.0, draw.uniform(0.0, MOST_DOWN_SECONDS)]),
             )
         )
-    return Trial(f"random, {len(strikes)} faults", tuple(strikes))
+    failures: tuple[int, ...] = (0,)
+    if has_claims:
+        failures = random.Random(f"{seed}/{number}/provisioner").choice(FAILURES)
+    return Trial(f"random, {len(strikes)} faults", tuple(strikes), failures)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...harness.kubelet.devices import DeviceObjects
 from ...harness.provisioner import ALL_CLAIMS, PROVISIONER, Provisioner, claim, storage_class
 from .scene import NODES, SIZE, Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from ...harness.judge import Verdict
@@ -41,6 +42,10 @@ class Claimed(Scene):
     def restore(self, rig: Rig) -> None:
         """Wait until the claims of earlier rounds have gone with their gangs."""
         rig.until(lambda: not _left(rig), "no claim is left")
+
+    def faults(self, rig: Rig) -> Sequence[str]:
+        """What kubelets and their plugins find wrong."""
+        return DeviceObjects.read(rig.plane.request).faults()
 
     def has_been_seen(self, verdict: Verdict) -> bool:
         """Whether the judge has seen claims of both kinds."""

@@ -155,6 +155,8 @@ class Pausing:
             finally:
                 victim.wake()
             self._until_it_stands_by(first, seen)
+        faults = self._scene.faults(self.rig)
+        assert not faults, f"{victim.call}: {faults}"
         self._clean_up(name)
         return Paused(victim.call, taken)
 

@@ -45,6 +45,10 @@ class Scene:
     def restore(self, rig: Rig) -> None:
         """Wait until a round can begin; no gang of an earlier round exists."""
 
+    def faults(self, rig: Rig) -> Sequence[str]:  # noqa: ARG002 - for scenes that look at the rig
+        """What is wrong at the end of a round, whose gang is whole."""
+        return ()
+
     def has_been_seen(self, verdict: Verdict) -> bool:
         """Whether the judge has seen what only this scene shows."""
         return bool(verdict.bindings)

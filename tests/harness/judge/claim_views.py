@@ -38,6 +38,15 @@ class Result(NamedTuple):
     takes: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One way to meet a request of a claim, by the name that results have."""
+
+    name: str
+    count: int | None  # None: all that there are
+    selectors: tuple[str, ...] = ()
+
+
 class Counter(NamedTuple):
     """The name of a counter in its pool."""
 
@@ -58,6 +67,7 @@ class DeviceClaim:
     terminating: bool
     owner: str  # uid of the pod that it was made for
     is_extended: bool
+    requests: tuple[tuple[Request, ...], ...] = ()  # the ways to meet each
 
     @property
     def devices(self) -> frozenset[tuple[str, Device]]:
@@ -77,6 +87,7 @@ class DeviceSlice:
     node: str
     consumed: Mapping[str, Mapping[Counter, int]]  # by name of the device
     counters: Mapping[Counter, int]
+    devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as listed, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,26 @@ def read_claim(key: Key, body: Body) -> DeviceClaim:
         terminating=bool(metadata.get("deletionTimestamp")),
         owner=next((owner["uid"] for owner in owners if owner["kind"] == "Pod"), ""),
         is_extended=EXTENDED in (metadata.get("annotations") or {}),
+        requests=tuple(
+            tuple(_ways(request))
+            for request in (body["spec"].get("devices") or {}).get("requests") or ()
+        ),
+    )
+
+
+def _ways(request: Body) -> Iterator[Request]:
+    if "exactly" in request:
+        yield _way(request["name"], request["exactly"])
+    for part in request.get("firstAvailable") or ():
+        yield _way(f"{request['name']}/{part['name']}", part)
+
+
+def _way(name: str, part: Body) -> Request:
+    is_all = part.get("allocationMode") == "All"
+    return Request(
+        name,
+        None if is_all else int(part.get("count") or 1),
+        tuple(one["cel"]["expression"] for one in part.get("selectors") or ()),
     )
 
 
@@ -182,6 +213,7 @@ def read_slice(key: Key, body: Body) -> DeviceSlice:
         counters=_counters(
             (one["name"], one["counters"]) for one in spec.get("sharedCounters") or ()
         ),
+        devices={device["name"]: device for device in spec.get("devices") or ()},
     )
 
 

@@ -3,12 +3,14 @@
 A claim counts as Tutti's if Tutti has written its allocation; the others are judged nowhere.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .audit import AuditEntry
 from .bindings import Begun, bound_in
 from .claim_views import Counter, Device, DeviceClaim, DevicePromise, DeviceSlice
+from .device_selectors import selects
 from .findings import Finding, Findings, Promise
 from .quantities import format_amount
 from .replay import Step
@@ -28,6 +30,7 @@ class _Books:
     holders: dict[Device, set[str]] = field(default_factory=dict)  # uids of claims that take it
     slices: dict[str, DeviceSlice] = field(default_factory=dict)
     places: dict[Device, set[str]] = field(default_factory=dict)  # its nodes, at any time
+    listed: dict[Device, list[Mapping[str, Any]]] = field(default_factory=dict)  # at any time
     pods: dict[str, Pod] = field(default_factory=dict)
     bound: set[str] = field(default_factory=set)  # uids of pods that had a node at any time
     made: dict[str, Key] = field(default_factory=dict)  # for extended resources, by uid of the pod
@@ -50,6 +53,7 @@ class _Books:
                 for name in piece.consumed:
                     device = Device(piece.driver, piece.pool, name)
                     self.places.setdefault(device, set()).add(piece.node)
+                    self.listed.setdefault(device, []).append(piece.devices[name])
             case Pod() as pod:
                 self.pods[pod.uid] = pod
                 if pod.node:
@@ -202,9 +206,37 @@ def _device_faults(claim: DeviceClaim, books: _Books) -> Iterator[str]:
     for result in claim.results:
         if claim.node not in books.places.get(result.device, ()):
             yield f"claim {claim.key} gets {result.device}, which {claim.node} never had"
+    for sentence in _request_faults(claim, books):
+        yield f"claim {claim.key} {sentence}"
     for driver, pool in sorted({(device.driver, device.pool) for device in _taken(claim)}):
         for sentence in books.exceeded(driver, pool):
             yield f"claim {claim.key} gets devices, and {sentence}"
+
+
+def _request_faults(claim: DeviceClaim, books: _Books) -> Iterator[str]:
+    """What of the devices of a claim no request wants, and what a request lacks.
+
+    Devices may have changed since they were promised: a selector must select what one was once.
+    """
+    rest = {result.request for result in claim.results}
+    for ways in claim.requests:
+        given = [way for way in ways if way.name in rest]
+        rest -= {way.name for way in ways}
+        if len(given) != 1:
+            names = ", ".join(way.name for way in ways)
+            yield f"gets devices for {len(given)} ways to meet one request ({names})"
+            continue
+        (way,) = given
+        devices = [result.device for result in claim.results if result.request == way.name]
+        if way.count not in (None, len(devices)):
+            yield f"gets {len(devices)} devices for request {way.name}, which wants {way.count}"
+        for device in devices:
+            listed = books.listed.get(device, ())
+            for text in way.selectors:
+                if listed and not any(selects(text, device.driver, body) for body in listed):
+                    yield f"gets {device}, which request {way.name} excludes by {text}"
+    for name in sorted(rest):
+        yield f"gets devices for request {name}, which it does not have"
 
 
 def _binding_faults(pod: Pod, books: _Books) -> Iterator[str]:

@@ -11,10 +11,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..judge.device_selectors import selects
 from ..judge.quantities import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     Body = Mapping[str, Any]
 
@@ -51,9 +52,12 @@ class DeviceObjects:
         )
         return cls(*(request("GET", path)["items"] for path in paths))
 
-    def faults(self) -> list[str]:
-        """What is wrong with the claims of pods that have a node; empty if nothing is."""
-        return [*self._faults_of_pods(), *self._faults_of_devices()]
+    def faults(self, withdrawn: Collection[str] = ()) -> list[str]:
+        """What is wrong with the claims of pods that have a node; empty if nothing is.
+
+        Drivers have withdrawn devices from the ``withdrawn`` pools, perhaps after they were given.
+        """
+        return [*self._faults_of_pods(withdrawn), *self._faults_of_devices()]
 
     def prepared(self) -> list[Body]:
         """The claims of pods that have a node and have not ended."""
@@ -69,7 +73,7 @@ class DeviceObjects:
                 for name in _claims_of(pod):
                     yield pod, known.get((pod["metadata"]["namespace"], name))
 
-    def _faults_of_pods(self) -> Iterator[str]:
+    def _faults_of_pods(self, withdrawn: Collection[str]) -> Iterator[str]:
         nodes = {node["metadata"]["name"]: node for node in self.nodes}
         for pod, claim in self._used():
             title = f"pod {_title(pod)}"
@@ -88,6 +92,8 @@ class DeviceObjects:
             if not _selects(status["allocation"].get("nodeSelector"), node):
                 yield f"{title} is on node {_name(node)}, which the allocation does not select"
             for device in _results(claim):
+                if device.pool in withdrawn and self._listed(device) is None:
+                    continue
                 if (where := self._node_of(device)) != _name(node):
                     yield f"{title} is on node {_name(node)}, and {device} is {where}"
 
@@ -102,6 +108,14 @@ class DeviceObjects:
             if device.name in {each["name"] for each in spec.get("devices") or ()}:
                 return str(spec.get("nodeName", "of several nodes"))
         return "not in the newest generation of its pool"
+
+    def _listed(self, device: _Device) -> Body | None:
+        """A device as the newest generation of its pool lists it; None if it does not."""
+        for spec in self._newest(device):
+            for listed in spec.get("devices") or ():
+                if listed["name"] == device.name:
+                    return dict(listed)
+        return None
 
     def _newest(self, device: _Device) -> list[Body]:
         """The slices of the newest generation of the pool of a device."""
@@ -140,9 +154,7 @@ class DeviceObjects:
                 continue
             name, part = given[0]
             own = results.pop(name)
-            is_all = part.get("allocationMode") == "All"
-            if not is_all and len(own) != part.get("count", 1):
-                yield f"has {len(own)} devices for request {name}"
+            yield from self._faults_of_request(name, part, [_device(result) for result in own])
             for result in own:
                 for field, default in (("adminAccess", False), ("tolerations", [])):
                     if (result.get(field) or default) != (part.get(field) or default):
@@ -155,6 +167,23 @@ class DeviceObjects:
                 yield f"has another configuration for request {name} than its class and its spec"
         for name in results:
             yield f"has devices for request {name}, which its spec does not have"
+
+    def _faults_of_request(
+        self, name: str, part: Body, devices: Sequence[_Device]
+    ) -> Iterator[str]:
+        """What is wrong with the number of devices, or excluded by a selector of one."""
+        if part.get("allocationMode") != "All" and len(devices) != part.get("count", 1):
+            yield f"has {len(devices)} devices for request {name}"
+        (of_class,) = (
+            item["spec"] for item in self.classes if _name(item) == part["deviceClassName"]
+        )
+        selectors = [*(of_class.get("selectors") or ()), *(part.get("selectors") or ())]
+        for device in devices:
+            listed = self._listed(device)
+            for selector in selectors:
+                text = selector["cel"]["expression"]
+                if listed is not None and not selects(text, device.driver, listed):
+                    yield f"has {device} for request {name}, which {text} excludes"
 
     def _exceeded(self, held: Mapping[_Device, object]) -> Iterator[str]:
         """The counters of which allocated devices consume more than there is."""

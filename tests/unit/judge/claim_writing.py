@@ -27,12 +27,17 @@ class ClaimStory(Story):
         generation: int = 1,
         memory: int = 0,
         takes: Mapping[str, int] | None = None,
+        size: str = "",
     ) -> int:
-        """Put the slice of a node, whose pool has its name; ``takes`` is memory by device."""
+        """Put the slice of a node, whose pool has its name; ``takes`` is memory by device.
+
+        ``size`` is an attribute of all of its devices.
+        """
         pool = {"name": node, "generation": generation}
         listed = [
             {
                 "name": name,
+                "attributes": {"size": {"string": size}},
                 "consumesCounters": [
                     {"counterSet": "card", "counters": {"memory": {"value": str(takes[name])}}}
                 ]
@@ -69,10 +74,18 @@ class ClaimStory(Story):
         admin: bool = False,
         owner: str = "",
         is_silent: bool = False,
+        wanted: Mapping[str, Any] | None = None,
+        request: str = "gpu",
     ) -> int:
-        """Put a claim, with devices of a node if one is named; ``is_silent`` is without a log."""
+        """Put a claim, with devices of a node if one is named; ``is_silent`` is without a log.
+
+        ``wanted`` is its one request, by default for as many devices; its devices are for
+        ``request``.
+        """
+        exactly = {"deviceClassName": "gpu", "count": max(1, len(devices))}
+        own = {"name": "gpu", **(wanted or {"exactly": exactly})}
         results = [
-            {"request": "gpu", "driver": DRIVER, "pool": node, "device": device}
+            {"request": request, "driver": DRIVER, "pool": node, "device": device}
             | ({"adminAccess": True} if admin else {})
             for device in devices
         ]
@@ -91,7 +104,8 @@ class ClaimStory(Story):
         status |= {"allocation": allocation} if node else {}
         if node and not is_silent:
             self.told(name, by=by)
-        return self.put(Kind.DEVICE_CLAIMS, {"metadata": metadata, "spec": {}, "status": status})
+        spec = {"devices": {"requests": [own]}}
+        return self.put(Kind.DEVICE_CLAIMS, {"metadata": metadata, "spec": spec, "status": status})
 
     def told(self, name: str, *, by: str = US) -> None:
         """Tell the audit log that the devices of a claim were written."""
@@ -107,6 +121,7 @@ class ClaimStory(Story):
         *,
         devices: Mapping[str, Mapping[str, Iterable[str]]] | None = None,
         volumes: Mapping[str, tuple[str, str]] | None = None,
+        request: str = "gpu",
     ) -> int:
         """Put a Reservation: nodes by pod; devices by pod and claim; of volumes node and name."""
         placement = [
@@ -122,7 +137,7 @@ class ClaimStory(Story):
                                 "uid": f"uid-{claim}",
                                 "devices": [
                                     {
-                                        "request": "gpu",
+                                        "request": request,
                                         "driver": DRIVER,
                                         "pool": node,
                                         "device": device,

@@ -1,11 +1,13 @@
 """Devices of claims: one claim at a time, by a Reservation, before the binding, and then free."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from ...harness.judge import Kind, Promise
-from .claim_writing import ClaimStory, two_hosts
+from ...harness.judge.device_selectors import selects
+from .claim_writing import DRIVER, ClaimStory, two_hosts
 from .writing import KUBE
 
 
@@ -281,3 +283,99 @@ def test_devices_of_pods_that_ran_are_given_back_by_others() -> None:
     story.phase("train-0", "Succeeded")
     story.drop(Kind.PODS, "uid-train-1")
     assert not left(story)
+
+
+HALF = f'device.attributes["{DRIVER}"].size == "half"'
+
+
+def given_one(
+    *devices: str, wanted: dict[str, Any], size: str = "", request: str = "gpu"
+) -> list[str]:
+    """What is found of a pod whose claim wants this and gets these devices of one node."""
+    story = two_hosts()
+    story.piece("a", "gpu-0", "gpu-1", generation=2, size=size)
+    story.claim("c0", wanted=wanted)
+    story.user("one", "", "c0")
+    devices_of_pod = {"one": {"c0": devices}}
+    story.hold("one", {"one": "a"}, devices=devices_of_pod, request=request)
+    story.claim("c0", "a", *devices, reserved=["one"], wanted=wanted, request=request)
+    return found(story)
+
+
+def exactly(count: int | None, *selectors: str) -> dict[str, Any]:
+    how = {"allocationMode": "All"} if count is None else {"count": count}
+    chosen = [{"cel": {"expression": text}} for text in selectors]
+    return {"exactly": {"deviceClassName": "gpu", **how, "selectors": chosen}}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_fewer_or_more_devices_than_a_request_wants_are_a_violation(count: int) -> None:
+    (sentence,) = given_one("gpu-0", "gpu-1", wanted=exactly(count))
+    assert sentence == f"claim ml/c0 gets 2 devices for request gpu, which wants {count}"
+
+
+def test_a_request_for_all_may_get_any_number() -> None:
+    assert not given_one("gpu-0", "gpu-1", wanted=exactly(None))
+
+
+def test_a_device_that_the_selector_of_its_request_excludes_is_a_violation() -> None:
+    assert not given_one("gpu-0", wanted=exactly(1, HALF), size="half")
+    (sentence,) = given_one("gpu-0", wanted=exactly(1, HALF), size="quarter")
+    assert sentence == (f"claim ml/c0 gets {DRIVER}/a/gpu-0, which request gpu excludes by {HALF}")
+
+
+def test_a_device_that_was_selected_when_it_was_promised_may_have_changed() -> None:
+    story = two_hosts()
+    story.piece("a", "gpu-0", generation=2, size="half")
+    story.claim("c0", wanted=exactly(1, HALF))
+    story.user("one", "", "c0")
+    story.hold("one", {"one": "a"}, devices={"one": {"c0": ["gpu-0"]}})
+    story.piece("a", "gpu-0", generation=3, size="quarter")
+    story.claim("c0", "a", "gpu-0", reserved=["one"], wanted=exactly(1, HALF))
+    assert not found(story)
+
+
+@pytest.mark.parametrize(
+    ("request_name", "words"),
+    [
+        ("gpu/second", ""),
+        ("gpu", "for 0 ways to meet one request (gpu/first, gpu/second)"),
+        ("nic", "for request nic, which it does not have"),
+    ],
+)
+def test_devices_are_for_one_way_to_meet_a_request(request_name: str, words: str) -> None:
+    parts = [
+        {"name": name, "deviceClassName": "gpu", "count": count}
+        for name, count in (("first", 2), ("second", 1))
+    ]
+    sentences = given_one("gpu-0", wanted={"firstAvailable": parts}, request=request_name)
+    assert words in "\n".join(sentences)
+    assert bool(sentences) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_selected"),
+    [
+        ('device.driver == "gpu.example.com"', True),
+        ('device.driver == "nic.example.com"', False),
+        ('device.attributes["gpu.example.com"].size == "half"', True),
+        ('device.attributes["gpu.example.com"].size == "whole"', False),
+        ('device.attributes["other.example.com"].size == "half"', False),
+        ('device.attributes["other.example.com"].rack == "r1"', True),
+        ('device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0', True),
+        ('device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) > 0', False),
+        ('device.capacity["gpu.example.com"].cores.compareTo(quantity("1")) >= 0', False),
+        ('device.driver == "gpu.example.com" && device.driver == "nic.example.com"', False),
+    ],
+)
+def test_the_judge_reads_the_selectors_of_the_scenes(expression: str, *, is_selected: bool) -> None:
+    device = {
+        "attributes": {"size": {"string": "half"}, "other.example.com/rack": {"string": "r1"}},
+        "capacity": {"memory": {"value": "40Gi"}},
+    }
+    assert selects(expression, DRIVER, device) == is_selected
+
+
+def test_a_selector_that_the_judge_cannot_read_is_not_passed_over() -> None:
+    with pytest.raises(ValueError, match="the judge reads no selector like"):
+        selects('device.driver == "other" && device.driver.size() > 2', DRIVER, {})
