@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tutti.filters.volume_supply import OVERLAPS
+from tutti.filters.volume_supply import OVERLAPS, SHARED
 
+from ..conformance.differential import providing, storage
 from ..conformance.differential.controls import unnoticed
 from ..conformance.differential.pools import DRIVERS
 from ..conformance.differential.running import control_plane, run
@@ -82,3 +83,23 @@ def test_every_pod_may_run_where_kube_scheduler_says_and_nowhere_else() -> None:
     assert set(unnoticed(recorded, tally.modelled)) <= RARE
     # Most must tell something: sets that are neither empty nor everything.
     assert tally.telling * 4 > tally.cases
+
+
+OPEN_OF_VOLUMES = {f"spec.volumes[].persistentVolumeClaim ({why})" for why in (OVERLAPS, SHARED)}
+CLUSTERS = 20  # with volumes, of two seconds each
+RARE_OF_VOLUMES = {"the largest volume of a node ignored", "volume modes of claims ignored"}
+
+
+@pytest.mark.timeout(300)
+def test_what_tutti_writes_of_volumes_lets_kube_scheduler_decide_as_after_its_own_choice() -> None:
+    recorded: list[Case] = []
+    with control_plane() as plane:
+        tally, plans, provided = providing.run(plane, CLUSTERS, 1, recorded.extend)
+    told = ["\n".join(sentences(case, ours)) for case, ours in tally.wrong]
+    assert not told, "\n\n".join(told)
+    assert not plans.wrong, [(case.name, node) for case, node in plans.wrong]
+    assert tally.unmodelled.keys() <= OPEN_OF_VOLUMES
+    assert plans.asked == plans.placed > CLUSTERS // 2
+    assert provided.volumes
+    assert provided.nodes
+    assert set(unnoticed(recorded, (storage.ROW,))) <= RARE_OF_VOLUMES

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import choosing
+from . import choosing, providing, storage
 from .controls import unnoticed
 from .kept import keep
 from .ours import Ours
@@ -67,9 +67,25 @@ def main(arguments: Sequence[str]) -> int:
         console.print("\n".join(choosing.sentences(choices)), markup=False, highlight=False)
         differing = len(choices.wrong)
         missed += choosing.unnoticed(choices.agreed) if options.controls else []
+    if options.volumes:
+        wrong, unseen = _of_volumes(options, console)
+        differing += wrong
+        missed += unseen
     for name in missed:
         console.print(f"a wrong rule that nobody notices: {name}", style="red", highlight=False)
     return int(bool(tally.wrong or plans.wrong or differing or missed))
+
+
+def _of_volumes(options: argparse.Namespace, console: Console) -> tuple[int, list[str]]:
+    """Play clusters with volumes; answers how many pods differ, and wrong rules unnoticed."""
+    cases: list[Case] = []
+    with control_plane() as plane:
+        tally, plans, provided = providing.run(plane, options.volumes, options.seed, cases.extend)
+    wrong = [*tally.wrong, *((case, Ours(frozenset({node}))) for case, node in plans.wrong)]
+    for case, ours in wrong:
+        console.print("\n".join(sentences(case, ours)), markup=False, highlight=False)
+    console.print(providing.sentences(tally, plans, provided), markup=False, highlight=False)
+    return len(wrong), unnoticed(cases, (storage.ROW,)) if options.controls else []
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -78,6 +94,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--cases", type=int, default=10_000, help="pods asked about (10,000)")
     parser.add_argument("--choices", type=int, default=500, help="pods bound by wishes (500)")
+    parser.add_argument("--volumes", type=int, default=1000, help="clusters with volumes (1,000)")
     parser.add_argument("--seed", type=int, default=1, help="the first cluster's number (1)")
     parser.add_argument("--controls", action="store_true", help="try every wrong rule, too")
     parser.add_argument("--keep", type=Path, help="a folder for the cases that differ")

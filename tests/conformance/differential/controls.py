@@ -374,6 +374,47 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
             cluster=_of("PersistentVolumeClaim", _drop("metadata.annotations")),
         ),
     ),
+    "generated volumes": (
+        Control(
+            "sizes of free volumes ignored",
+            cluster=_of("PersistentVolume", _drop("spec.capacity")),
+        ),
+        Control(
+            "node affinity of free volumes ignored",
+            cluster=_of("PersistentVolume", _drop("spec.nodeAffinity")),
+        ),
+        Control(
+            "access modes of claims ignored",
+            cluster=_of("PersistentVolumeClaim", _drop("spec.accessModes")),
+        ),
+        Control(
+            "volume modes of claims ignored",
+            cluster=_of("PersistentVolumeClaim", _drop("spec.volumeMode")),
+        ),
+        Control(
+            "labels of free volumes ignored",
+            cluster=_of("PersistentVolumeClaim", _drop("spec.selector")),
+        ),
+        Control(
+            "the claim of a volume ignored",
+            cluster=_of("PersistentVolume", _drop("spec.claimRef")),
+        ),
+        Control(
+            "the node of a claim ignored",
+            cluster=_of("PersistentVolumeClaim", _drop("metadata.annotations")),
+        ),
+        Control(
+            "topologies of classes ignored",
+            cluster=_of("StorageClass", _drop("allowedTopologies")),
+        ),
+        Control(
+            "capacities of nodes ignored", cluster=_of("CSIDriver", _drop("spec.storageCapacity"))
+        ),
+        Control(
+            "the largest volume of a node ignored",
+            cluster=_of("CSIStorageCapacity", _drop("maximumVolumeSize")),
+        ),
+    ),
     "devices": (
         Control(
             "selectors of classes ignored", cluster=_of("DeviceClass", _drop("spec.selectors"))

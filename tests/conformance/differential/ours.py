@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tutti.dump.decode import read
 from tutti.dump.documents import Text
 from tutti.dump.load import snapshot_of
+from tutti.model.volumes import ClaimKey
 from tutti.planning.plan import plan
 from tutti.strategies import load
 from tutti.strategies.best_fit import BestFit
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tutti.dump.decode import Objects
     from tutti.model.cluster import Member, Snapshot
     from tutti.model.decisions import Assignment
+    from tutti.model.volumes import VolumeChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,23 @@ def assignments(
         assignment.pod.name: assignment
         for placement in made.placements
         for assignment in placement.assignments
+    }
+
+
+def choices(
+    objects: Iterable[Mapping[str, Any]],
+) -> tuple[Mapping[str, Assignment], Mapping[ClaimKey, VolumeChoice]]:
+    """The plan for all who wait by the name of each pod, and its choices of volumes by claim."""
+    made = plan(snapshot_of(_read(objects)), load("ilp"), BestFit(), AMPLE_BUDGET)
+    assigned = {
+        assignment.pod.name: assignment
+        for placement in made.placements
+        for assignment in placement.assignments
+    }
+    return assigned, {
+        ClaimKey(placement.assignments[0].pod.namespace, choice.claim): choice
+        for placement in made.placements
+        for choice in placement.volumes
     }
 
 

@@ -25,6 +25,7 @@ DRIVERS = ("one.csi", "two.csi", "needed.csi")
 NEEDED = DRIVERS[2]  # nodes without it are left out
 CLAIMS = 12  # bound ones, in every namespace
 PHANTOMS = ("no-such-claim", "lost", "unbound-now", "unbound-later", "leaving", "half-bound")
+ANYWHERE = 15  # the number of a volume of a directory that every node reaches
 CAPPED = "capped.csi"  # its driver publishes capacities
 OPEN = (  # claims that wait for their pod, by name: class, size and access mode
     ("small", "local", "1Gi", "ReadWriteOnce"),
@@ -169,6 +170,11 @@ def claims(namespace: str) -> Iterator[dict[str, Any]]:
     """The claims of a namespace that are bound."""
     for i in range(CLAIMS):
         yield _claim(namespace, f"claim-{i}", volumeName=f"{namespace}-{i}", modes=_modes(i))
+
+
+def sentinel_claim(name: str) -> dict[str, Any]:
+    """A claim that is bound to the volume of its name."""
+    return _claim(SENTINELS, name, volumeName=name)
 
 
 def phantoms(namespace: str) -> Iterator[dict[str, Any]]:

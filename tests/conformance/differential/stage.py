@@ -47,6 +47,13 @@ SEEN_STORAGE = (
     "csidrivers",
     "csistoragecapacities",
 )
+# Kinds of which a scene may have its own, beside those that all scenes share.
+OF_A_SCENE = (
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CSIStorageCapacity",
+)
 _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -68,6 +75,7 @@ class Stage:
     oracle: Oracle
     refused: list[str] = field(default_factory=list)  # residents that cannot be
     _heard: int = 0  # sentinels, of which no two are alike
+    _storage: list[Manifest] = field(default_factory=list)  # that goes with the scene
     _limit: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     async def found(self) -> None:
@@ -114,8 +122,13 @@ class Stage:
             taints = {"spec": {"taints": wanted["spec"].get("taints", [])}}
             await self._send("PATCH", _path(node), taints, _MERGE)
         for made in await self.create(copy.deepcopy(scene.beside)):
-            if (status := devices.status(made)) is not None:
+            status = devices.status(made)
+            if made["kind"] == "PersistentVolume":  # "Pending" until somebody says otherwise
+                status = {"phase": "Available"}
+            if status is not None:
                 await self.patch_status(made, {"status": status})
+            if made["kind"] in OF_A_SCENE:
+                self._storage.append(made)
         residents = await self.create(scene.residents, may_refuse=True)
         statuses = {
             resident["metadata"]["name"]: resident["status"] for resident in scene.residents
@@ -176,7 +189,23 @@ class Stage:
             await self._send("DELETE", f"/apis/storage.k8s.io/v1/{kind}", now)
         for kind in {"resourceslices", "devicetaintrules"}.intersection(devices.seen()):
             await self._send("DELETE", f"/apis/{devices.GROUP}/{kind}", now)
+        await asyncio.gather(*(self._let_go(item) for item in self._storage))
+        self._storage.clear()
         self.oracle.forget()
+
+    async def hear_volumes(self) -> None:
+        """Wait until the oracle knows all that was written to claims of volumes, and to volumes.
+
+        A pod waits until its own claim and volume are known, and the watch of each kind is in
+        order.
+        """
+        self._heard += 1
+        mark = f"{SENTINEL}-{self._heard}"
+        (claim,) = await self.create([pools.sentinel_claim(mark)])
+        (volume,) = await self.create([pools.volume(claim, pools.ANYWHERE)])
+        self._storage += [claim, volume]
+        source = {"persistentVolumeClaim": {"claimName": mark}}
+        await self._until_placed(mark, {"volumes": [{"name": "v0", **source}]})
 
     async def hear_claims(self) -> None:
         """Wait until the oracle knows all that was written to claims for devices.
@@ -199,6 +228,15 @@ class Stage:
     async def patch_status(self, body: Manifest, patch: Manifest) -> None:
         """Merge a patch into the status of an object."""
         await self._send("PATCH", f"{_path(body)}/status", patch, _MERGE)
+
+    async def patch(self, body: Manifest, patch: Manifest) -> None:
+        """Merge a patch into an object."""
+        await self._send("PATCH", _path(body), patch, _MERGE)
+
+    async def _let_go(self, body: Manifest) -> None:
+        """Delete an object that nobody protects any more: no controller is here to see to that."""
+        await self.patch(body, {"metadata": {"finalizers": None}})
+        await self._send("DELETE", _path(body), {"gracePeriodSeconds": 0})
 
     async def remove(self, pod: Manifest) -> None:
         """Delete a pod at once."""
