@@ -6,11 +6,14 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
-from tests.harness.operator_process import CRDS, ROOT
-from tests.harness.rig import Rig, members, pod_group, remove_queues
+from tests.harness.operator_process import CRDS, ROOT, USER
+from tests.harness.rig import Rig, members, pod, pod_group, remove_queues
+from tutti.kube import kinds
+from tutti.operator.main import STORAGE_LOOK_SECONDS
 
 from .bodies import queue
 
+CLAIMED = {kind.plural for kind in (*kinds.STORAGE, *kinds.DEVICES)}
 HELP = "use helm install or tutti crds | kubectl apply -f -"
 NOT_INSTALLED = (1, "", f"tutti status: this cluster has no Tutti: {HELP}\n")
 
@@ -101,3 +104,26 @@ def test_a_lease_that_a_tenant_renews_keeps_no_tutti_from_going_on_and_a_shadow_
         rig.plane.request("POST", leases, {"metadata": {"name": "tutti"}, "spec": spec})
         begin(rig, "active")
         assert "x holds the Lease tenant/tutti" in rig.operator.tail()
+
+
+def test_what_pods_claim_is_watched_only_once_a_pod_has_a_claim() -> None:
+    """A cluster without claims pays no watch of volumes and devices, with GPUs that nodes list."""
+
+    def watched() -> set[str]:
+        lines = (line for line in rig.plane.audited() if line["user"]["username"] == USER)
+        return CLAIMED & {line["objectRef"]["resource"] for line in lines if "objectRef" in line}
+
+    with Rig.start() as rig:
+        rig.nodes(1, cpu=8, memory="16Gi", gpus=2)
+        rig.create(pod_group("plain", 2), *members("plain", 2, cpu=1, gpu=1))
+        rig.until_bound("plain", 2)
+        rig.until(lambda: rig.condition("plain", "Bound").get("status") == "True", "said")
+        rig.quiet(2 * STORAGE_LOOK_SECONDS)
+        assert not watched()
+        claiming = pod("claims", cpu=1)
+        claiming["spec"]["volumes"] = [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "absent"}}
+        ]
+        claiming["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "absent"}]
+        rig.create(claiming)
+        rig.until(lambda: watched() == CLAIMED, "claims, volumes and devices are watched")
