@@ -195,9 +195,7 @@ class Arena:
     def _judge(self, witness: judge.Witness, heard: int, namespace: str) -> Verdict:
         """Judge this run alone: the audit log of thousands of runs is not read again each time."""
         part = self._plane.directory / "audit-of-run.log"
-        with self._plane.audit_log.open("rb") as whole:
-            whole.seek(heard)
-            part.write_bytes(whole.read())
+        part.write_bytes(judge.lines_from(self._plane.audit_log, heard))
         return judge.judge(
             witness.history(),
             audit=part,

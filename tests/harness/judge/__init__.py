@@ -5,7 +5,7 @@ audit log (who wrote what) and its own watch (what happened in which order).
 Main value: ``judge(witness.history(), audit=..., operator_user=...)`` gives a ``Verdict``.
 """
 
-from .audit import AuditEntry, read_audit
+from .audit import AuditEntry, lines_from, read_audit
 from .findings import Finding, Promise, Verdict, Violation, assert_clean
 from .history import Change, Event, Gap, History, Kind
 from .judging import judge, weigh
@@ -28,6 +28,7 @@ __all__ = [
     "WitnessError",
     "assert_clean",
     "judge",
+    "lines_from",
     "read_audit",
     "weigh",
 ]

@@ -62,6 +62,15 @@ def read_audit(path: Path) -> tuple[AuditEntry, ...]:
         return tuple(_entries(lines))
 
 
+def lines_from(path: Path, offset: int) -> bytes:
+    """What a log says from this byte on; a line that begins before it is left out."""
+    with path.open("rb") as log:
+        if offset:
+            log.seek(offset - 1)
+            log.readline()
+        return log.read()
+
+
 def between(
     entries: Iterable[AuditEntry], began: datetime | None, ended: datetime | None
 ) -> tuple[AuditEntry, ...]:

@@ -119,6 +119,17 @@ def test_the_audit_log_is_read_without_reads_doubles_and_its_unfinished_line(
     assert (str(first.key), first.resource, first.uid) == ("ml/p", "pods/binding", "u1")
 
 
+def test_a_line_of_the_audit_log_that_was_half_written_before_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    first, second = _line().encode(), _line(id=2).encode()
+    log.write_bytes(first + second)
+    assert audit.lines_from(log, 0) == first + second
+    assert audit.lines_from(log, len(first)) == second
+    assert audit.lines_from(log, len(first) - 1) == second
+    assert audit.lines_from(log, 9) == second
+    assert audit.lines_from(log, len(first) + 9) == b""
+
+
 def test_only_requests_of_the_witnessed_time_count() -> None:
     entry = audit.entry_of(json.loads(_line()))
     moment = datetime(2026, 1, 1, tzinfo=UTC)
