@@ -175,3 +175,15 @@ async def test_that_claims_are_being_listed_is_said_no_longer_than_it_is_so() ->
     assert reserved(life, "data") == ("WaitingForVolumes", lacking)
     messages = {pod.scheduled_condition.message for pod in cluster.pods.values()}
     assert messages == {"1 pod waits for volumes: claim c does not exist"}
+
+
+async def test_a_gang_that_had_no_status_before_its_start_gets_no_event() -> None:
+    life = await waiting()
+    assert events_of(life, "b") == ["NotEnoughRoom"]
+    assert (life.cluster.groups[GangKey(NAMESPACE, "a")].status["phase"], events_of(life, "a")) == (
+        "Bound",
+        [],
+    )
+    life.cluster.add(node("n2", cpu=4))
+    await life.settle()
+    assert events_of(life, "b") == ["NotEnoughRoom", "Bound"]

@@ -188,6 +188,22 @@ def news(status: Mapping[str, object], observed: Mapping[str, object]) -> list[G
     return conditions
 
 
+def worth_events(
+    conditions: Iterable[GangCondition], observed: Mapping[str, object]
+) -> list[GangCondition]:
+    """The news that are also Events: all, but not the start of a gang that had no status before.
+
+    Nothing was said of such a gang that an Event would have to correct, and its first status says
+    the same, with the time.
+    """
+    is_first = not observed.get("conditions")
+    return [
+        line
+        for line in conditions
+        if not (is_first and line.type is ConditionType.BOUND and line.holds)
+    ]
+
+
 def patience(
     status: Mapping[str, object],
     observed: Mapping[str, object],

@@ -56,6 +56,7 @@ class _StatusUpdate(NamedTuple):
     gang: Gang
     status: Mapping[str, Any]
     news: Sequence[wording.GangCondition]
+    events: Sequence[wording.GangCondition]  # the news that are also Events
     version: str = ""  # the resourceVersion that the status is for; empty for any
     overwrites: bool = False  # see ``Draft``
 
@@ -288,7 +289,10 @@ class Reporter:
             until = min(self._overwritten.get(gang.uid, -math.inf), now) + SENTENCE_SECONDS
             if now < until:
                 return until
-        return _StatusUpdate(gang, draft.newest, draft.news, draft.version, draft.overwrites)
+        events = drafts.worth_events(draft.news, group.status)
+        return _StatusUpdate(
+            gang, draft.newest, draft.news, events, draft.version, draft.overwrites
+        )
 
     def _preference_note(self, about: GangReport) -> str:
         """Which preferred levels of a topology the gang does without."""
@@ -351,7 +355,7 @@ class Reporter:
         if update.news:
             text = "; ".join(f"{line.reason}: {line.message}" for line in update.news)
             logger.info("gang %s: %s", gang.key, text)
-        for line in update.news:
+        for line in update.events:
             is_bad = line.type is wording.ConditionType.HEALTHY and not line.holds
             await create_event(
                 self._api, encode.Event(about, line.reason, line.message, now, warning=is_bad)

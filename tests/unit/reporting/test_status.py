@@ -337,6 +337,19 @@ def test_news_is_one_line_per_change_of_state() -> None:
     assert turned(lost, is_bound) == ["Bound", "Whole"]
 
 
+def test_the_news_are_events_except_that_a_gang_is_bound_that_had_no_status() -> None:
+    def events(after: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+        return [line.reason for line in drafts.worth_events(drafts.news(after, before), before)]
+
+    waiting, is_bound = wanted(two(), waits(), {}), wanted(bound(), None, {})
+    assert events(is_bound, {}) == events(is_bound, {"phase": "Bound"}) == []
+    assert events(is_bound, waiting) == events(is_bound, reserved()) == ["Bound"]
+    assert events(waiting, {}) == ["NotEnoughRoom"]
+    assert events(reserved(), {}) == ["Reserved"]
+    refused = drafts.merged(spoken(two().made, HELD, REFUSED), {}, NOW, keep_sentences=False)
+    assert "Refused" in events(refused, {})
+
+
 def test_a_refused_binding_is_news() -> None:
     group_status = spoken(two().made, HELD, REFUSED)
     refused = drafts.merged(group_status, reserved(), NOW, keep_sentences=False)
