@@ -25,6 +25,8 @@ class ReservationIndex:
         self.store: Store[Reservation] = Store(self._reservation_changed, listed)
         self._changed, self._charges = changed, charges
         self._is_outdated = True  # whether ``standing`` and ``start_records`` have to be sorted
+        # Reservations that hold room, by gang and by their own uid.
+        self._by_gang: dict[GangKey, dict[Uid, Reservation]] = {}
         self._spent: dict[Uid, Reservation] = {}  # Reservations that hold no room, by gang
         self._lost_records: dict[Uid, Reservation] = {}  # deleted too early, by gang
         self._holding_room: tuple[Reservation, ...] = ()
@@ -47,11 +49,7 @@ class ReservationIndex:
 
     def of(self, key: GangKey) -> Iterable[Reservation]:
         """The Reservations of a gang that hold room."""
-        return (
-            reservation
-            for reservation in self.store
-            if reservation.gang == key and not reservation.is_spent
-        )
+        return self._by_gang.get(key, {}).values()
 
     def current(self, reservation: Reservation) -> Reservation | None:
         """The Reservation as the API server last showed it; None if it is gone."""
@@ -116,16 +114,27 @@ class ReservationIndex:
             self._start_records = tuple(spent)
 
     def _reservation_changed(
-        self, _uid: Uid, old: Reservation | None, new: Reservation | None
+        self, uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
         self._is_outdated = True
-        if old is not None:
+        if old is not None and old.is_spent:
             self._spent.pop(old.uid, None)
+        elif old is not None:
+            self._forget(uid, old.gang)
         if new is not None and new.is_spent:
             self._spent[new.uid] = new
+        elif new is not None:
+            self._by_gang.setdefault(new.gang, {})[uid] = new
         if old is not None and new is None and old.record is not None:
             self._lost_records[old.uid] = old
         self._changed(old, new)
+
+    def _forget(self, uid: Uid, gang: GangKey) -> None:
+        """Remove a Reservation from those of its gang that hold room."""
+        of_gang = self._by_gang[gang]
+        del of_gang[uid]
+        if not of_gang:
+            del self._by_gang[gang]
 
 
 class LostReservations:
