@@ -1,9 +1,11 @@
 """Pods that claim devices: what is written before they are bound, and after every crash."""
 
+import asyncio
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -130,20 +132,21 @@ async def test_devices_of_other_pods_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("at", range(1, 9))
-async def test_selectors_are_compiled_in_a_thread_whenever_they_come(
+async def test_selectors_are_evaluated_in_a_thread_whenever_they_come(
     monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    compiled: dict[str, set[int]] = {}
-    of_engine = selectors._compiled
+    evaluated: dict[str, set[int]] = {}
+    of_engine = selectors._asked
 
-    def compiling(expression: str) -> selectors.Selector:
-        compiled.setdefault(expression, set()).add(threading.get_ident())
-        return of_engine(expression)
+    def asking(expression: str, *others: Any) -> Any:
+        evaluated.setdefault(expression, set()).add(threading.get_ident())
+        return of_engine(expression, *others)
 
-    monkeypatch.setattr(selectors, "_compiled", compiling)
-    monkeypatch.setattr(selectors, "_selectors", OrderedDict())
+    monkeypatch.setattr(selectors, "_asked", asking)
+    monkeypatch.setattr(selectors, "_selectors", {})
     cluster = cluster_of()
-    ask(cluster, train(), request("gpu", "gpu", 1, "1 >= 0"))
+    reading = f'device.attributes["{DRIVER}"].?index.orValue(0) >= 0'
+    ask(cluster, train(), request("gpu", "gpu", 1, reading))
     life = Life(cluster, Clock())
 
     def arrives(number: int, _name: str) -> None:
@@ -151,15 +154,62 @@ async def test_selectors_are_compiled_in_a_thread_whenever_they_come(
         if number == at:
             late = claiming(gang("late").of(1, cpu=1))
             ask(cluster, late, request("gpu", "gpu", 1, "2 >= 0"))
-            cluster.put_devices(gpus("n1", 5))
+            cluster.put_devices(gpus("n1", 5, index=1))
             life.watch.catch_up()
 
     cluster.fault = arrives
     await life.settle()
     assert not cluster.broken
     assert bound(cluster) == 5
-    assert {"1 >= 0", "2 >= 0"} <= compiled.keys()
-    assert threading.get_ident() not in set().union(*compiled.values())
+    assert {reading, "2 >= 0"} <= evaluated.keys()
+    assert threading.get_ident() not in set().union(*evaluated.values())
+
+
+def hostile(end: str) -> str:
+    """An expression of a few hundred characters that takes too much time, or memory."""
+    parts = "[x{0}, x{0}]" if end == "x24 == x24" else "x{0} + x{0}"
+    binds = "".join(f"cel.bind(x{i + 1}, {parts.format(i)}, " for i in range(24))
+    return f"cel.bind(x0, [1, 1], {binds}{end}{')' * 25}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        (hostile("x24 == x24"), selectors.TOO_SLOW),
+        (hostile("x24.size() > 0"), selectors.TOO_LARGE),
+    ],
+)
+async def test_a_selector_that_takes_too_much_has_its_claims_wait_and_holds_up_nothing(
+    monkeypatch: pytest.MonkeyPatch, expression: str, problem: str
+) -> None:
+    monkeypatch.setattr(selectors, "_selectors", {})
+    cluster = cluster_of()
+    ask(cluster, claiming(gang("bad").of(1, cpu=1)), request("gpu", "gpu", 1, expression))
+    ask(cluster, train(), request("gpu", "gpu", 1, "4 >= 0"))
+    pauses, last = [0.0], time.monotonic()
+
+    async def turning() -> None:
+        """Note how long the event loop does not turn."""
+        nonlocal last
+        while True:
+            await asyncio.sleep(0.01)
+            pauses.append(time.monotonic() - last)
+            last = time.monotonic()
+
+    clock = asyncio.create_task(turning())
+    began = time.monotonic()
+    await settled(cluster)
+    clock.cancel()
+    assert bound(cluster) == 4
+    assert reason(cluster, "bad") == (
+        "NotModelled",
+        f"1 member uses spec.resourceClaims ({problem}), which Tutti does not place yet",
+    )
+    assert max(pauses) < 0.5
+    assert time.monotonic() - began < 20.0
+    engines = [*selectors._engines]
+    await settled(cluster)  # as after a restart of the operator, but in the same process
+    assert [*selectors._engines] == engines
 
 
 async def every_crash(

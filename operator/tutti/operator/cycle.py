@@ -34,6 +34,7 @@ from .enqueuer import Enqueuer
 from .plan_cache import PlanCache
 from .planner import Planner
 
+SELECTOR_SECONDS = 1.0  # before a plan; what is not evaluated then waits for the next one
 PODS_AT_ONCE = 500  # whose claims are looked at before the event loop goes on
 NEXT_SECONDS = 0.1  # until the next cycle, if the cap or a late watch left work
 
@@ -188,10 +189,8 @@ class Cycle:
     async def _count_devices(self) -> None:
         """Take in changed devices and claims: selectors in a thread, and pods part by part."""
         state = self._state.devices
-        expressions, devices = state.unevaluated()
-        if expressions:
-            problems = await asyncio.to_thread(selectors.evaluate, expressions, devices)
-            state.evaluated(problems)
+        if wanted := state.unevaluated():
+            state.evaluated(await asyncio.to_thread(selectors.evaluate, wanted, SELECTOR_SECONDS))
         for _ in state.refresh_in_parts(PODS_AT_ONCE):
             await asyncio.sleep(0)
 

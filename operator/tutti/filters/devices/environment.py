@@ -1,21 +1,28 @@
-"""The environment of CEL selectors in Kubernetes: functions on quantities and versions.
+"""The CEL engine, in the environment that Kubernetes gives to selectors of devices.
 
-It loads the CEL engine, which takes memory and time that only clusters with devices should pay.
+It runs in a process of its own (``selectors``), so an expression that takes too much time or memory
+ends nothing else. Each line that is read is a request, and is answered by a line.
 Sources: ``cel`` of k8s.io/dynamic-resource-allocation; the Quantity and Semver libraries of
 k8s.io/apiserver; semver 2.0.0, section 11.
 """
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from typing import IO, Any, NamedTuple
 
 from cel_expr_python import cel
 from cel_expr_python.ext.ext_bindings import ExtBindings
 from cel_expr_python.ext.ext_optional import ExtOptional
 from cel_expr_python.ext.ext_strings import ExtStrings
 
+from .selectors import Read, Seen
 from .values import (
     INT64,
     QUANTITY,
@@ -33,13 +40,145 @@ from .values import (
 )
 
 _OURS = "tutti_"  # before the names of functions that replace those of the engine
-MOST_CHARACTERS = 65_536  # of a text that replace or join makes, or that is split
+_REPLACED = re.compile(r"\b(?:substring|bool|int|getMilliseconds)(?=\s*\()")
+_UNKNOWN = re.compile(r"undeclared reference to '([^']*)'")
+# String literals and comments are left out before the fields of the device are looked for. The
+# engine takes no raw string that ends with a backslash.
+_NO_CODE = re.compile(
+    r"""//[^\n]*
+      | "{3}(?:\\.|[^\\])*?"{3}|'{3}(?:\\.|[^\\])*?'{3}
+      | "(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""",
+    re.DOTALL | re.VERBOSE,
+)
+_DEVICE = re.compile(r"(?<![\w.])device\b")
+_DOMAIN = r"[A-Za-z0-9._-]+"
+_FIELD = re.compile(
+    rf"""\s*\.\s*(?:
+        (?P<plain>driver|allowMultipleAllocations)\b
+      | (?P<map>attributes|capacity)
+        \s*\[\s*\??\s*(?P<quote>["'])(?P<domain>{_DOMAIN})(?P=quote)\s*\]
+        (?:\s*\.\s*\??\s*(?P<name>[A-Za-z_]\w*)\b(?!\s*\())?
+    )""",
+    re.VERBOSE,
+)
+_BARE: Seen = ("", False, (), ())
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _TRUTHS = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSEHOODS = {"0", "f", "F", "FALSE", "false", "False"}
 
 
-def environment() -> cel.Env:
+class Program(NamedTuple):
+    """A compiled expression, or why it cannot be evaluated, in words."""
+
+    problem: str
+    reads: Sequence[Read] = ()
+    compiled: Any = None
+
+
+def main() -> None:
+    """Answer the requests on standard input, each within so many seconds of CPU time.
+
+    The arguments are these seconds, and the bytes that this process may have; it ends at the limit.
+    """
+    seconds, most = float(sys.argv[1]), int(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    serve(sys.stdin, sys.stdout, seconds)
+
+
+def serve(requests: Iterable[str], answers: IO[str], seconds: float) -> None:
+    """Write an empty line once the engine is loaded; then answer each request.
+
+    A request is an expression, and what it reads of some devices (``selectors.Seen``). The answer
+    has the problem of the expression, what it reads, and for each device whether it holds.
+    """
+    _environment()
+    print(file=answers, flush=True)
+    for line in requests:
+        expression, devices = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # the kernel ends the process
+        program = _program(expression)
+        holds = [] if program.problem else [_holds(program, device) for device in devices]
+        answer = json.dumps([program.problem, program.reads, holds])
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        print(answer, file=answers, flush=True)
+
+
+@lru_cache(maxsize=1)
+def _program(expression: str) -> Program:
+    reads = sorted({*_reads(expression)})
+    if not all(read.map for read in reads):
+        return Program("an expression that uses device without naming a domain")
+    try:
+        compiled = _environment().compile(_replaced(expression))
+    except (RuntimeError, ValueError) as failure:  # the engine has no error of its own
+        unknown = _UNKNOWN.search(str(failure))
+        name = f"the CEL function {unknown[1]}" if unknown else "a CEL expression not compiled"
+        return Program(name)
+    try:
+        compiled.eval(data={"device": _device(reads, _BARE)})
+    except RuntimeError:  # too many iterations, whatever the device has
+        return Program("a CEL expression that loops too often")
+    return Program("", reads, compiled)
+
+
+def _holds(program: Program, device: Seen) -> bool:
+    try:
+        made = program.compiled.eval(data={"device": _device(program.reads, device)})
+    except (RuntimeError, ValueError):  # too many iterations; a version that is none
+        return False
+    return made.plain_value() is True
+
+
+def _replaced(expression: str) -> str:
+    """The expression with our functions in place of those that the engine has otherwise."""
+    made, end = "", 0
+    for found in _REPLACED.finditer(_code(expression)):
+        made += f"{expression[end : found.start()]}{_OURS}"
+        end = found.start()
+    return made + expression[end:]
+
+
+def _reads(expression: str) -> Iterator[Read]:
+    """The fields of the device that an expression reads; one without a map if that is unclear."""
+    for at in _DEVICE.finditer(_code(expression)):
+        field = _FIELD.match(expression, at.end())
+        if field is None:
+            yield Read("")
+        elif field["plain"]:
+            yield Read(field["plain"])
+        else:
+            yield Read(field["map"], field["domain"], field["name"] or "")
+
+
+def _code(expression: str) -> str:
+    """The expression with blanks in place of its string literals and comments."""
+    return _NO_CODE.sub(lambda found: " " * len(found[0]), expression)
+
+
+def _device(reads: Iterable[Read], device: Seen) -> Mapping[str, Any]:
+    """The device as expressions see it; a domain that they name and it lacks is an empty map."""
+    driver, is_shared, own, amounts = device
+    attributes: dict[str, dict[str, Any]] = {}
+    capacity: dict[str, dict[str, Any]] = {}
+    for read in reads:
+        if read.domain:
+            (attributes if read.map == "attributes" else capacity).setdefault(read.domain, {})
+    for domain, name, value, is_version, *_ in own:
+        attributes.setdefault(domain, {})[name] = version(str(value)) if is_version else value
+    for domain, name, amount in amounts:
+        capacity.setdefault(domain, {})[name] = quantity(amount)
+    return {
+        "driver": driver,
+        "allowMultipleAllocations": is_shared,
+        "attributes": attributes,
+        "capacity": capacity,
+    }
+
+
+@lru_cache(maxsize=1)
+def _environment() -> cel.Env:
     """An environment with one variable, ``device``."""
     libraries = [ExtStrings(), ExtBindings(), ExtOptional()]
     return cel.NewEnv(
@@ -120,32 +259,6 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     return text[start:end]
 
 
-def _replaced(text: str, old: str, new: str, most: int = -1) -> str:
-    """A few characters can ask for a text of gigabytes."""
-    count = text.count(old)
-    count = min(count, most) if most >= 0 else count
-    if len(text) + count * (len(new) - len(old)) > MOST_CHARACTERS:
-        raise ValueError("the text is too long")
-    return text.replace(old, new, count)
-
-
-def _split(text: str, separator: str, most: int = -1) -> Sequence[str]:
-    if len(text) > MOST_CHARACTERS:
-        raise ValueError("the text is too long")
-    if most == 0:
-        return []
-    if separator:
-        return text.split(separator, most - 1 if most > 0 else -1)
-    pieces = list(text)
-    return pieces if most < 0 or len(pieces) <= most else [*pieces[: most - 1], text[most - 1 :]]
-
-
-def _joined(texts: Sequence[str], separator: str = "") -> str:
-    if sum(map(len, texts)) + len(separator) * len(texts) > MOST_CHARACTERS:
-        raise ValueError("the text is too long")
-    return separator.join(texts)
-
-
 def _bool(text: str) -> bool:
     if text not in _TRUTHS | _FALSEHOODS:
         raise ValueError(f"{text!r} is no bool")
@@ -207,12 +320,6 @@ def _functions() -> Iterator[cel.FunctionDecl]:
         yield of(name, ([value], whole, lambda v, i=i: int(version_parts(v.get(SEMVER, ""))[i])))
     substring = [([text, whole], text, _substring), ([text, whole, whole], text, _substring)]
     yield declared(f"{_OURS}substring", substring, [True, True])
-    replace = [([text] * 3, text, _replaced), ([text] * 3 + [whole], text, _replaced)]
-    yield declared(f"{_OURS}replace", replace, [True, True])
-    split = [([text] * 2, kind.LIST, _split), ([text] * 2 + [whole], kind.LIST, _split)]
-    yield declared(f"{_OURS}split", split, [True, True])
-    join = [([kind.LIST], text, _joined), ([kind.LIST, text], text, _joined)]
-    yield declared(f"{_OURS}join", join, [True, True])
     yield of(f"{_OURS}bool", ([text], truth, _bool), ([truth], truth, lambda t: t))
     numbers = (whole, kind.UINT, kind.DOUBLE, text, kind.TIMESTAMP)  # no bool, as in cel-go
     yield of(f"{_OURS}int", *(([each], whole, _int) for each in numbers))

@@ -1,44 +1,48 @@
-"""The CEL selectors of device classes and requests, in the environment that Kubernetes gives them.
+"""The CEL selectors of device classes and requests, as Kubernetes evaluates them.
 
-Answers are cached by the expression and the fields of the device that it reads, so equal devices
-are evaluated once. A function that the engine lacks makes the expression unsupported, by name. Of
-what is compiled, the latest used is kept: the engine takes much memory for a long expression.
-Sources: ``cel`` of k8s.io/dynamic-resource-allocation and the CEL libraries of k8s.io/apiserver.
+A tenant may write any expression, and the engine cannot be interrupted. So it runs in a process of
+its own (``environment``) that has little memory and ends at an expression that takes too long. It
+is started with the first expression, and ends with this process. An expression that it cannot
+evaluate is unsupported, with the reason, and is not tried again.
+Answers are cached by the expression and what it reads of a device, so equal devices are evaluated
+once. As long as it is cached, an answer is always the same: that is why this is still a function.
 """
 
-import re
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from functools import lru_cache
+import atexit
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from threading import Lock, Timer
+from time import monotonic, sleep
 from typing import Any, NamedTuple, TypeAlias
 
-from ...model.devices.inventory import Device, DeviceId
-from .values import quantity, version
+from ...model.devices.inventory import Device
 
-MOST_CHARACTERS = 524_288  # of the expressions that are kept compiled
-MOST_EXPRESSIONS = 4096  # whose answers are cached
-MOST_ANSWERS = 262_144  # that are cached for one expression
+CPU_SECONDS = 1.0  # of the process for one request
+MOST_BYTES = 160 * 2**20  # of memory that the process may have, a fifth of it for the engine
+DEVICES_AT_ONCE = 100  # of one request
+ANSWER_SECONDS = 10.0  # until a process that does not answer is killed, however busy the machine is
+START_SECONDS = 1.0  # until a process that does not start is tried again
+MOST_ANSWERS = 1_000_000  # that are cached
+LEAST_ANSWERS = 256  # for which an expression counts, even if it has fewer
 
-# String literals and comments are left out before the fields of the device are looked for.
-_DOMAIN = r"[A-Za-z0-9._-]+"
-_STRING = re.compile(
-    r"""[rRbB]{0,2}(?:"{3}.*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL
-)
-_COMMENT = re.compile(r"//[^\n]*")
-_DEVICE = re.compile(r"(?<![\w.])device\b")
-_FIELD = re.compile(
-    rf"""\s*\.\s*(?:
-        (?P<plain>driver|allowMultipleAllocations)\b
-      | (?P<map>attributes|capacity)
-        \s*\[\s*\??\s*(?P<quote>["'])(?P<domain>{_DOMAIN})(?P=quote)\s*\]
-        (?:\s*\.\s*\??\s*(?P<name>[A-Za-z_]\w*)\b(?!\s*\())?
-    )""",
-    re.VERBOSE,
-)
-_REPLACED = re.compile(r"\b(?:substring|replace|split|join|bool|int|getMilliseconds)(?=\s*\()")
-_BARE = Device(DeviceId("", "", ""))
+TOO_SLOW = f"selectors[].cel.expression, takes more than {CPU_SECONDS:g} s"
+TOO_LARGE = f"selectors[].cel.expression, takes more than {MOST_BYTES >> 20} MiB"
+FATAL = "selectors[].cel.expression, ends the process that evaluates it"
+TOO_MANY = "selectors[].cel.expression, too many together with those of other claims"
+
+_MOST_ANSWERED = 2**20  # bytes of an answer
 _SHARED = "allowMultipleAllocations"
-_UNKNOWN = re.compile(r"undeclared reference to '([^']*)'")
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from tutti.filters.devices import environment; environment.main()"
+)
 
 
 class Read(NamedTuple):
@@ -49,18 +53,79 @@ class Read(NamedTuple):
     name: str = ""
 
 
-class Selector(NamedTuple):
-    """A CEL expression, or why Tutti cannot evaluate it, in words."""
-
-    expression: str
-    problem: str
-    reads: tuple[Read, ...] = ()
-    evaluate: Callable[[Mapping[str, Any]], bool] | None = None
+# What an expression reads of a device: driver, allowMultipleAllocations, attributes and capacity.
+Seen: TypeAlias = tuple[str, bool, Sequence[Any], Sequence[Any]]
 
 
-Answers: TypeAlias = dict[Hashable, bool]
-_answers: dict[str, Answers] = {}
-_selectors: OrderedDict[str, Selector] = OrderedDict()  # the latest used at the end
+class UnansweredError(Exception):
+    """There is no answer now, though it may come later; the text says why, or is empty."""
+
+
+@dataclass(slots=True)
+class Selector:
+    """What is known of a CEL expression."""
+
+    problem: str  # why Tutti cannot evaluate it, in words
+    reads: frozenset[Read] = frozenset()
+    answers: dict[Seen, bool] = field(default_factory=dict)  # by what it reads of a device
+
+
+class Evaluated(NamedTuple):
+    """The expressions that are answered for all devices, or cannot be; why others are not."""
+
+    problems: Mapping[str, str]  # by expression; empty if it is answered
+    trouble: str = ""
+
+
+class _Engine:
+    """The process that evaluates expressions, one at a time."""
+
+    def __init__(self) -> None:
+        arguments = (Path(__file__).parents[3], CPU_SECONDS, MOST_BYTES)
+        self._process = subprocess.Popen(  # noqa: S603 - our own arguments, no shell
+            [sys.executable, "-P", "-c", _PROGRAM, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        atexit.register(self.end)
+        if self.ask(b"") is None:
+            self.end()
+            raise OSError("it ended at once")
+
+    def ask(self, request: bytes) -> bytes | None:
+        """Send a request and return the answer; None if the process has ended instead."""
+        timer = Timer(ANSWER_SECONDS, self._process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            assert self._process.stdin and self._process.stdout  # noqa: S101, PT018 - they are pipes
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline(_MOST_ANSWERED)
+        except OSError:
+            return None
+        finally:
+            timer.cancel()
+        return answer if answer.endswith(b"\n") else None
+
+    def end(self) -> int:
+        """Let the process end; returns its exit code."""
+        atexit.unregister(self.end)
+        assert self._process.stdin and self._process.stdout  # noqa: S101, PT018 - they are pipes
+        with suppress(OSError):  # what it has not read
+            self._process.stdin.close()
+        self._process.stdout.close()
+        try:
+            return self._process.wait(START_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+_selectors: dict[str, Selector] = {}
+_engines: list[_Engine] = []  # one, once it is needed
+_lock = Lock()  # of the engine
 
 
 def problem(expressions: Iterable[str]) -> str:
@@ -72,147 +137,137 @@ def matches(expressions: Iterable[str], device: Device) -> bool:
     """Whether all expressions hold for the device; one that fails at it does not hold.
 
     kube-scheduler gives the whole pod up at an expression that fails at any device that it tries.
+
+    Raises:
+        UnansweredError: it is not cached, and the engine does not start or was killed.
     """
-    return all(_answer(selector(text), device) for text in expressions)
-
-
-def evaluate(expressions: Iterable[str], devices: Collection[Device]) -> Mapping[str, str]:
-    """Fill the cache with the answers of these expressions for these devices.
-
-    Returns why Tutti cannot evaluate each of the expressions, in words; empty if it can.
-    """
-    problems = {}
-    for text in expressions:
-        compiled = selector(text)
-        problems[text] = compiled.problem
-        for device in devices:
-            _answer(compiled, device)
-    return problems
+    return all(_holds(text, device) for text in expressions)
 
 
 def selector(expression: str) -> Selector:
-    """The compiled selector of a CEL expression."""
-    try:
-        _selectors.move_to_end(expression)
-        return _selectors[expression]
-    except KeyError:  # another thread may have dropped it meanwhile
-        made = _selectors[expression] = _compiled(expression)
-    texts = tuple(_selectors)
-    excess = sum(map(len, texts)) - MOST_CHARACTERS
-    for text in texts:
-        if excess <= 0:
-            break
-        _selectors.pop(text, None)
-        excess -= len(text)
+    """What is known of an expression, which may be that it cannot be evaluated."""
+    return _selectors.get(expression) or _learn(expression, inf)
+
+
+def evaluate(wanted: Collection[tuple[str, Collection[Device]]], seconds: float) -> Evaluated:
+    """Fill the cache with the answers of each expression for its devices.
+
+    After so many seconds, no more is asked. The expressions that come last are left out if the
+    answers are more than are cached.
+    """
+    until, left = monotonic() + seconds, MOST_ANSWERS
+    problems: dict[str, str] = {}
+    trouble = ""
+    for expression, devices in wanted:
+        if left >= 0:
+            try:
+                known = _selectors.get(expression) or _learn(expression, until)
+                new = _unknown(known, devices)
+                left -= max(len(known.answers) + len(new), LEAST_ANSWERS)
+                if left >= 0:
+                    _extend(expression, known, new, until)
+                    problems[expression] = known.problem
+            except UnansweredError as why:
+                trouble = trouble or str(why)
+        if left < 0:
+            problems[expression] = TOO_MANY
+    _forget_others({text for text, _ in wanted if problems.get(text) != TOO_MANY})
+    return Evaluated(problems, trouble)
+
+
+def lacks_answers(expression: str, devices: Iterable[Device]) -> bool:
+    """Whether the cache has no answer of an expression for one of these devices."""
+    known = _selectors.get(expression)
+    return known is None or bool(not known.problem and _unknown(known, devices))
+
+
+def _holds(expression: str, device: Device) -> bool:
+    known = selector(expression)
+    seen = _seen(known.reads, device)
+    if not known.problem and seen not in known.answers:
+        _extend(expression, known, [seen], inf)
+    return known.answers.get(seen, False)
+
+
+def _learn(expression: str, until: float) -> Selector:
+    why, reads, _ = _asked(expression, (), until)
+    made = Selector(why, frozenset(Read(*read) for read in reads))
+    _selectors[expression] = made
     return made
 
 
-def _compiled(expression: str) -> Selector:
-    reads = tuple(sorted(set(_reads(expression)), key=str))
-    if not all(read.map for read in reads):
-        return Selector(expression, "an expression that uses device without naming a domain")
-    try:
-        program = _environment().compile(_replaced(expression))
-    except RuntimeError as failure:  # the engine has no error of its own
-        unknown = _UNKNOWN.search(str(failure))
-        name = f"the CEL function {unknown[1]}" if unknown else "a CEL expression not compiled"
-        return Selector(expression, name)
-    try:
-        program.eval(data={"device": _device(reads, _BARE)})
-    except RuntimeError:  # too many iterations, whatever the device has
-        return Selector(expression, "a CEL expression that loops too often")
+def _unknown(known: Selector, devices: Iterable[Device]) -> Sequence[Seen]:
+    """What the expression reads of these devices, as far as there is no answer for it."""
+    seen = dict.fromkeys(_seen(known.reads, device) for device in devices)
+    return [own for own in seen if own not in known.answers]
 
-    def evaluate(device: Mapping[str, Any]) -> bool:
+
+def _extend(expression: str, known: Selector, new: Sequence[Seen], until: float) -> None:
+    """Add the answers for what the expression reads of devices."""
+    for at in range(0, len(new), DEVICES_AT_ONCE):
+        part = new[at : at + DEVICES_AT_ONCE]
+        if not known.problem:
+            known.problem, _, holds = _asked(expression, part, until)
+            known.answers.update(zip(part, holds, strict=False))
+    if known.problem:
+        known.answers = {}
+
+
+def _asked(expression: str, seen: Sequence[Seen], until: float) -> tuple[str, Any, Any]:
+    """The problem of an expression, what it reads, and whether it holds for each device.
+
+    Two processes in a row must end at a request before it is to blame: the first may be worn out,
+    or somebody else may have ended it.
+    """
+    request = f"{json.dumps([expression, seen])}\n".encode()
+    code = 0
+    with _lock:
+        for _ in range(2):
+            if monotonic() >= until:
+                raise UnansweredError
+            answer = _started().ask(request)
+            if answer is not None:
+                why, reads, holds = json.loads(answer)
+                return why, reads, holds
+            code = _engines.pop().end()
+            if code == -signal.SIGPROF:
+                return TOO_SLOW, (), ()
+    if code == -signal.SIGKILL:
+        raise UnansweredError("the process that evaluates them was killed")
+    return TOO_LARGE if code == 1 else FATAL, (), ()
+
+
+def _started() -> _Engine:
+    if not _engines:
         try:
-            answer: object = program.eval(data={"device": device}).plain_value()
-        except RuntimeError:  # too many iterations for what this device has
-            return False
-        return answer is True
-
-    return Selector(expression, "", reads, evaluate)
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Any:
-    from .environment import environment  # noqa: PLC0415 - only selectors need its engine
-
-    return environment()
+            _engines.append(_Engine())
+        except OSError as error:
+            sleep(START_SECONDS)
+            raise UnansweredError(f"no process starts that evaluates them ({error})") from error
+    return _engines[0]
 
 
-def _replaced(expression: str) -> str:
-    """The expression with our functions in place of those that the engine has otherwise."""
-    made, end = "", 0
-    for found in _REPLACED.finditer(_code(expression)):
-        made += f"{expression[end : found.start()]}tutti_"
-        end = found.start()
-    return made + expression[end:]
+def _forget_others(expressions: Collection[str]) -> None:
+    """Keep only these expressions, if all are too many."""
+    counts = (max(len(known.answers), LEAST_ANSWERS) for known in [*_selectors.values()])
+    if sum(counts) > MOST_ANSWERS:
+        for expression in _selectors.keys() - expressions:
+            del _selectors[expression]
 
 
-def _reads(expression: str) -> Iterator[Read]:
-    """The fields of the device that an expression reads; one without a map if that is unclear."""
-    for at in _DEVICE.finditer(_code(expression)):
-        field = _FIELD.match(expression, at.end())
-        if field is None:
-            yield Read("")
-        elif field["plain"]:
-            yield Read(field["plain"])
-        else:
-            yield Read(field["map"], field["domain"], field["name"] or "")
-
-
-def _code(expression: str) -> str:
-    """The expression with blanks in place of its string literals and comments."""
-    code = _STRING.sub(lambda found: " " * len(found[0]), expression)
-    return _COMMENT.sub(lambda found: " " * len(found[0]), code)
-
-
-def _answer(selector: Selector, device: Device) -> bool:
-    if selector.evaluate is None:
-        return False
-    answers = _answers.setdefault(selector.expression, {})
-    values = tuple(_value(read, device) for read in selector.reads)
-    if values not in answers:
-        if len(answers) >= MOST_ANSWERS or len(_answers) > MOST_EXPRESSIONS:
-            _answers.clear()
-            answers = _answers.setdefault(selector.expression, {})
-        try:
-            seen = _device(selector.reads, device)
-        except ValueError:  # a version or a quantity that is none, although it says so
-            answers[values] = False
-        else:
-            answers[values] = selector.evaluate(seen)
-    return answers[values]
-
-
-def _value(read: Read, device: Device) -> Hashable:
-    """What an expression reads of a device, for the cache."""
-    if read.map == "driver":
-        return device.id.driver
-    if read.map == _SHARED:
-        return _SHARED in device.unsupported
-    values = device.attributes if read.map == "attributes" else device.capacity
-    return tuple(
-        (*value[1:], type(value[2]))  # True is not 1
-        for value in values
-        if value.domain == read.domain and read.name in ("", value.name)
+def _seen(reads: Collection[Read], device: Device) -> Seen:
+    """What an expression reads of a device."""
+    return (
+        device.id.driver if ("driver", "", "") in reads else "",
+        (_SHARED, "", "") in reads and _SHARED in device.unsupported,
+        tuple(
+            (*of, type(of.value).__name__)  # True is not 1
+            for of in device.attributes
+            if ("attributes", of.domain, of.name) in reads or ("attributes", of.domain, "") in reads
+        ),
+        tuple(
+            of
+            for of in device.capacity
+            if ("capacity", of.domain, of.name) in reads or ("capacity", of.domain, "") in reads
+        ),
     )
-
-
-def _device(reads: Iterable[Read], device: Device) -> Mapping[str, Any]:
-    """The device as expressions see it; a domain that they name and it lacks is an empty map."""
-    attributes: dict[str, dict[str, Any]] = {}
-    capacity: dict[str, dict[str, Any]] = {}
-    for read in reads:
-        if read.domain:
-            (attributes if read.map == "attributes" else capacity).setdefault(read.domain, {})
-    for attribute in device.attributes:
-        value = version(str(attribute.value)) if attribute.is_version else attribute.value
-        attributes.setdefault(attribute.domain, {})[attribute.name] = value
-    for amount in device.capacity:
-        capacity.setdefault(amount.domain, {})[amount.name] = quantity(amount.quantity)
-    return {
-        "driver": device.id.driver,
-        _SHARED: _SHARED in device.unsupported,
-        "attributes": attributes,
-        "capacity": capacity,
-    }

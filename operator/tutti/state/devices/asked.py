@@ -7,7 +7,7 @@ for that reason.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from ...filters.devices import admin_access, bundles, requests, rows, selectors
+from ...filters.devices import admin_access, bundles, requests, rows
 from ...filters.devices.admin_access import Wanted
 from ...model.devices.claims import MOST_RESULTS, DeviceClaim, Selection, WantedDevices
 from ...model.devices.inventory import DeviceClass
@@ -20,9 +20,6 @@ T = TypeVar("T")
 
 # Selections that are compared with every device, with those that are no resources of their own.
 MOST_SELECTIONS = 1024
-# Characters of expressions that are compiled. Half of those that are kept: so plans and checks with
-# Snapshots of before have room for theirs, and no expression that counts is compiled again.
-MOST_CHARACTERS = selectors.MOST_CHARACTERS // 2
 
 
 class Asked(NamedTuple):
@@ -37,9 +34,7 @@ class Asked(NamedTuple):
     left_out_administered: frozenset[Wanted] = frozenset()
     turns: tuple[tuple[Selection, ...], ...] = ()  # the selections, each in its first turn
     ties: tuple[Tie, ...] = ()  # the bundles and what is beside them, each in its first turn
-    # The expressions that are to be compiled, in turns, and the claims with others.
-    expressions: tuple[str, ...] = ()
-    too_long: frozenset[WantedDevices] = frozenset()
+    expressions: tuple[str, ...] = ()  # of all claims, also of those that are left out; in turns
 
     @property
     def counted(self) -> tuple[object, ...]:
@@ -50,7 +45,7 @@ class Asked(NamedTuple):
     def judged(self) -> tuple[object, ...]:
         """What is counted and what is left out, in whichever order."""
         left_out = self.left_out, self.without_rows, self.left_out_administered
-        return *self.counted, *left_out, self.too_long
+        return *self.counted, *left_out
 
     @property
     def texts(self) -> set[str]:
@@ -71,15 +66,13 @@ def asked(
 ) -> Asked:
     """What the claims ask for that waiting pods need and that have no devices yet.
 
-    ``problems`` has the expressions that are compiled, and why Tutti cannot evaluate them. Claims
-    with others come later.
+    ``problems`` has the expressions that are evaluated, and why Tutti cannot do so. Claims with
+    others come later.
     """
     every = turns.in_turns(_asks(users, classes, problems))
-    read = [*turns.within(every, lambda wants: wants.texts, MOST_CHARACTERS, len)]
-    can_be_read = {ask.claim.wanted for ask in read}
     waiting = [
         ask
-        for ask in read
+        for ask in every
         if problems.keys() >= ask.wants.texts and ask.claim.most_devices <= MOST_RESULTS
     ]
     kept = [*turns.within(waiting, lambda wants: wants.selections, MOST_SELECTIONS)]
@@ -98,8 +91,7 @@ def asked(
         frozenset(administered[admin_rows.MOST_ROWS :]),
         _each_once(ask.wants.selections for ask in kept),
         ties,
-        (*dict.fromkeys(text for ask in read for text in sorted(ask.wants.texts)),),
-        frozenset(ask.claim.wanted for ask in every) - can_be_read,
+        (*dict.fromkeys(text for ask in every for text in sorted(ask.wants.texts)),),
     )
 
 

@@ -30,14 +30,13 @@ from .extended import ExtendedResources
 from .free_devices import SHARING, FreeDevices
 
 OVERLAPPING = "too many selectors whose devices overlap"
-TOO_LONG = "selectors[].cel.expression, too long together with those of other claims"
-UNCOMPILED = "has selectors that are not compiled yet"
+UNEVALUATED = "has selectors that are not evaluated yet"
 
 
 class _Answer(NamedTuple):
     """What is unsupported of claims that want the same; else, what such a claim takes.
 
-    Before all of their expressions are compiled, neither is known.
+    Before all of their expressions are evaluated, neither is known.
     """
 
     is_known: bool
@@ -58,8 +57,9 @@ class ClaimRequirements:
     ) -> None:
         """All of these change while claims, pods and devices do; ``classes`` is by name.
 
-        ``problems`` has the expressions that are compiled, and why Tutti cannot evaluate them.
+        ``problems`` has the expressions that are evaluated, and why Tutti cannot do so.
         """
+        self.trouble = ""  # why expressions are not evaluated yet
         self._users, self._extended, self._free, self._classes = users, extended, free, classes
         self._problems = problems
         self._answers: dict[WantedDevices, _Answer] = {}  # until something changes
@@ -177,7 +177,7 @@ class ClaimRequirements:
             return f"{name} requests {count} devices, and a claim can have {MOST_RESULTS}"
         problem = self._sharing_problem(users) or requests.problem(claim, self._classes)
         if not (problem or self._answer(claim).is_known):
-            problem = UNCOMPILED
+            problem = ": ".join(filter(None, (UNEVALUATED, self.trouble)))
         return f"{name} {problem}" if problem else ""
 
     def _sharing_problem(self, users: Sequence[Member]) -> str:
@@ -206,8 +206,6 @@ class ClaimRequirements:
         return answer
 
     def _computed(self, claim: DeviceClaim) -> _Answer:
-        if claim.wanted in self._free.asked.too_long:
-            return _Answer(True, frozenset({TOO_LONG}), NOTHING)  # noqa: FBT003 - it is known
         chosen = bundles.selections(claim, self._classes)
         is_known = all(text in self._problems for of in chosen for text in of.texts)
         unsupported = frozenset(self._uncountable(claim) if is_known else ())

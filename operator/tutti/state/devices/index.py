@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...filters.devices import selectors
+from ...filters.devices.selectors import Evaluated
 from ...kube import kinds
 from ...kube.codec.shapes import DEVICE_CLAIMS
 from ...model.cluster import ForeignPod, Member, Node, Reservation
@@ -27,14 +28,16 @@ from ...model.devices.inventory import (
 from ...model.keys import NodeName, Uid
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from ..store import Store
-from .asked import MOST_CHARACTERS, Asked, asked
+from .asked import Asked, asked
 from .claim_requirements import ClaimRequirements, with_unsupported
 from .claim_users import ClaimUsers
 from .extended import ExtendedResources, MissingClaim
 from .free_devices import FreeDevices
 
+Wanted = Collection[tuple[str, Collection[Device]]]
+
 UNLISTED = "claims and devices are still being listed"
-AT_ONCE = 65_536  # characters of expressions that are compiled before plans go on
+SECONDS = 60.0  # for expressions, if no thread evaluates them
 TURNED_OFF = f"{DEVICE_CLAIMS} (devices.enabled is false)"
 
 
@@ -73,8 +76,10 @@ class DeviceIndex:
         self._users = ClaimUsers()
         self.extended = ExtendedResources(touched, self._users.named, self._users.reserved)
         self._free = FreeDevices()
-        self._problems: dict[str, str] = {}  # of expressions that are compiled; empty if none
-        self._compiles = True  # until a thread does
+        # By expression that is evaluated for all devices, or cannot be.
+        self._problems: dict[str, str] = {}
+        self._evaluates = True  # until a thread does
+        self._has_new_devices = False  # since expressions were given away to be evaluated
         self._requirements = ClaimRequirements(
             self._users, self.extended, self._free, self._classes, self._problems
         )
@@ -117,6 +122,7 @@ class DeviceIndex:
     ) -> None:
         if old != new:
             self._free.slice_changed(uid, old, new)
+            self._has_new_devices = True
             self._change()
 
     def _class_changed(self, _uid: Uid, _old: DeviceClass | None, _new: DeviceClass | None) -> None:
@@ -179,37 +185,33 @@ class DeviceIndex:
         for reservation in (old, new):
             self.extended.reservation_changed(() if reservation is None else reservation.entries)
 
-    def unevaluated(self) -> tuple[Collection[str], Collection[Device]]:
-        """The expressions that are new, and the devices that changed since the last ``refresh``.
+    def unevaluated(self) -> Wanted:
+        """The expressions, each with the devices that may be new to it; none if no device is.
 
         A thread is to evaluate them (``selectors.evaluate``), and its answer goes to ``evaluated``.
-        After the first call, ``refresh`` compiles nothing: claims with new expressions wait. If
-        their expressions are too many, the others come after the next ``refresh``.
+        After the first call, ``refresh`` evaluates nothing: claims with new expressions wait.
         """
-        self._compiles = False
-        if not (self._is_outdated and self._is_known):
-            return (), ()
-        wanted = self._asked()
-        new = [*self._uncompiled(wanted, AT_ONCE)]
-        texts = wanted.texts.union(new)
-        is_known = texts <= self._free.asked.texts
-        devices = self._free.changed_devices() if is_known else self._free.all_devices()
-        return (texts, devices) if new or devices else ((), ())
+        self._evaluates = False
+        return self._unevaluated() if self._is_outdated and self._is_known else ()
 
-    def evaluated(self, problems: Mapping[str, str]) -> None:
-        """Take in that these expressions are compiled, and why Tutti cannot evaluate them."""
-        if not problems.keys() <= self._problems.keys():
-            self._problems.update(problems)
+    def _unevaluated(self) -> Wanted:
+        expressions = self._asked().expressions
+        known = {text for text, why in self._problems.items() if why != selectors.TOO_MANY}
+        changed, has_all = self._free.changed_devices(), known.issuperset(expressions)
+        every = () if has_all else self._free.all_devices()
+        self._has_new_devices = False
+        if has_all and not changed:
+            return ()
+        return [(text, changed if text in known else every) for text in expressions]
+
+    def evaluated(self, answer: Evaluated) -> None:
+        """Take in which expressions are evaluated, and why Tutti cannot evaluate others."""
+        if answer != (self._problems, self._requirements.trouble):
+            self._problems.clear()
+            self._problems.update(answer.problems)
+            self._requirements.trouble = answer.trouble
             self._is_outdated = self._are_pods_outdated = True
             self._room = None
-
-    def _uncompiled(self, wanted: Asked, most: int) -> Iterator[str]:
-        """Of the expressions that are not compiled yet, the first with so many characters."""
-        characters = 0
-        for text in wanted.expressions:
-            if text not in self._problems and characters < most:
-                characters += len(text)
-                yield text
 
     def refresh(self) -> None:
         """Compute what changed since the last time: before each Snapshot."""
@@ -230,22 +232,21 @@ class DeviceIndex:
     def _recount(self) -> None:
         """Count the free devices again, if anything has changed."""
         if self._is_outdated and self.are_wanted:
-            while self._compiles and self._is_known:
-                new = [*self._uncompiled(self._asked(), AT_ONCE)]
-                if not new:
-                    break
-                self.evaluated(selectors.evaluate(new, ()))
+            if self._evaluates and self._is_known and (unevaluated := self._unevaluated()):
+                self.evaluated(selectors.evaluate(unevaluated, SECONDS))
             self._is_outdated = False
             changed = self._recounted() if self._is_known else self._users.take_changed()
             self._outdated_pods = sorted({*self._outdated_pods, *changed}, reverse=True)
 
     def _recounted(self) -> Collection[Uid]:
         """The pods whose claims may require something else of the devices that are free now."""
-        wanted = self._asked()
-        if sum(map(len, self._problems)) > MOST_CHARACTERS:
-            for text in self._problems.keys() - {*wanted.expressions}:
+        if self._has_new_devices:
+            new = self._free.changed_devices()
+            known = [text for text, why in self._problems.items() if not why]
+            for text in [text for text in known if selectors.lacks_answers(text, new)]:
                 del self._problems[text]
-        if any(self._uncompiled(wanted, 1)):
+        wanted = self._asked()
+        if not self._problems.keys() >= {*wanted.expressions}:
             self._is_outdated = True
             self._wake()
         self._are_pods_outdated |= wanted.judged != self._free.asked.judged

@@ -1,22 +1,17 @@
 """Which claims are counted if not all can be: namespaces take turns, each with its oldest first.
 
-The n-th selection or bundle of a namespace comes before the n+1-th of any other; long expressions
-count as several. So a tenant with
+The n-th selection, bundle or CEL expression of a namespace comes before the n+1-th of any other,
+whether Tutti can evaluate it or not. So a tenant with
 any number of them, in one claim or in many, old or new, keeps from being counted only claims of
 namespaces that ask for about as many themselves. A tenant with many namespaces has many turns.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ...filters.devices.admin_access import Wanted
 from ...filters.devices.bundles import Bundle
 from ...model.devices.claims import DeviceClaim, Selection
-
-T = TypeVar("T")
-
-CHARACTERS = 1024  # of expressions that count as one selection more
 
 
 class Wants(NamedTuple):
@@ -42,18 +37,12 @@ class Ask(NamedTuple):
 def in_turns(asks: Iterable[Ask]) -> Sequence[Ask]:
     """The asks in the order in which they are counted; those that are gated come last."""
     known: dict[tuple[bool, str], set[object]] = {}
-    texts: dict[tuple[bool, str], set[str]] = {}
-    characters: Counter[tuple[bool, str]] = Counter()
     placed: list[tuple[tuple[object, ...], Ask]] = []
     for ask in sorted(asks, key=_by_age):
-        whose = ask.is_gated, ask.claim.key.namespace
-        own, read = known.setdefault(whose, set()), texts.setdefault(whose, set())
+        own = known.setdefault((ask.is_gated, ask.claim.key.namespace), set())
         administered = filter(None, [ask.wants.administered])
-        own.update(ask.wants.selections, ask.wants.bundles, administered)
-        characters[whose] += sum(map(len, ask.wants.texts - read))
-        read |= ask.wants.texts
-        turn = len(own) + characters[whose] // CHARACTERS
-        placed.append(((ask.is_gated, turn, *_by_age(ask)), ask))
+        own.update(ask.wants.selections, ask.wants.bundles, administered, ask.wants.texts)
+        placed.append(((ask.is_gated, len(own), *_by_age(ask)), ask))
     return [ask for _, ask in sorted(placed, key=lambda pair: pair[0])]
 
 
@@ -62,18 +51,12 @@ def _by_age(ask: Ask) -> tuple[object, ...]:
 
 
 def within(
-    asks: Iterable[Ask],
-    things: Callable[[Wants], Collection[T]],
-    most: int,
-    size: Callable[[T], int] = lambda _: 1,
+    asks: Iterable[Ask], selections: Callable[[Wants], Collection[Selection]], most: int
 ) -> Iterator[Ask]:
-    """The asks, in order, whose things together have this size or less; others are left out."""
-    counted: set[T] = set()
-    left = most
+    """The asks, in order, whose selections together are ``most`` or fewer; others are left out."""
+    counted: set[Selection] = set()
     for ask in asks:
-        new = {*things(ask.wants)} - counted
-        needed = sum(map(size, new))
-        if needed <= left:
+        new = {*selections(ask.wants)} - counted
+        if len(counted) + len(new) <= most:
             counted |= new
-            left -= needed
             yield ask

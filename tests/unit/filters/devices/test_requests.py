@@ -67,7 +67,7 @@ def test_a_claim_of_a_class_that_does_not_exist_has_a_problem() -> None:
 def test_what_claim_class_and_expressions_need_is_named() -> None:
     odd_class = DeviceClass("gpu", ("ip(1)",), ("selectors[]",))
     own = claim(PLAIN, unsupported=("devices.constraints",))
-    problems = selectors.evaluate(odd_class.selectors, [])
+    problems = selectors.evaluate([(of, []) for of in odd_class.selectors], 60.0).problems
     named = [*requests.unsupported(own, {"gpu": odd_class}, problems)]
     assert named == ["devices.constraints", "selectors[]", "the CEL function ip"]
 

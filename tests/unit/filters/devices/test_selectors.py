@@ -1,14 +1,17 @@
 """CEL selectors as Kubernetes evaluates them, and what Tutti says of those that it cannot."""
 
+import signal
 import subprocess
 import sys
-from collections import OrderedDict
+import time
 from dataclasses import replace
 
+import psutil
 import pytest
 
+from tests.unit.filters.devices.in_process import holds
 from tutti.filters.devices import selectors
-from tutti.filters.devices.selectors import Read
+from tutti.filters.devices.selectors import FATAL, TOO_LARGE, TOO_MANY, TOO_SLOW, Read
 from tutti.model.devices.inventory import Attribute, Capacity, Device, DeviceId
 
 GPU = "gpu.example.com"
@@ -70,34 +73,16 @@ FAILS = (
 
 @pytest.mark.parametrize("expression", HOLDS)
 def test_it_holds(expression: str) -> None:
+    assert holds(expression, DEVICE)
     assert selectors.problem([expression]) == ""
     assert selectors.matches([expression], DEVICE)
 
 
 @pytest.mark.parametrize("expression", FAILS)
 def test_it_does_not_hold_or_fails(expression: str) -> None:
+    assert not holds(expression, DEVICE)
     assert selectors.problem([expression]) == ""
     assert not selectors.matches([expression], DEVICE)
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_no_expression_makes_a_text_that_is_long(more: int) -> None:
-    """A few hundred characters that the API server takes can ask for more than fits in memory."""
-    texts = "a" * 256, "b" * 256
-    longest = f'"{texts[0]}".replace("a", "{texts[1]}")'  # 65,536 characters
-    made = f'"{"a" * 255}{texts[1]}{"c" * more}".replace("a", "{texts[1]}")'
-    split = f'("{"c" * more}" + {longest}).split("a")'
-    joined = f'[{longest}, "{"c" * more}"].join()'
-    for expression in (made, split, joined):
-        assert selectors.problem([f"{expression}.size() > 0"]) == ""
-        assert selectors.matches([f"{expression}.size() > 0"], DEVICE) is (more == 0)
-
-
-def test_no_expression_takes_gigabytes() -> None:
-    text, once, twice = ("a" * 1500, "b" * 2500, "c" * 2500)
-    bomb = f'"{text}".replace("a", "{once}").replace("b", "{twice}").size() > 0'
-    assert selectors.problem([bomb]) == ""
-    assert not selectors.matches([bomb], DEVICE)
 
 
 def test_all_expressions_must_hold() -> None:
@@ -118,6 +103,7 @@ def test_all_expressions_must_hold() -> None:
     ],
 )
 def test_what_the_engine_lacks_is_named(expression: str, problem: str) -> None:
+    assert holds(expression, DEVICE) is (problem == "")
     assert selectors.problem([HOLDS[0], expression]).startswith(problem)
     assert selectors.matches([expression], DEVICE) is (problem == "")
 
@@ -127,22 +113,24 @@ LOOP = f'{MANY}.all(a, {MANY}.all(b, {MANY}.all(c, device.driver != "x")))'
 
 
 def test_an_expression_that_loops_too_often_for_the_engine_is_named() -> None:
+    assert not holds(LOOP, DEVICE)
     assert selectors.problem([LOOP]) == "a CEL expression that loops too often"
     assert not selectors.matches([LOOP], DEVICE)
 
 
 def test_a_device_for_which_it_loops_too_often_is_not_selected() -> None:
     expression = f'device.driver == "{GPU}" && {LOOP}'
+    assert not holds(expression, DEVICE)
     assert selectors.problem([expression]) == ""
     assert not selectors.matches([expression], DEVICE)
 
 
 def test_an_expression_is_evaluated_once_for_devices_that_are_equal_to_it() -> None:
     expression = f'{MODEL} == "cached"'
-    assert selectors.selector(expression).reads == (Read("attributes", GPU, "model"),)
+    assert selectors.selector(expression).reads == {Read("attributes", GPU, "model")}
     twin = replace(DEVICE, id=DeviceId(GPU, "n2", "gpu-7"), capacity=())
-    selectors.evaluate([expression, FAILS[0]], [DEVICE, twin])
-    assert len(selectors._answers[expression]) == 1
+    selectors.evaluate([(of, [DEVICE, twin]) for of in (expression, FAILS[0])], 60.0)
+    assert len(selectors.selector(expression).answers) == 1
 
 
 @pytest.mark.parametrize(
@@ -159,6 +147,29 @@ def test_a_function_of_a_whole_domain_is_evaluated_for_each_content_of_it(expres
     assert [selectors.matches([expression], device) for device in (bare, DEVICE)] == [False, True]
 
 
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "true // it's\n && {model} == 'A100'",
+        "'//' != {model} && '{{' != {model} && {model} == 'A100'",
+        '"""\\"""\'""" != {model} && {model} == \'A100\'',
+        "'\\'' != {model} && {model} == 'A100'",
+    ],
+)
+def test_no_string_and_no_comment_hides_a_field_of_the_device(hiding: str) -> None:
+    expression = hiding.format(model=MODEL)
+    assert selectors.selector(expression).reads == {Read("attributes", GPU, "model")}
+    other = replace(DEVICE, attributes=(Attribute(GPU, "model", "H100"),))
+    assert selectors.matches([expression], DEVICE)
+    assert not selectors.matches([expression], other)
+
+
+@pytest.mark.parametrize("text", ["'device'", '"""device"""', "r'device'", "1 // device"])
+def test_strings_and_comments_read_no_device(text: str) -> None:
+    assert selectors.problem([f"true || [{text}\n] == []"]) == ""
+    assert not selectors.selector(f"true || [{text}\n] == []").reads
+
+
 def test_true_is_not_one() -> None:
     one = Device(DEVICE.id, (Attribute(GPU, "kind", 1),))
     truth = Device(DEVICE.id, (Attribute(GPU, "kind", value=True),))
@@ -168,7 +179,9 @@ def test_true_is_not_one() -> None:
 
 def test_a_version_that_is_none_makes_every_expression_about_it_fail() -> None:
     odd = Device(DEVICE.id, (Attribute(GPU, "version", "1.2", is_version=True),))
-    assert not selectors.matches([f'{SINCE}.major() == 1 || device.driver != ""'], odd)
+    expression = f'{SINCE}.major() == 1 || device.driver != ""'
+    assert not holds(expression, odd)
+    assert not selectors.matches([expression], odd)
 
 
 def test_a_quantity_that_is_none_makes_every_expression_about_it_fail() -> None:
@@ -181,40 +194,297 @@ def test_a_shared_device_says_so() -> None:
     assert selectors.matches(["device.allowMultipleAllocations"], shared)
 
 
-def test_the_cache_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selectors, "MOST_ANSWERS", 2)
-    expression = f'device.attributes["{GPU}"].index > 1'
-    for i in range(5):
-        device = Device(DEVICE.id, (Attribute(GPU, "index", i),))
-        assert selectors.matches([expression], device) is (i > 1)
-    assert len(selectors._answers[expression]) <= 2
+def answers(*expressions: str) -> int:
+    """How many answers are cached for these expressions."""
+    return sum(len(selectors._selectors[of].answers) for of in expressions)
 
 
-def test_of_compiled_selectors_the_latest_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selectors, "_selectors", OrderedDict())
-    monkeypatch.setattr(selectors, "MOST_CHARACTERS", 25)
-    for text in ("10 > 1", "11 > 1", "12 > 1", "13 > 1", "10 > 1", "14 > 1"):
-        assert selectors.selector(text).expression == text
-    assert [*selectors._selectors] == ["12 > 1", "13 > 1", "10 > 1", "14 > 1"]
-    selectors.selector("10 > 1 && 11 > 1 && 12")
-    assert [*selectors._selectors] == ["10 > 1 && 11 > 1 && 12"]
-    assert selectors.selector("10 > 1 && 11 > 1 && 12 > 1").problem == ""
-    assert not selectors._selectors
+@pytest.fixture(name="cache")
+def _cache(monkeypatch: pytest.MonkeyPatch) -> dict[str, selectors.Selector]:
+    """An empty cache."""
+    cache: dict[str, selectors.Selector] = {}
+    monkeypatch.setattr(selectors, "_selectors", cache)
+    return cache
+
+
+def indexed(count: int) -> list[Device]:
+    return [Device(DEVICE.id, (Attribute(GPU, "index", i),)) for i in range(count)]
+
+
+def test_the_expressions_that_come_last_are_left_out_if_answers_are_too_many(
+    monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector]
+) -> None:
+    monkeypatch.setattr(selectors, "MOST_ANSWERS", 8)
+    monkeypatch.setattr(selectors, "LEAST_ANSWERS", 1)
+    one, two, three = (f'device.attributes["{GPU}"].index > {i}' for i in range(3))
+    devices = indexed(6)
+    evaluated = selectors.evaluate([(one, devices), (two, devices), (three, devices)], 60.0)
+    assert evaluated.problems == {one: "", two: TOO_MANY, three: TOO_MANY}
+    assert (answers(one), [*cache]) == (6, [one, two])
+    evaluated = selectors.evaluate([(three, devices), (two, devices[:2])], 60.0)
+    assert evaluated.problems == {three: "", two: ""}
+    assert ([*cache], answers(two, three)) == ([two, three], 8)
+    assert selectors.matches([one], devices[5])
 
 
 def test_why_expressions_cannot_be_evaluated_is_answered_for_each() -> None:
-    problems = selectors.evaluate([HOLDS[0], "ip(1)"], [DEVICE])
-    assert problems == {HOLDS[0]: "", "ip(1)": "the CEL function ip"}
+    wanted = [(HOLDS[0], [DEVICE]), ("ip(1)", [DEVICE])]
+    assert selectors.evaluate(wanted, 60.0).problems == {
+        HOLDS[0]: "",
+        "ip(1)": "the CEL function ip",
+    }
 
 
-def test_the_engine_is_loaded_with_the_first_selector_alone() -> None:
+def test_it_is_known_whether_devices_have_answers() -> None:
+    expression = f'device.attributes["{GPU}"].index > 77'
+    assert selectors.lacks_answers(expression, [])
+    selectors.evaluate([(expression, indexed(2))], 60.0)
+    assert not selectors.lacks_answers(expression, indexed(2))
+    assert selectors.lacks_answers(expression, indexed(3))
+    assert selectors.problem(["1 + 77"]) == ""
+    assert selectors.problem(["1 + + 77"]) != ""
+    assert not selectors.lacks_answers("1 + + 77", indexed(3))
+
+
+def doubled(start: str, grown: str, end: str, depth: int) -> str:
+    """An expression of a few hundred characters whose value has as many parts as 2 to ``depth``."""
+    for i in range(depth, 0, -1):
+        end = f"cel.bind(x{i}, {grown.format(x=f'x{i - 1}')}, {end})"
+    return f"cel.bind(x0, {start}, {end})"
+
+
+NESTED = doubled("[1, 1]", "[{x}, {x}]", "x24 == x24", 24)
+HOSTILE = {
+    "lists that double": doubled("[1, 1]", "{x} + {x}", "x24.size() > 0", 24),
+    "texts that double": doubled("'ab'", "{x} + {x}", "x26.size() > 0", 26),
+    "lists within lists": NESTED,
+    "a text of gigabytes": '"{}".replace("a", "{}").replace("b", "{}").size() > 0'.format(
+        "a" * 1500, "b" * 2500, "c" * 2500
+    ),
+    "loops within loops": f"{MANY}.all(a, {MANY}.all(b, {NESTED}))",
+    "deep nesting": "(" * 4000 + "true" + ")" * 4000,
+    "deep lists": "[" * 4000 + "]" * 4000 + " == []",
+    "many negations": "!" * 9000 + "true",
+    "a regular expression that backtracks": f'!"{"a" * 40}".matches("(a*)*b")',
+    "a regular expression that is large": 'device.driver.matches("((a{1,900}){1,900}){1,900}")',
+    "a comment of quotes": "true //" + '"' + '\\"' * 4900,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_expression_takes_long_or_much_memory(
+    kind: str, cache: dict[str, selectors.Selector]
+) -> None:
+    bad, good = HOSTILE[kind], f'{MODEL} == "A100"'
+    before, begin = psutil.Process().memory_info().rss, time.monotonic()
+    wanted = [(good, [DEVICE]), (bad, [DEVICE]), (f"{good} && true", [DEVICE])]
+    evaluated = selectors.evaluate(wanted, 60.0)
+    assert time.monotonic() - begin < 20.0
+    assert psutil.Process().memory_info().rss - before < 2**25
+    assert evaluated.problems.keys() == {text for text, _ in wanted}
+    assert selectors.matches([good, f"{good} && true"], DEVICE)
+    began = list(selectors._engines)
+    assert selectors.evaluate(wanted, 60.0) == evaluated
+    assert selectors._engines == began
+    assert [*cache] == [text for text, _ in wanted]
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("lists that double", TOO_LARGE),
+        ("texts that double", TOO_LARGE),
+        ("a text of gigabytes", TOO_LARGE),
+        ("lists within lists", TOO_SLOW),
+        ("loops within loops", TOO_SLOW),
+        ("deep nesting", "a CEL expression not compiled"),
+        ("a comment of quotes", ""),
+    ],
+)
+def test_what_an_expression_takes_too_much_of_is_named(kind: str, problem: str) -> None:
+    assert selectors.problem([HOSTILE[kind]]) == problem
+    assert selectors.matches([HOSTILE[kind]], DEVICE) is (problem == "")
+
+
+def test_an_expression_that_takes_long_for_some_device_alone_is_refused_as_well() -> None:
+    expression = f'device.attributes["{GPU}"].index == 3 ? {NESTED} : true'
+    bare = Device(DEVICE.id, (Attribute(GPU, "index", 4),))
+    assert selectors.matches([expression], bare)
+    assert selectors.lacks_answers(expression, [DEVICE])
+    assert selectors.evaluate([(expression, [bare, DEVICE])], 60.0).problems == {
+        expression: TOO_SLOW
+    }
+    assert not selectors.matches([expression], bare)
+
+
+def test_once_time_is_over_only_what_is_cached_is_answered() -> None:
+    known, new = "78 > 1", "79 > 1"
+    assert selectors.problem([known]) == ""
+    evaluated = selectors.evaluate([(new, []), (known, [DEVICE])], 0.0)
+    assert evaluated == ({}, "")
+    selectors.evaluate([(known, [DEVICE])], 60.0)
+    assert selectors.evaluate([(new, []), (known, [DEVICE])], 0.0) == ({known: ""}, "")
+
+
+def child() -> psutil.Process:
+    """The process of the engine."""
+    selectors.selector(HOLDS[0])
+    selectors._started()
+    return psutil.Process(selectors._engines[0]._process.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_a_process_that_somebody_ends_is_started_again(number: signal.Signals) -> None:
+    before = child()
+    before.send_signal(number)
+    before.wait(10)
+    expression = f"80 > {int(number)}"
+    assert selectors.matches([expression], DEVICE)
+    assert child().pid != before.pid
+
+
+class Ending:
+    """An engine whose process ends at each request."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+
+    def ask(self, _request: bytes) -> None:
+        """See ``_Engine``."""
+        return
+
+    def end(self) -> int:
+        """See ``_Engine``."""
+        return self._code
+
+
+@pytest.mark.parametrize(
+    ("code", "problem", "requests"),
+    [(1, TOO_LARGE, 2), (-signal.SIGSEGV, FATAL, 2), (-signal.SIGPROF, TOO_SLOW, 1)],
+)
+def test_an_expression_at_which_two_processes_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    cache: dict[str, selectors.Selector],
+    code: int,
+    problem: str,
+    requests: int,
+) -> None:
+    started: list[Ending] = []
+
+    def start() -> Ending:
+        started.append(Ending(code))
+        return started[-1]
+
+    monkeypatch.setattr(selectors, "_Engine", start)
+    monkeypatch.setattr(selectors, "_engines", [])
+    assert selectors.evaluate([("81 > 1", [DEVICE])], 60.0) == ({"81 > 1": problem}, "")
+    assert len(started) == requests
+    assert [*cache] == ["81 > 1"]
+
+
+def test_an_expression_is_not_to_blame_if_somebody_kills_the_process(
+    monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector]
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(selectors, "_Engine", lambda: Ending(-signal.SIGKILL))
+        patched.setattr(selectors, "_engines", [])
+        evaluated = selectors.evaluate([("82 > 1", [DEVICE])], 60.0)
+    assert evaluated == ({}, "the process that evaluates them was killed")
+    assert not cache
+    assert selectors.matches(["82 > 1"], DEVICE)
+
+
+@pytest.mark.parametrize("program", ["import no_such_module", "raise SystemExit"])
+def test_if_no_process_starts_expressions_wait(
+    monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector], program: str
+) -> None:
+    monkeypatch.setattr(selectors, "_engines", [])
+    monkeypatch.setattr(selectors, "START_SECONDS", 0.1)
+    with monkeypatch.context() as patched:
+        patched.setattr(selectors, "_PROGRAM", program)
+        evaluated = selectors.evaluate([("83 > 1", [DEVICE])], 60.0)
+        assert evaluated == ({}, "no process starts that evaluates them (it ended at once)")
+        with pytest.raises(selectors.UnansweredError, match="no process starts"):
+            selectors.matches(["83 > 1"], DEVICE)
+    assert not cache
+    assert selectors.matches(["83 > 1"], DEVICE)
+    selectors._engines.pop().end()
+
+
+STUCK = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+
+
+def test_a_process_that_does_not_answer_is_killed(
+    monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector]
+) -> None:
+    monkeypatch.setattr(selectors, "_engines", [])
+    monkeypatch.setattr(selectors, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(selectors, "_PROGRAM", STUCK)
+    evaluated = selectors.evaluate([("84 > 1", [DEVICE])], 60.0)
+    assert evaluated == ({}, "the process that evaluates them was killed")
+    assert not cache
+
+
+def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "START_SECONDS", 0.1)
+    monkeypatch.setattr(selectors, "_PROGRAM", STUCK)
+    assert selectors._Engine().end() == -signal.SIGKILL
+
+
+def test_an_answer_that_is_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = selectors._Engine()
+    monkeypatch.setattr(selectors, "_MOST_ANSWERED", 3)
+    assert engine.ask(b'["1 > 0", []]\n') is None
+    engine.end()
+    assert not psutil.pid_exists(engine._process.pid)
+
+
+HOST = """
+import sys
+from tutti.filters.devices import selectors
+selectors.selector("1 > 0")
+print(selectors._engines[0]._process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, 0])
+def test_the_process_ends_with_its_parent(number: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as host:
+        assert host.stdin
+        assert host.stdout
+        own = psutil.Process(int(host.stdout.readline()))
+        if number:
+            host.send_signal(number)
+        host.stdin.close()
+    own.wait(10)
+    assert not psutil.pid_exists(own.pid)
+
+
+def test_the_process_has_little_memory_and_no_privileged_files() -> None:
+    own = child()
+    assert own.rlimit(psutil.RLIMIT_DATA) == (selectors.MOST_BYTES, selectors.MOST_BYTES)
+    assert own.rlimit(psutil.RLIMIT_CORE) == (0, 0)
+    assert own.memory_info().rss < selectors.MOST_BYTES / 2
+    assert own.num_fds() == 3
+
+
+def test_the_process_is_started_with_the_first_selector_alone() -> None:
     asked = f"""
 import sys
 import tutti.operator.main
 from tutti.filters.devices import selectors
-print("cel_expr_python" in sys.modules)
+print(len(selectors._engines))
 selectors.selector({HOLDS[0]!r})
-print("cel_expr_python" in sys.modules)
+print(len(selectors._engines), "cel_expr_python" in sys.modules)
 """
     answer = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True)
-    assert answer.stdout.split() == [b"False", b"True"]
+    assert answer.stdout.split() == [b"0", b"1", b"False"]
+    assert answer.stderr == b""
+
+
+def test_a_raw_string_that_ends_with_a_backslash_is_not_compiled() -> None:
+    for text in (r"r'\'", r'R"\"', r"r'\\\'", r'r"""\"""', r'br"\"'):
+        assert selectors.problem([f"[{text}] != []"]) == "a CEL expression not compiled"

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from tests.unit.filters.devices import in_process
 from tutti.filters.devices import environment, selectors, values
 from tutti.model.devices.inventory import Device, DeviceId
 
@@ -100,6 +101,7 @@ def test_a_quantity_is_an_integer_if_kubernetes_keeps_it_as_one(
     expression: str,
     holds: bool,  # noqa: FBT001
 ) -> None:
+    assert in_process.holds(expression, DEVICE) is holds
     assert selectors.problem([expression]) == ""
     assert selectors.matches([expression], DEVICE) is holds
 
@@ -175,5 +177,6 @@ def test_nonsense_is_an_error(call: Callable[[], object]) -> None:
     ],
 )
 def test_the_functions_of_kubernetes_are_there(expression: str) -> None:
+    assert in_process.holds(expression, DEVICE)
     assert selectors.problem([expression]) == ""
     assert selectors.matches([expression], DEVICE)

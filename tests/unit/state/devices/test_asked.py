@@ -78,36 +78,40 @@ def test_a_tenant_with_too_many_selectors_stops_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("is_admin", [False, True])
-def test_a_tenant_with_long_selectors_stops_nobody_else(
+def test_a_tenant_whose_selectors_have_too_many_answers_stops_nobody_else(
     monkeypatch: pytest.MonkeyPatch, *, is_admin: bool
 ) -> None:
-    monkeypatch.setattr(asked, "MOST_CHARACTERS", 5000)
+    monkeypatch.setattr(selectors, "MOST_ANSWERS", 4 * selectors.LEAST_ANSWERS)
     tenants = Tenants()
     access = {"adminAccess": True} if is_admin else {}
-    for i in range(3):
-        own = request("gpu", "gpu", 1, f"{i} >= 0 //" + "x" * 2000, **access)
+    for i in range(4):
+        own = request("gpu", "gpu", 1, f"{i} >= 0", **access)
         tenants.wait(NAMESPACE, claim(f"c{i}", own), float(i))
     tenants.wait(MODEST, claim("late", request("gpu", "gpu", 1, "7 >= 0", **access)), 1e6)
-    too_long = "selectors[].cel.expression, too long together with those of other claims"
     assert tenants.said() == {
         "ml/c0": "",
         "ml/c1": "",
-        "ml/c2": f"spec.resourceClaims ({too_long})",
+        "ml/c2": f"spec.resourceClaims ({selectors.TOO_MANY})",
+        "ml/c3": f"spec.resourceClaims ({selectors.TOO_MANY})",
         "modest/late": "",
     }
     tenants.cluster.change_pod("c0-0", terminating=True)
+    tenants.cluster.change_pod("c1-0", terminating=True)
     assert tenants.waiting() == []
 
 
-def test_selectors_of_claims_that_are_left_out_are_not_compiled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(asked, "MOST_CHARACTERS", 100)
+def test_a_tenant_with_selectors_that_take_long_stops_nobody_else() -> None:
     tenants = Tenants()
-    long = "1 >= 0 //" + "x" * 100
-    tenants.wait(GREEDY, one_of("long", long), 0.0)
-    assert tenants.waiting() == ["greedy/long"]
-    assert long not in selectors._selectors
+    hostile = (
+        f"cel.bind(x0, [1], {''.join(f'cel.bind(x{i + 1}, [x{i}, x{i}], ' for i in range(24))}"
+    )
+    hostile += "x24 == x24" + 25 * ")"
+    for i in range(3):
+        tenants.wait(GREEDY, one_of(f"c{i}", f"{hostile} || {i} >= 0"), float(i))
+    tenants.wait(MODEST, one_of("late", "7 >= 0"), 1e6)
+    said = {**tenants.said()}
+    assert said.pop("modest/late") == ""
+    assert {*said.values()} == {f"spec.resourceClaims ({selectors.TOO_SLOW})"}
 
 
 def test_what_two_tenants_want_alike_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

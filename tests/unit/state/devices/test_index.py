@@ -21,7 +21,7 @@ from tutti.model.devices.claims import (
 from tutti.model.devices.inventory import Counter, DeviceClass, DeviceTaint, ResourceSlice
 from tutti.model.keys import NodeName, Uid
 from tutti.state.cluster_state import ClusterState
-from tutti.state.devices import admin_rows, bundle_rows, claim_requirements, index
+from tutti.state.devices import admin_rows, bundle_rows, claim_requirements
 from tutti.state.devices.index import TURNED_OFF, UNLISTED
 
 OWN = (PodClaim("gpu", "c"),)
@@ -133,17 +133,18 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
         if not name.startswith("devices."):
             store = store_of(state, name)
             store.replace(cluster._listed(name), cluster.version, store.began())
-    assert state.devices.unevaluated() == ((), ())
+    assert not state.devices.unevaluated()
     assert state.snapshot(0.0).gangs[0].members[0].device_problems == (UNLISTED,)
     assert state.devices.are_wanted
     cluster.list_into(state)
-    expressions, devices = state.devices.unevaluated()
-    assert (len(expressions), len(devices)) == (1, 2)
-    state.devices.evaluated(selectors.evaluate(expressions, devices))
+    ((expression, devices),) = state.devices.unevaluated()
+    assert len(devices) == 2
+    state.devices.evaluated(selectors.evaluate([(expression, devices)], 60.0))
     assert state.snapshot(0.0).gangs[0].members[0].device_problems == ()
     cluster.put_devices(gpus("n2", 1))
     Watch(cluster, state)
-    assert len(state.devices.unevaluated()[1]) == 1  # only what changed
+    ((expression, devices),) = state.devices.unevaluated()
+    assert len(devices) == 1  # only what changed
 
 
 def test_claims_are_taken_in_part_by_part_whatever_changes_in_between() -> None:
@@ -187,30 +188,35 @@ def problems_of(state: ClusterState) -> list[tuple[str, ...]]:
     return [of.members[0].device_problems for of in state.snapshot(0.0).gangs]
 
 
-def evaluate(state: ClusterState) -> list[str]:
-    """Do what a cycle does before its Snapshot; answers which expressions a thread gets."""
-    expressions, devices = state.devices.unevaluated()
-    state.devices.evaluated(selectors.evaluate(expressions, devices))
-    return sorted(expressions)
+def evaluate(state: ClusterState, seconds: float = 60.0) -> list[tuple[str, int]]:
+    """Do what a cycle does before its Snapshot; answers what a thread gets."""
+    wanted = state.devices.unevaluated()
+    if wanted:
+        state.devices.evaluated(selectors.evaluate(wanted, seconds))
+    return sorted((expression, len(devices)) for expression, devices in wanted)
 
 
-def test_claims_with_selectors_that_are_not_compiled_wait_for_the_thread(
+NUMBERS = ("10 >= 10", "11 >= 10", "12 >= 10")
+
+
+def test_claims_with_selectors_that_are_not_evaluated_wait_for_the_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(index, "AT_ONCE", 16)
+    monkeypatch.setattr(selectors, "_selectors", {})
     woken: list[int] = []
     state = ClusterState(lambda: woken.append(1), reads_devices=True)
     assert evaluate(state) == []
     cluster = three_claims()
     Watch(cluster, state)
-    waits = [(f"claim {name} has selectors that are not compiled yet",) for name in "abc"]
+    waits = [(f"claim {name} has selectors that are not evaluated yet",) for name in "abc"]
     assert problems_of(state) == waits
     woken.clear()
-    assert evaluate(state) == ["10 >= 10", "11 >= 10"]
+    selectors.evaluate([(text, state.devices._free.all_devices()) for text in NUMBERS[:2]], 60.0)
+    assert evaluate(state, 0.0) == [(text, 3) for text in NUMBERS]
     assert problems_of(state) == [(), (), waits[2]]
     assert woken
     assert [len(of.expressions) for of in state.snapshot(0.0).devices.selections] == [1, 1]
-    assert evaluate(state) == ["10 >= 10", "11 >= 10", "12 >= 10"]
+    assert evaluate(state) == [(NUMBERS[0], 0), (NUMBERS[1], 0), (NUMBERS[2], 3)]
     assert problems_of(state) == [(), (), ()]
     assert state.snapshot(0.0) == Life(cluster, Clock()).state.snapshot(0.0)
     woken.clear()
@@ -219,22 +225,57 @@ def test_claims_with_selectors_that_are_not_compiled_wait_for_the_thread(
     assert not woken
 
 
-def test_selectors_that_no_claim_has_any_more_are_forgotten_once_they_are_many(
+def test_why_selectors_are_not_evaluated_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "_selectors", {})
+    state = ClusterState(lambda: None, reads_devices=True)
+    Watch(three_claims(), state)
+    with monkeypatch.context() as patched:
+        patched.setattr(selectors, "_engines", [])
+        patched.setattr(selectors, "START_SECONDS", 0.0)
+        patched.setattr(selectors, "_PROGRAM", "raise SystemExit")
+        evaluate(state)
+    why = "no process starts that evaluates them (it ended at once)"
+    waits = f"has selectors that are not evaluated yet: {why}"
+    assert problems_of(state) == [(f"claim {name} {waits}",) for name in "abc"]
+    evaluate(state)
+    assert problems_of(state) == [(), (), ()]
+
+
+def test_devices_that_come_while_others_are_evaluated_are_evaluated_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    state = ClusterState(lambda: None, reads_devices=True)
+    asked: list[str] = []
+    of_engine = selectors._asked
+
+    def asking(expression: str, *others: Any) -> Any:
+        asked.append(expression)
+        return of_engine(expression, *others)
+
+    monkeypatch.setattr(selectors, "_asked", asking)
+    monkeypatch.setattr(selectors, "_selectors", {})
+    woken: list[int] = []
+    state = ClusterState(lambda: woken.append(1), reads_devices=True)
     cluster = three_claims()
+    reading = f'device.attributes["{DRIVER}"].?index.orValue(0) < 9'
+    cluster.put_devices(claim("a", request("gpu", "odd", 1, reading)))
     watch = Watch(cluster, state)
     assert len(evaluate(state)) == 3
     assert problems_of(state) == [(), (), ()]
-    for most, is_kept in ((24, True), (23, False)):
-        monkeypatch.setattr(index, "MOST_CHARACTERS", most)
-        cluster.drop_devices("devices.claims", "a")
-        watch.catch_up()
-        assert problems_of(state)[0] == ("claim a does not exist",)
-        cluster.put_devices(claim("a", request("gpu", "odd", 1, "10 >= 10")))
-        watch.catch_up()
-        assert (problems_of(state)[0] == ()) is is_kept
+    cluster.put_devices(gpus("n2", 5, index=1))
+    watch.catch_up()
+    asked.clear()
+    woken.clear()
+    assert problems_of(state) == [("claim a has selectors that are not evaluated yet",), (), ()]
+    assert woken
+    assert not asked
+    assert evaluate(state) == [(NUMBERS[1], 0), (NUMBERS[2], 0), (reading, 8)]
+    assert problems_of(state) == [(), (), ()]
+    assert {*asked} == {reading}
+    asked.clear()
+    cluster.put_devices(gpus("n3", 5, index=1))
+    watch.catch_up()
+    assert evaluate(state) == [(NUMBERS[1], 5), (NUMBERS[2], 5), (reading, 5)]
+    assert not asked
 
 
 def tied(count: int) -> dict[str, Any]:
