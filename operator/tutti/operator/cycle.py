@@ -178,8 +178,8 @@ class Cycle:
         await self._count_devices()
         if not self._only_watches:
             await self._commit.recovery.recover(term)
-            await self._commit.extended_claims.make()
-            await self._count_devices()  # with the claims that were made
+            if await self._commit.extended_claims.make():
+                await self._count_devices()
             await self._commit.queues.prepare()
             await self._commit.records.write_missing(term)
         await self._pod_group_creator.declare()

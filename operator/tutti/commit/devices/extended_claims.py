@@ -33,8 +33,10 @@ class ExtendedClaims:
         self._limit = limit
         self._clock = clock
 
-    async def make(self) -> None:
+    async def make(self) -> bool:
         """Make the claims that pods wait for, at most ``WRITES_PER_CYCLE`` of them.
+
+        Returns whether there were some.
 
         A claim has a name of its own for its pod, so after a crash it is not made twice.
 
@@ -48,6 +50,7 @@ class ExtendedClaims:
             if not self._refusals.holds_off(claim.member.uid, now)
         ]
         await self._limit.all(partial(self._make, claim) for claim in missing[:WRITES_PER_CYCLE])
+        return bool(missing)
 
     async def _make(self, claim: MissingClaim) -> None:
         member, requests = claim.member, claim.plan.requests(claim.classes)

@@ -29,7 +29,7 @@ MOST_BYTES = 160 * 2**20  # of memory that the process may have, a fifth of it f
 DEVICES_AT_ONCE = 100  # of one request
 ANSWER_SECONDS = 10.0  # until a process that does not answer is killed, however busy the machine is
 START_SECONDS = 1.0  # until a process that does not start is tried again
-MOST_ANSWERS = 1_000_000  # that are cached
+MOST_ANSWERS = 500_000  # that are cached
 LEAST_ANSWERS = 256  # for which an expression counts, even if it has fewer
 
 TOO_SLOW = f"selectors[].cel.expression, takes more than {CPU_SECONDS:g} s"
@@ -261,7 +261,7 @@ def _seen(reads: Collection[Read], device: Device) -> Seen:
         device.id.driver if ("driver", "", "") in reads else "",
         (_SHARED, "", "") in reads and _SHARED in device.unsupported,
         tuple(
-            (*of, type(of.value).__name__)  # True is not 1
+            of if type(of.value) is str else (*of, type(of.value).__name__)  # True is not 1
             for of in device.attributes
             if ("attributes", of.domain, of.name) in reads or ("attributes", of.domain, "") in reads
         ),

@@ -44,7 +44,8 @@ class FreeDevices:
         self._features: dict[Place, Mapping[int, frozenset[str]]] = {}  # unsupported, by selection
         self._known_features: Mapping[int, frozenset[str]] = {}  # of all places
         self._largest: Mapping[int, int] = {}  # devices of a node, by selection that takes them all
-        self._stale: set[Place] = set()  # whose devices changed
+        self._stale: set[Place] = set()  # whose devices changed since the last refresh
+        self._new: set[Place] = set()  # whose devices changed since ``forget_new``
         self._uncounted: set[Place] = set()  # of whose devices some were taken or given back
         self._counts: dict[Place, VolumeUsage] = {}
         self._counters: dict[PoolName, Mapping[Key, Fraction]] = {}  # of pools that have some
@@ -88,6 +89,7 @@ class FreeDevices:
         for place, devices in now.items():
             self._pools_of.setdefault(place, set()).add(pool)
             self._stale.add(place)
+            self._new.add(place)
             self._place.update((device.id, place) for device in devices)
 
     def rules_changed(self, taint_rules: Sequence[TaintRule]) -> None:
@@ -119,9 +121,13 @@ class FreeDevices:
         """Whether a node has this device."""
         return self._place.get(device) == node
 
-    def changed_devices(self) -> Collection[Device]:
-        """The devices of the places that changed since the last refresh."""
-        return [device for place in self._stale for device in self._at(place)]
+    def new_devices(self) -> Collection[Device]:
+        """The devices of the places that changed since ``forget_new``."""
+        return [device for place in self._new for device in self._at(place)]
+
+    def forget_new(self) -> None:
+        """Take in that the devices that are there now are not new any more."""
+        self._new = set()
 
     def all_devices(self) -> Collection[Device]:
         """All devices."""

@@ -79,7 +79,6 @@ class DeviceIndex:
         # By expression that is evaluated for all devices, or cannot be.
         self._problems: dict[str, str] = {}
         self._evaluates = True  # until a thread does
-        self._has_new_devices = False  # since expressions were given away to be evaluated
         self._requirements = ClaimRequirements(
             self._users, self.extended, self._free, self._classes, self._problems
         )
@@ -122,7 +121,6 @@ class DeviceIndex:
     ) -> None:
         if old != new:
             self._free.slice_changed(uid, old, new)
-            self._has_new_devices = True
             self._change()
 
     def _class_changed(self, _uid: Uid, _old: DeviceClass | None, _new: DeviceClass | None) -> None:
@@ -197,12 +195,12 @@ class DeviceIndex:
     def _unevaluated(self) -> Wanted:
         expressions = self._asked().expressions
         known = {text for text, why in self._problems.items() if why != selectors.TOO_MANY}
-        changed, has_all = self._free.changed_devices(), known.issuperset(expressions)
+        new, has_all = self._free.new_devices(), known.issuperset(expressions)
         every = () if has_all else self._free.all_devices()
-        self._has_new_devices = False
-        if has_all and not changed:
+        self._free.forget_new()
+        if has_all and not new:
             return ()
-        return [(text, changed if text in known else every) for text in expressions]
+        return [(text, new if text in known else every) for text in expressions]
 
     def evaluated(self, answer: Evaluated) -> None:
         """Take in which expressions are evaluated, and why Tutti cannot evaluate others."""
@@ -240,8 +238,7 @@ class DeviceIndex:
 
     def _recounted(self) -> Collection[Uid]:
         """The pods whose claims may require something else of the devices that are free now."""
-        if self._has_new_devices:
-            new = self._free.changed_devices()
+        if new := self._free.new_devices():  # that no thread has been given
             known = [text for text, why in self._problems.items() if not why]
             for text in [text for text in known if selectors.lacks_answers(text, new)]:
                 del self._problems[text]

@@ -268,9 +268,23 @@ def test_devices_that_come_while_others_are_evaluated_are_evaluated_next(
     assert problems_of(state) == [("claim a has selectors that are not evaluated yet",), (), ()]
     assert woken
     assert not asked
-    assert evaluate(state) == [(NUMBERS[1], 0), (NUMBERS[2], 0), (reading, 8)]
+    assert evaluate(state) == [(NUMBERS[1], 5), (NUMBERS[2], 5), (reading, 8)]
     assert problems_of(state) == [(), (), ()]
     assert {*asked} == {reading}
+    asked.clear()
+    cluster.put_devices(gpus("n2", 5, index=2))
+    watch.catch_up()
+    wanted = state.devices.unevaluated()
+    cluster.put_devices(gpus("n4", 5, index=4))
+    watch.catch_up()
+    waits = [("claim a has selectors that are not evaluated yet",), (), ()]
+    assert problems_of(state) == waits
+    state.devices.evaluated(selectors.evaluate(wanted, 60.0))
+    asked.clear()
+    assert problems_of(state) == waits
+    assert not asked
+    assert len(evaluate(state)) == 3
+    assert problems_of(state) == [(), (), ()]
     asked.clear()
     cluster.put_devices(gpus("n3", 5, index=1))
     watch.catch_up()
