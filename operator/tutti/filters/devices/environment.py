@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import IO, Any, NamedTuple
 
 from cel_expr_python import cel
@@ -259,6 +259,15 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     return text[start:end]
 
 
+def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What the function returns; the engine would take a lack of memory for an error of CEL."""
+    try:
+        return function(*arguments)
+    except MemoryError:
+        signal.raise_signal(signal.SIGABRT)
+        raise
+
+
 def _bool(text: str) -> bool:
     if text not in _TRUTHS | _FALSEHOODS:
         raise ValueError(f"{text!r} is no bool")
@@ -291,7 +300,7 @@ def _functions() -> Iterator[cel.FunctionDecl]:
                 return_type=result,
                 parameters=parameters,
                 is_member=is_member,
-                impl=implementation,
+                impl=partial(_called, implementation),
             )
             for i, ((parameters, result, implementation), is_member) in enumerate(
                 zip(overloads, members, strict=True)

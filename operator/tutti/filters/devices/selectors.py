@@ -234,7 +234,7 @@ def _asked(expression: str, seen: Sequence[Seen], until: float) -> tuple[str, An
                 return TOO_SLOW, (), ()
     if code == -signal.SIGKILL:
         raise UnansweredError("the process that evaluates them was killed")
-    return TOO_LARGE if code == 1 else FATAL, (), ()
+    return TOO_LARGE if code in (1, -signal.SIGABRT) else FATAL, (), ()
 
 
 def _started() -> _Engine:

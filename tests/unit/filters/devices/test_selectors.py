@@ -360,7 +360,12 @@ class Ending:
 
 @pytest.mark.parametrize(
     ("code", "problem", "requests"),
-    [(1, TOO_LARGE, 2), (-signal.SIGSEGV, FATAL, 2), (-signal.SIGPROF, TOO_SLOW, 1)],
+    [
+        (1, TOO_LARGE, 2),
+        (-signal.SIGABRT, TOO_LARGE, 2),
+        (-signal.SIGSEGV, FATAL, 2),
+        (-signal.SIGPROF, TOO_SLOW, 1),
+    ],
 )
 def test_an_expression_at_which_two_processes_end_is_refused(
     monkeypatch: pytest.MonkeyPatch,
@@ -463,7 +468,25 @@ def test_the_process_ends_with_its_parent(number: int) -> None:
     assert not psutil.pid_exists(own.pid)
 
 
-def test_the_process_has_little_memory_and_no_privileged_files() -> None:
+def test_a_process_that_is_worn_out_changes_no_answer(
+    monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector]
+) -> None:
+    """The engine loses some memory at each function of ours that it calls."""
+    monkeypatch.setattr(selectors, "_engines", [])
+    monkeypatch.setattr(selectors, "MOST_BYTES", 20 * 2**20)
+    losing = ", ".join(['quantity("1")'] * 20)
+    expression = f'device.attributes["{GPU}"].index >= 0 && [{losing}] != []'
+    assert selectors.problem([expression]) == ""
+    first = selectors._engines[0]
+    devices = indexed(2000)
+    assert selectors.evaluate([(expression, devices)], 60.0).problems == {expression: ""}
+    assert len(cache[expression].answers) == 2000
+    assert all(cache[expression].answers.values())
+    assert selectors._engines != [first]
+    selectors._engines[0].end()
+
+
+def test_the_process_has_little_memory_and_no_other_files() -> None:
     own = child()
     assert own.rlimit(psutil.RLIMIT_DATA) == (selectors.MOST_BYTES, selectors.MOST_BYTES)
     assert own.rlimit(psutil.RLIMIT_CORE) == (0, 0)
