@@ -1,7 +1,10 @@
 """A dump has the devices and the claims for them, and plans the same."""
 
 import json
+import time
 from dataclasses import replace
+
+import pytest
 
 from tests.harness.builders import gang, node
 from tests.harness.extended import GPU, container, requesting
@@ -17,6 +20,7 @@ from tests.harness.fake_devices import (
 from tests.harness.fakes import Clock, FakeCluster, Life
 from tutti import dump
 from tutti.dump import load
+from tutti.filters.devices import selectors
 from tutti.model.cluster import Snapshot
 from tutti.model.devices.claims import ClaimName, DeviceClaim, PodClaim
 from tutti.model.devices.inventory import (
@@ -189,6 +193,32 @@ def test_manifests_are_planned_with_the_claims_that_would_be_made() -> None:
     (assignment,) = made.placements[0].assignments
     (allocation,) = assignment.claims
     assert [str(result.device) for result in allocation.results] == [f"{DRIVER}/n1/gpu-0"]
+
+
+def test_a_dump_with_a_selector_that_takes_too_much_is_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selectors, "_selectors", {})
+    binds = "".join(f"cel.bind(x{i + 1}, [x{i}, x{i}], " for i in range(24))
+    hostile = f"cel.bind(x0, [1, 1], {binds}x24 == x24{')' * 25}"
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=8))
+    cluster.put_devices(gpus("n1", 2), device_class())
+    for name, expression in (("bad", hostile), ("good", "1 > 0")):
+        made = claiming(gang(name).of(1, cpu=1))
+        cluster.put_devices(*claims_of(made, request("gpu", "gpu", 1, expression)))
+        cluster.add(made)
+    snapshot = Life(cluster, Clock()).state.snapshot(1_000.0)
+    text = dump.write(snapshot, SETUP)
+    monkeypatch.setattr(selectors, "_selectors", {})
+    began = time.monotonic()
+    again = load.snapshot_of(dump.read([dump.Text("dump.json", text.encode())]))
+    assert time.monotonic() - began < 20.0
+    assert [of.members for of in again.gangs] == [of.members for of in snapshot.gangs]
+    unsupported = {of.key.name: of.members[0].unsupported_fields for of in again.gangs}
+    assert unsupported == {"bad": (f"spec.resourceClaims ({selectors.TOO_SLOW})",), "good": ()}
+    made_plan = plan(again, BestFit(), BestFit(), Budget())
+    assert [of.gang.name for of in made_plan.placements] == ["good"]
 
 
 async def test_no_configuration_for_drivers_is_written() -> None:
