@@ -222,9 +222,9 @@ def _asked(expression: str, seen: Sequence[Seen], until: float) -> tuple[str, An
     request = f"{json.dumps([expression, seen])}\n".encode()
     code = 0
     with _lock:
-        for _ in range(2):
-            if monotonic() >= until:
-                raise UnansweredError
+        if monotonic() >= until:
+            raise UnansweredError
+        for _ in range(2):  # also once time is over, or a slow machine would never get an answer
             answer = _started().ask(request)
             if answer is not None:
                 why, reads, holds = json.loads(answer)

@@ -387,6 +387,23 @@ def test_an_expression_at_which_two_processes_end_is_refused(
     assert [*cache] == ["81 > 1"]
 
 
+def test_the_second_process_is_tried_though_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector]
+) -> None:
+    class Slow(Ending):
+        """An engine whose process ends late."""
+
+        def ask(self, _request: bytes) -> None:
+            """See ``_Engine``."""
+            time.sleep(0.2)
+
+    monkeypatch.setattr(selectors, "_Engine", lambda: Slow(1))
+    monkeypatch.setattr(selectors, "_engines", [])
+    wanted = [("85 > 1", [DEVICE]), ("86 > 1", [DEVICE])]
+    assert selectors.evaluate(wanted, 0.1) == ({"85 > 1": TOO_LARGE}, "")
+    assert [*cache] == ["85 > 1"]
+
+
 def test_an_expression_is_not_to_blame_if_somebody_kills_the_process(
     monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector]
 ) -> None:
