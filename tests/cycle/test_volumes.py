@@ -419,3 +419,95 @@ async def test_a_tenant_whose_claims_overlap_keeps_no_older_gang_from_starting()
     await Life(cluster, Clock()).settle()
     assert set(bound_nodes(cluster).values()) == {"n1"}
     assert taken_volumes(cluster) == {f"pv{i}" for i in range(4)}
+
+
+# Claims for one pod (ReadWriteOncePod).
+
+
+def shares(cluster: FakeCluster, *pods: str, of: str = "data", is_bound: bool = True) -> None:
+    """Let these pods name one claim for one pod."""
+    made = replace(claim(of, storage_class="disk"), for_one_pod=True)
+    if is_bound:
+        cluster.put_storage("volumes", Volume(f"pv-{of}", claim=ClaimRef(made.key, made.uid)))
+        made = replace(made, volume=f"pv-{of}", is_bound=True, request=None)
+    cluster.put_storage("claims", made)
+    for name in pods:
+        cluster.change_pod(name, claims=(of,))
+
+
+def ran(cluster: FakeCluster) -> set[str]:
+    """The pods that have a node."""
+    return {name for name, at in bound_nodes(cluster).items() if at is not None}
+
+
+def told(cluster: FakeCluster, name: str) -> tuple[str, str]:
+    """Why a gang waits."""
+    group = next(group for key, group in cluster.groups.items() if key.name == name)
+    line = next(line for line in group.status["conditions"] if line["type"] == "Reserved")
+    return line["reason"], line["message"]
+
+
+@pytest.mark.parametrize("is_bound", [True, False], ids=["with a volume", "without a volume"])
+async def test_of_the_gangs_that_share_a_claim_for_one_pod_one_starts_after_the_other(
+    *, is_bound: bool
+) -> None:
+    first, second = gang("a").of(2, cpu=1), gang("b").of(2, cpu=1).priority(1)
+    cluster = cluster_of(host("n1"), host("n2"), first, second)
+    shares(cluster, "a-0", "b-1", is_bound=is_bound)
+    life = Life(cluster, Clock(), IlpStrategy())
+    await life.settle()
+    scenarios.assert_promises(cluster)
+    assert ran(cluster) == {"b-0", "b-1"}
+    at = bound_nodes(cluster)["b-1"]
+    sentence = f"claim data is for one pod (ReadWriteOncePod), and pod b-1 on node {at} has it"
+    assert told(cluster, "a") == ("WaitingForVolumes", f"1 pod waits for volumes: {sentence}")
+    cluster.delete_pod("b-1")
+    await life.settle()
+    assert ran(cluster) == {"b-0", "a-0", "a-1"}
+
+
+async def test_a_gang_that_needs_two_pods_with_one_claim_for_one_pod_says_so() -> None:
+    cluster = cluster_of(host("n1"), host("n2"), gang("a").of(3, cpu=1), gang("b").of(1, cpu=1))
+    shares(cluster, "a-0", "a-2")
+    await Life(cluster, Clock(), IlpStrategy()).settle()
+    assert ran(cluster) == {"b-0"}
+    assert told(cluster, "a") == (
+        "WaitingForVolumes",
+        (
+            "3 members must start together, but 2 name claim data, which one pod at a time may use "
+            "(ReadWriteOncePod): give each pod a claim of its own, or all of them one with "
+            "ReadWriteMany"
+        ),
+    )
+
+
+async def test_a_gang_that_needs_one_pod_with_a_claim_for_one_pod_starts_with_one() -> None:
+    cluster = cluster_of(host("n1"), host("n2"), gang("a").of(3, cpu=1).needing(2))
+    shares(cluster, "a-0", "a-2")
+    await Life(cluster, Clock(), IlpStrategy()).settle()
+    scenarios.assert_promises(cluster)
+    assert len(ran(cluster)) == 2
+    assert "a-1" in ran(cluster)
+
+
+async def test_a_claim_for_one_pod_that_a_reservation_holds_is_for_no_other_pod() -> None:
+    """The first gang waits for its volume, with a Reservation; the other has room."""
+    cluster = cluster_of(host("n1"), host("n2"), gang("a").of(1, cpu=1))
+    cluster.work = Controllers(cluster, hangs_on={"n1", "n2"})
+    shares(cluster, "a-0", is_bound=False)
+    life = Life(cluster, Clock(), IlpStrategy())
+    for _ in range(3):
+        await life.turn()
+    assert [reservation.gang.name for reservation in cluster.reservations.values()] == ["a"]
+    cluster.add(gang("b").of(1, cpu=1))
+    cluster.change_pod("b-0", claims=("data",))
+    for _ in range(3):
+        await life.turn()
+    assert [reservation.gang.name for reservation in cluster.reservations.values()] == ["a"]
+    why, message = told(cluster, "b")
+    assert why == "NotEnoughRoom"
+    assert "excluded by claim data, which one pod at a time may use (ReadWriteOncePod)" in message
+    cluster.work = Controllers(cluster)
+    await life.settle()
+    assert ran(cluster) == {"a-0"}
+    scenarios.assert_promises(cluster)

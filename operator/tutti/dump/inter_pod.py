@@ -9,7 +9,14 @@ from typing import Any
 from ..kube.codec import inter_pod as reading
 from ..kube.codec.preferences import SOFT
 from ..model.devices.claims import is_sharing
-from ..model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requirement, TopologySpread
+from ..model.inter_pod import (
+    CLUSTER,
+    AffinityTerm,
+    InterPodRules,
+    PodSelector,
+    Requirement,
+    TopologySpread,
+)
 from ..model.shapes import NodeTerm, Preferences
 
 Raw = dict[str, Any]
@@ -28,8 +35,9 @@ def requirement(value: Requirement) -> Raw:
 
 def add_rules(spec: Raw, rules: InterPodRules) -> None:
     """Add rules about other pods to the spec of a pod, without those that shared claims add."""
-    own = [term for term in rules.affinity if not _is_of_a_claim(term)]
-    for field, terms in (("podAffinity", own), ("podAntiAffinity", rules.anti_affinity)):
+    near = [term for term in rules.affinity if not _is_of_a_claim(term)]
+    apart = [term for term in rules.anti_affinity if term.topology != CLUSTER]
+    for field, terms in (("podAffinity", near), ("podAntiAffinity", apart)):
         if terms:
             spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(term) for term in terms]}
     if rules.spread:

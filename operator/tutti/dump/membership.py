@@ -24,6 +24,7 @@ from ..model.applications import DRIVER, ApplicationPod, ConfigMapKey
 from ..model.cluster import Gang, MadeFor, Member
 from ..model.devices.claims import is_sharing
 from ..model.keys import POD_GROUP, ApiKind, GangKey, Uid
+from ..model.volumes import claim_for_one_pod
 
 Raw = dict[str, Any]
 
@@ -94,7 +95,11 @@ def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
 
 def labels(value: Member) -> Raw:
     """The labels of a pod, and the labels from which the decoder reads its gang and role."""
-    pod_labels = {name: text for name, text in value.labels if not is_sharing(name)}
+    pod_labels = {
+        name: text
+        for name, text in value.labels
+        if not (is_sharing(name) or claim_for_one_pod(name))
+    }
     if value.is_driver:
         pod_labels[SPARK_LABEL] = DRIVER
     if value.application is not None and value.application.is_spark:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.cluster import Node
-from ..model.inter_pod import TopologySpread
+from ..model.inter_pod import CLUSTER, TopologySpread
 from ..model.shapes import Shape
 from .node_index import NodeIndex
 
@@ -31,6 +31,8 @@ class TopologyDomains:
 
     def domains(self, topology: str) -> Domains:
         """[node]: the domain by the value of a label; -1 for a node without the label."""
+        if topology == CLUSTER:
+            self._by_topology.setdefault(CLUSTER, np.zeros(len(self._nodes), np.intp))
         if topology not in self._by_topology:
             self._labels = self._labels or [dict(node.labels) for node in self._nodes]
             numbers: dict[str, int] = {}

@@ -5,13 +5,15 @@ this module distinguishes the two; the rounds answer all requests in the same wa
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import NamedTuple
 
 from ..model.cluster import Gang, Member
 from ..model.keys import Uid
 from ..model.shapes import Shape
+from ..model.volumes import claim_for_one_pod
 from . import slots
 from .order import by_age
 
@@ -247,12 +249,48 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     return all(by_role[role.name] >= role.min_member for role in gang.roles)
 
 
+class TooFewClaims(NamedTuple):
+    """Members of a gang that must start together, and a claim for one pod that keeps them apart."""
+
+    claim: str
+    members: int  # that name it
+    role: str  # of all these members; empty for the whole gang
+    needed: int  # that must start together
+
+
+def too_few_claims(gang: Gang, members: Collection[Member]) -> TooFewClaims | None:
+    """Why the gang cannot start with these members, whichever of them start.
+
+    Of the members that name one claim for one pod, at most one starts.
+    """
+    claim_of = {member.uid: claims[0] for member in members if (claims := _claims_for_one(member))}
+    if not claim_of:
+        return None
+    minimums = ((role.name, role.min_member) for role in gang.roles)
+    for role, needed in (("", min_members(gang)), *minimums):
+        own = [member for member in members if role in ("", member.role)]
+        named = Counter(claim_of[member.uid] for member in own if member.uid in claim_of)
+        if named and len(own) - named.total() + len(named) < needed:
+            claim, n = max(named.items(), key=lambda pair: pair[1])
+            return TooFewClaims(claim, n, role, needed)
+    return None
+
+
+def _claims_for_one(member: Member) -> Sequence[str]:
+    """The claims for one pod that other members which wait name, too."""
+    if not member.shape.rules.anti_affinity:
+        return ()
+    return [claim for label, _ in member.labels if (claim := claim_for_one_pod(label))]
+
+
 def start_request(census: MemberCounts) -> PlacementRequest | None:
-    """The request of a gang that has not started; None while it has too few members."""
+    """The request of a gang that has not started; None while it cannot start."""
     gang = census.gang
     if census.is_committed or gang.terminating:
         return None
     if not is_enough(gang, within_maximums(census).waiting):
+        return None
+    if too_few_claims(gang, census.waiting) is not None:
         return None
     minimums = tuple((role.name, role.min_member) for role in gang.roles)
     maximums = maximums_of(census.waiting, census.places_by_role)

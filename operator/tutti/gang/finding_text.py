@@ -307,6 +307,15 @@ def _(finding: of.VolumesNotReady) -> str:
 
 
 @text.register
+def _(finding: of.NamesOneClaim) -> str:
+    whose = f" of role {finding.role}" if finding.role else ""
+    needed = f"{count(finding.needed, 'member')}{whose} must start together"
+    one = f"claim {finding.claim}, which one pod at a time may use (ReadWriteOncePod)"
+    instead = "give each pod a claim of its own, or all of them one with ReadWriteMany"
+    return f"{needed}, but {finding.members} name {one}: {instead}"
+
+
+@text.register
 def _(finding: of.DevicesNotReady) -> str:
     n, problems = finding.members, _listed(finding.problems, finding.more_problems, "more")
     return f"{count(n, 'pod')} wait{'s' * (n == 1)} for devices: {', '.join(problems)}"

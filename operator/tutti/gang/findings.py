@@ -170,6 +170,16 @@ class VolumesNotReady(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class NamesOneClaim(Finding):
+    """Members that must start together name a claim that one pod at a time may use."""
+
+    claim: str
+    members: int  # that name it
+    needed: int  # that must start together, of the role if there is one
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DevicesNotReady(Finding):
     """Pods wait for their claims for devices."""
 

@@ -83,6 +83,8 @@ class Topology:
 
 
 HOSTNAME = "kubernetes.io/hostname"  # the label of a node's name
+# The topology of which all nodes are one domain. No label has this name, so no pod can declare it.
+CLUSTER = "cluster:"
 
 
 def tier(number: int) -> str:

@@ -27,6 +27,8 @@ _BETWEEN_PLACES = "__"  # separates the places of a volume that is in several
 # Prefixes of the resources of a node that count volumes: those that a driver attaches, and
 # PersistentVolumes that wait for a claim. The API server accepts no resource name with a colon.
 _ATTACH, _AVAILABLE = "attach:", "volume:"
+# Prefix of the labels of waiting pods that share a claim for one pod. No label of the API has it.
+_FOR_ONE_POD = "claim:"
 PLENTY = 2**20  # the amount of a node without a limit
 NO_PROVISIONER = "kubernetes.io/no-provisioner"  # of classes whose volumes administrators make
 
@@ -258,6 +260,16 @@ def is_attaching(resource: str) -> bool:
 def counted_volumes(resource: str) -> str:
     """What a resource that counts volumes counts, after the word "volumes of"."""
     return resource.removeprefix(_ATTACH).removeprefix(_AVAILABLE)
+
+
+def one_of_those_with(claim: str) -> str:
+    """The label of the waiting pods that name a claim for one pod, of which one may start."""
+    return _FOR_ONE_POD + claim
+
+
+def claim_for_one_pod(label: str) -> str:
+    """The claim for one pod that the label stands for; empty if it stands for none."""
+    return label.removeprefix(_FOR_ONE_POD) if label.startswith(_FOR_ONE_POD) else ""
 
 
 def driver_of(resource: str) -> str:

@@ -6,7 +6,7 @@ These findings need the gang alone, not the room of the cluster, so no nodes are
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from ..gang.demand import MemberCounts, is_enough, min_members
+from ..gang.demand import MemberCounts, is_enough, min_members, too_few_claims
 from ..gang.findings import (
     BeingDeleted,
     BeyondMaximum,
@@ -18,6 +18,7 @@ from ..gang.findings import (
     MembersBound,
     MembersExist,
     MembersLost,
+    NamesOneClaim,
     ParallelismTooSmall,
     Quoted,
     RoleMembersExist,
@@ -42,9 +43,12 @@ def absence(members: MemberCounts) -> Rejection | None:
         return _single(members)
     if members.is_committed:
         return _after_the_start(members)
-    if is_enough(members.gang, members.waiting):
-        return None
-    return _too_few(members)
+    if not is_enough(members.gang, members.waiting):
+        return _too_few(members)
+    if (short := too_few_claims(members.gang, members.waiting)) is not None:
+        finding = NamesOneClaim(short.claim, short.members, short.needed, short.role)
+        return Rejection(members.gang.key, Reason.WAITING_FOR_VOLUMES, (finding,))
+    return None
 
 
 def _too_few(members: MemberCounts) -> Rejection:

@@ -17,7 +17,7 @@ import numpy as np
 from ..filters.node_index import Mask, NodeIndex
 from ..filters.selectors import Group, Spaces, is_counted, spaces
 from ..model.cluster import Member, PlacedPod, Snapshot
-from ..model.inter_pod import AffinityTerm, Labels, PodSelector, TopologySpread
+from ..model.inter_pod import CLUSTER, AffinityTerm, Labels, PodSelector, TopologySpread
 from ..model.keys import NodeName, Uid
 from ..model.shapes import Shape
 
@@ -186,7 +186,9 @@ class InterPodChecker:
         return self._selector_index.traits_of(group)
 
     def _domains(self, topology: str) -> Domains:
-        """The domains by a label."""
+        """The domains by a label, or the whole cluster as one domain."""
+        if topology == CLUSTER:
+            self._domains_by_key.setdefault(CLUSTER, dict.fromkeys(self._nodes, ""))
         if topology not in self._domains_by_key:
             labels = ((name, node.labels) for name, node in self._nodes.items())
             self._domains_by_key[topology] = {

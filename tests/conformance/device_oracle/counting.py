@@ -38,6 +38,8 @@ def _kinds(world: World, answer: Answer, name: str) -> Iterator[str]:
                 yield "with a volume of its own"
             else:
                 yield "with a volume chosen" if answer.volumes[claim] else "with a volume made"
+            if world.volume_claims[claim].is_for_one:
+                yield "with a claim for one pod"
         if pod.volumes and pod.devices:
             yield "with devices and volumes"
         if len(pod.devices) > 1:
@@ -105,6 +107,12 @@ def without_limits(world: World) -> World:
     return replace(world, nodes=tuple(replace(node, limits={}) for node in world.nodes))
 
 
+def without_claims_for_one(world: World) -> World:
+    """The cluster in which each pod that names a claim for one pod has a claim like it."""
+    claims = {name: replace(of, is_for_one=False) for name, of in world.volume_claims.items()}
+    return replace(world, volume_claims=claims)
+
+
 def with_volumes_twice(world: World) -> World:
     """The cluster with each volume twice."""
     more = (replace(of, name=f"{of.name} again") for of in world.volumes if not of.is_taken)
@@ -135,6 +143,7 @@ CHANGES: Mapping[str, Change] = {
     "waiting because of constraints": without_ties,
     "waiting because of volumes": _without(volumes=()),
     "waiting because of a limit of volumes": without_limits,
+    "waiting because of a claim for one pod": without_claims_for_one,
     "waiting because of devices of others": without_holders,
 }
 KINDS = (
@@ -151,6 +160,7 @@ KINDS = (
     "with a volume chosen",
     "with a volume made",
     "with a volume of its own",
+    "with a claim for one pod",
     "with devices and volumes",
     "with more members than needed",
     "waiting",

@@ -46,7 +46,23 @@ def with_gangs(chance: Random, shows: Features, empty: World) -> World:
     draw = Drawing(chance, shows, kinds, divided)
     for number in range(chance.choice((3, 4, 5, 6, 7, 9))):
         made = _with_gang(draw, made, f"g{number}")
-    return made
+    return _with_claims_for_one(chance, made)
+
+
+def _with_claims_for_one(chance: Random, world: World) -> World:
+    """Some claims are for one pod, and other pods name them, too, of any gang."""
+    claims, gangs = dict(world.volume_claims), {gang.name: [*gang.pods] for gang in world.gangs}
+    for _ in range(chance.choice((0, 1, 2)) if claims else 0):
+        own = chance.choice([*claims])
+        claims[own] = replace(claims[own], is_for_one=True)
+        for _ in range(chance.choice((1, 2))):
+            name = chance.choice([*gangs])
+            i = chance.randrange(len(gangs[name]))
+            pod = gangs[name][i]
+            if not (pod.is_blocked or any(claims[of].is_for_one for of in pod.volumes)):
+                gangs[name][i] = replace(pod, volumes=(*pod.volumes, own))
+    some = tuple(replace(gang, pods=tuple(gangs[gang.name])) for gang in world.gangs)
+    return replace(world, gangs=some, volume_claims=claims)
 
 
 def _with_gang(draw: Drawing, world: World, name: str) -> World:

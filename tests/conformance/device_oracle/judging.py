@@ -107,10 +107,15 @@ def _wrong_reasons(world: World, answer: Answer) -> Iterator[str]:
         if gang.name in answer.placed:
             continue
         reason = answer.reasons.get(gang.name, "")
-        ready = sum(not pod.is_blocked for pod in gang.pods)
+        ready = [pod for pod in gang.pods if not pod.is_blocked]
+        together = world.most_together(ready)
+        is_enough = together >= gang.need and all(
+            world.most_together([pod for pod in ready if pod.role == role]) >= least
+            for role, least in gang.least.items()
+        )
         if reason not in WAITS:
-            if not reason or ready >= gang.need:
-                yield f"{gang.name} waits with reason {reason!r}, and has {ready} pods ready"
+            if not reason or is_enough:
+                yield f"{gang.name} waits with reason {reason!r}, and has {together} pods ready"
             if reason == counting.NOT_MODELLED and not _is_hard(world):
                 yield f"{gang.name} is not modelled"
             continue

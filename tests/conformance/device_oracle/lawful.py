@@ -163,6 +163,10 @@ def _counter_faults(world: World, given: Sequence[Device]) -> Iterator[str]:
 def _volume_faults(world: World, answer: Answer) -> Iterator[str]:
     times = Counter(volume for volume in answer.volumes.values() if volume)
     yield from (f"volume {name} is given {n} times" for name, n in times.items() if n > 1)
+    users = Counter(name for pod, _ in on_nodes(world, answer) for name in pod.volumes)
+    yield from (
+        f"claim {name} is for one pod, and {n} use it" for name, n in users.items() if n > 1
+    )
     attaching = Counter[tuple[int, str]]()
     for pod, node in on_nodes(world, answer):
         for name in pod.volumes:

@@ -242,7 +242,14 @@ def _put_storage(cluster: FakeCluster, world: World) -> None:
         key = ClaimKey(NAMESPACE, name)
         request = None if known.is_bound else VolumeRequest(known.storage_class, known.size, MODES)
         volume = known.volume if known.is_bound else ""
-        made = Claim(key, volume, known.is_bound, known.storage_class, request=request)
+        made = Claim(
+            key,
+            volume,
+            known.is_bound,
+            known.storage_class,
+            for_one_pod=known.is_for_one,
+            request=request,
+        )
         selected = None if known.selected is None else NodeName(f"n{known.selected}")
         cluster.put_storage("claims", replace(made, selected_node=selected))
     owners = {known.volume: name for name, known in world.volume_claims.items() if known.volume}

@@ -90,6 +90,7 @@ def test_a_heuristic_is_lawful_and_seen_to_miss_the_best() -> None:
         counting.without_counters,
         counting.without_ties,
         counting.without_limits,
+        counting.without_claims_for_one,
         counting.with_volumes_twice,
         counting.with_devices_twice,
     ],
@@ -192,6 +193,18 @@ def test_a_volume_is_given_once_and_made_where_there_is_a_place_for_it() -> None
     assert best(replace(world, classes=made, nodes=(limited,))) == [1]
     own = {"a-0": VolumeClaim("local", 10, "pv"), "b-0": LOCAL}
     assert best(replace(world, volumes=(replace(PV, host=1),), volume_claims=own)) == [0]
+
+
+def test_of_pods_with_one_claim_for_one_pod_one_starts() -> None:
+    a, b = (gang(name, Pod(1, volumes=("v",))) for name in ("a", "b"))
+    claims, classes = {"v": replace(LOCAL, is_for_one=True)}, {"local": StorageClass("x")}
+    world = World(GANGS, (NODE, NODE), (a, b), classes=classes, volume_claims=claims)
+    assert best(world) == [1]
+    assert best(counting.without_claims_for_one(world)) == [2]
+    assert best(replace(world, gangs=(gang("a", *a.pods, *b.pods),))) == [0]
+    assert best(replace(world, gangs=(Gang("a", 0, 1, (*a.pods, *b.pods)),))) == [1]
+    both = Answer({"a": {0: 0}, "b": {0: 1}}, {}, {"v": ""})
+    assert "claim v is for one pod, and 2 use it" in " ".join(faults(world, both))
 
 
 def test_a_higher_priority_counts_more_than_any_gangs_below_and_gangs_start_whole() -> None:

@@ -1,4 +1,4 @@
-"""Rows for volumes: a Boolean for each claim, volume and node, and the limits of drivers."""
+"""Rows for volumes: a Boolean for each claim, volume and node; limits, and claims for one pod."""
 
 from __future__ import annotations
 
@@ -34,6 +34,13 @@ def add(
             model.add(sum(pods) <= max(left, 0))
     for some in given.values():
         model.add(sum(some) <= 1)
+    for name in (name for name, claim in world.volume_claims.items() if claim.is_for_one):
+        users = [
+            is_here
+            for (gang, i, _), is_here in on.items()
+            if name in world.gang(gang).pods[i].volumes
+        ]
+        model.add(sum(users) <= 1)
 
 
 def _add_claim(place: Place, claim: VolumeClaim, given: Uses) -> None:

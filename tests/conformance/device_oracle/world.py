@@ -139,13 +139,17 @@ class StorageClass:
 
 @dataclass(frozen=True)
 class VolumeClaim:
-    """A claim for a volume, of one pod; ``volume`` is its own, or the one that is kept for it."""
+    """A claim for a volume; ``volume`` is its own, or the one that is kept for it.
+
+    Several pods name it only if it is for one pod: then one of them has a node at a time.
+    """
 
     storage_class: str
     size: int
     volume: str = ""
     is_bound: bool = False
     selected: int | None = None  # the node where its volume is being made
+    is_for_one: bool = False
 
 
 @dataclass(frozen=True)
@@ -249,6 +253,11 @@ class World:
             for i, pod in enumerate(gang.pods)
             if claim in pod.devices
         ]
+
+    def most_together(self, pods: Sequence[Pod]) -> int:
+        """How many of these pods may have a node at a time; each has a claim for one at most."""
+        of = [name for pod in pods for name in pod.volumes if self.volume_claims[name].is_for_one]
+        return len(pods) - len(of) + len({*of})
 
     def value(self, gang: Gang) -> Fraction:
         """What it is worth to start the gang, within its priority."""

@@ -33,11 +33,13 @@ PROVISIONERS: Mapping[str, str] = {
     ZONED: DRIVERS[0],
     CAPACITY: CAPPED,
 }
+FOR_ONE_POD = "ReadWriteOncePod"
 SIZES = ("1Gi", "2Gi", "3Gi", "5Gi", "9Gi", "12Gi", "20Gi")
 MODES = (
     *(("ReadWriteOnce",),) * 3,
     ("ReadWriteMany",),
     ("ReadWriteMany", "ReadWriteOnce"),
+    (FOR_ONE_POD,),
 )
 
 
@@ -53,6 +55,7 @@ def scene(number: int) -> Scene:
     for i, probe in enumerate(probes):
         probe.pod["metadata"]["name"] = f"claiming-{number}-{i}"
         beside += _taken_out(probe.pod)
+    _share(number, [probe.pod for probe in probes], beside)
     return Scene(number, tuple(nodes), tuple(beside), (), tuple(probes))
 
 
@@ -70,6 +73,21 @@ def _taken_out(pod: Manifest) -> list[Manifest]:
         pod["spec"]["volumes"].append({"name": f"v{i}", **source})
         made.append(_object("v1", "PersistentVolumeClaim", name, namespace=namespace, spec=spec))
     return made
+
+
+def _share(number: int, pods: list[Manifest], beside: list[Manifest]) -> None:
+    """Let a pod name a claim for one pod of another, too, if there is one in its namespace."""
+    claims = [one for one in beside if one["kind"] == "PersistentVolumeClaim"]
+    for claim in claims:
+        space, name = claim["metadata"]["namespace"], claim["metadata"]["name"]
+        if claim["spec"]["accessModes"] != [FOR_ONE_POD]:
+            continue
+        others = [pod for pod in pods if pod["metadata"]["namespace"] == space]
+        pod = others[number % len(others)]
+        volumes = pod["spec"]["volumes"]
+        if all(of["persistentVolumeClaim"]["claimName"] != name for of in volumes):
+            source = {"persistentVolumeClaim": {"claimName": name}}
+            volumes.append({"name": f"v{len(volumes)}", **source})
 
 
 @st.composite
@@ -144,7 +162,7 @@ def _probing(draw: Draw, number: int) -> Probe:
 def _claim(draw: Draw, number: int) -> Manifest:
     kind = draw(among((CAPACITY, ZONED, CAPACITY, STATIC, STATIC, STATIC)))
     spec: Manifest = {
-        "accessModes": [draw(among(("ReadWriteMany", *["ReadWriteOnce"] * 3)))],
+        "accessModes": [draw(among(("ReadWriteMany", FOR_ONE_POD, *["ReadWriteOnce"] * 3)))],
         "storageClassName": f"{kind}-{number}",
         "resources": {"requests": {"storage": draw(among(SIZES))}},
     }

@@ -5,8 +5,10 @@ from dataclasses import replace
 from tutti.gang import demand
 from tutti.gang.demand import MemberCounts, PlacementRequest
 from tutti.model.cluster import Member, Phase, Role
+from tutti.model.inter_pod import CLUSTER, InterPodRules
+from tutti.model.volumes import one_of_those_with
 
-from ...harness.builders import GangBuilder, gang
+from ...harness.builders import GangBuilder, gang, peers, term
 
 AFFINITY = ("spec.affinity.podAffinity",)
 
@@ -222,6 +224,45 @@ def test_those_who_replace_lost_members_fill_no_role_beyond_its_maximum() -> Non
     made = gang("a").role("x", 1, 3).at_most(2).role("y", 0, 2).needing(4).bound_on("n1")
     member_counts = census(made)
     assert chosen(demand.repair_requests(member_counts, (), ())) == ["a-1", "a-3", "a-4"]
+
+
+def sharing(made: GangBuilder, *pods: str, of: str = "data") -> GangBuilder:
+    """The gang, in which these pods may only start one at a time, because of a claim."""
+    own, rule = one_of_those_with(of), term(CLUSTER, peers(app="any"))
+    return made.where(
+        lambda m: (
+            replace(
+                m,
+                labels=tuple(sorted((*m.labels, (own, "")))),
+                shape=replace(m.shape, rules=InterPodRules(anti_affinity=(rule,))),
+            )
+            if m.key.name in pods
+            else m
+        )
+    )
+
+
+def test_of_members_with_one_claim_for_one_pod_one_counts_for_a_start() -> None:
+    made = sharing(gang("a").of(3), "a-0", "a-2")
+    assert demand.start_request(census(made)) is None
+    assert demand.too_few_claims(made.made, census(made).ready) == ("data", 2, "", 3)
+    assert demand.start_request(census(made.needing(2))) is not None
+    apart = sharing(sharing(gang("a").of(3), "a-0"), "a-2", of="other")
+    assert demand.start_request(census(apart)) is not None
+    assert demand.start_request(census(gang("a").of(3).apart("zone"))) is not None
+
+
+def test_of_two_claims_for_one_pod_the_one_is_named_that_more_members_name() -> None:
+    made = sharing(sharing(gang("a").of(6), "a-0", "a-1"), "a-2", "a-3", "a-4", of="more")
+    assert demand.too_few_claims(made.made, census(made).ready) == ("more", 3, "", 6)
+
+
+def test_members_of_a_role_with_one_claim_for_one_pod_count_once_for_its_minimum() -> None:
+    made = gang("a").role("x", 2, 2).role("y", 1, 3).needing(3)
+    assert demand.start_request(census(sharing(made, "a-2", "a-3", "a-4"))) is not None
+    held = sharing(made, "a-0", "a-1")
+    assert demand.too_few_claims(held.made, census(held).ready) == ("data", 2, "x", 2)
+    assert demand.start_request(census(held)) is None
 
 
 def test_a_gang_may_grow_when_more_wait_than_it_needs() -> None:

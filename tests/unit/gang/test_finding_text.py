@@ -117,6 +117,14 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
             findings.NotReleased(findings.RoomAfterOther(POD, OTHER)),
             "not released: ml/a-0 may find room once ml/b-0 has its node",
         ),
+        (
+            findings.NamesOneClaim("data", members=2, needed=3, role="worker"),
+            (
+                "3 members of role worker must start together, but 2 name claim data, which one "
+                "pod at a time may use (ReadWriteOncePod): give each pod a claim of its own, or "
+                "all of them one with ReadWriteMany"
+            ),
+        ),
         (findings.Quoted("denied the request"), "denied the request"),
         (
             findings.NothingStarts(Mode.SHADOW),

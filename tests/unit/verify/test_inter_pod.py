@@ -8,7 +8,7 @@ import pytest
 
 from tutti.model.cluster import Namespace, PlacedPod, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
-from tutti.model.inter_pod import InterPodRules, PodSelector, Requirement
+from tutti.model.inter_pod import CLUSTER, InterPodRules, PodSelector, Requirement
 from tutti.model.keys import NodeName, Uid
 from tutti.verify import plan_checks
 
@@ -62,6 +62,20 @@ def faults(
 
 def test_members_without_rules_may_be_anywhere() -> None:
     assert faults(GANG, ["z0-0", "z0-0"], resident("r", "z0-0", app="a")) == []
+
+
+def test_all_nodes_are_one_domain_of_the_cluster() -> None:
+    gang = asking(GANG, apart(A, on=CLUSTER), app="a")
+    assert faults(gang, ["bare"]) == []
+    assert faults(gang, ["z0-0"], resident("r", "z1-0", app="b")) == []
+    assert faults(gang, ["z0-0"], resident("r", "bare", app="a")) == [
+        f"a-0: node z0-0: its anti-affinity on {CLUSTER}"
+    ]
+    assert faults(gang, ["z0-0", "bare"]) == [
+        f"{at}: {whose} anti-affinity on {CLUSTER}"
+        for at in ("a-0: node z0-0", "a-1: node bare")
+        for whose in ("its", "others'")
+    ]
 
 
 def test_of_members_apart_from_one_another_both_are_at_fault() -> None:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from ...filters.selectors import has_rules
 from ...filters.topology import Domains, Mask, TopologyDomains, in_flagged_domain
 from ...model.cluster import Member, PlacedPod
-from ...model.inter_pod import AffinityTerm, TopologySpread
+from ...model.inter_pod import CLUSTER, AffinityTerm, TopologySpread
 from ...model.keys import NodeName, Uid
 from ...model.shapes import Shape
+from ...model.volumes import claim_for_one_pod
 from ...strategies.problem import Affinity, AntiAffinity, DomainCount, EvenSpread, Placed, Rules
 from .answers import PlacedCount
 from .grids import Grid
@@ -272,7 +273,7 @@ class InterPodCompiler:
         rule = (
             AntiAffinity(row, counts.index_of(group, domains)) if group in self._counted else None
         )
-        description = f"pod anti-affinity on {term.topology}"
+        description = _claim_of(term) or f"pod anti-affinity on {term.topology}"
         return RuleOutcome(
             description, ~in_flagged_domain(is_occupied, domains), is_final=True, rule=rule
         )
@@ -353,6 +354,14 @@ class _DomainCounts:
             self._indices[key] = len(self.made)
             self.made.append(DomainCount(domains, self._compiler.counted(group), existing))
         return self._indices[key]
+
+
+def _claim_of(term: AffinityTerm) -> str:
+    """A rule by which pods share a claim for one pod, in words; empty if it is another rule."""
+    if term.topology != CLUSTER:
+        return ""
+    (label, *_) = (requirement.key for requirement in term.peers.selector or ())
+    return f"claim {claim_for_one_pod(label)}, which one pod at a time may use (ReadWriteOncePod)"
 
 
 def _count(nodes: NDArray[np.intp], domains: Domains) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from itertools import islice
 from ...filters.volume_supply import NO_SUPPLY
 from ...kube.codec.shapes import CLAIM_FIELD, NODE_NAME
 from ...model.cluster import BoundBy, Member
-from ...model.inter_pod import Requirement
+from ...model.inter_pod import CLUSTER, AffinityTerm, Labels, PodSelector, Requirement
 from ...model.keys import NodeName, Uid
 from ...model.resources import Resources
 from ...model.shapes import NodeTerm, Shape
@@ -24,13 +24,13 @@ from ...model.volumes import (
     VolumeChoice,
     VolumeRequest,
     attaching,
+    one_of_those_with,
     sorted_reach,
 )
 from .attach_limits import AttachLimits, Handle
 from .claim_users import ClaimUsers
 from .volume_index import VolumeIndex
 
-FOR_ONE_POD = f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
 UNLISTED = "claims and volumes are still being listed"
 KNOWN = 16384  # shapes that are cached
 MOST_SHARERS = 8  # users of a volume that are checked; a volume with more users counts as limited
@@ -67,8 +67,7 @@ class ClaimDemands:
         for name in member.claims:
             self._add_claim(demand, ClaimKey(member.key.namespace, name), member)
         if member.bound_by is BoundBy.KUBE_SCHEDULER:
-            # kube-scheduler models all others; but this no node satisfies, so none is pinned.
-            demand.unmodelled &= {FOR_ONE_POD}
+            demand.unmodelled.clear()  # kube-scheduler models them
         counted = Counter(
             handle.driver for handle in demand.handles if handle.driver in self._limits.limited
         )
@@ -78,10 +77,12 @@ class ClaimDemands:
             sorted_reach(demand.reach),
             Resources.total([attachments, *demand.amounts]),
             tuple(sorted(demand.nodes)),
+            tuple(_apart(member.key.namespace, label) for label in demand.labels),
         )
         return replace(
             member,
             shape=shape,
+            labels=_with_labels(member.labels, demand.labels) if demand.labels else member.labels,
             volume_problems=tuple(demand.problems),
             unsupported_fields=tuple(sorted({*member.unsupported_fields, *demand.unmodelled})),
             unbound_claims=tuple(demand.unbound),
@@ -91,11 +92,12 @@ class ClaimDemands:
         """Add what one claim of a pod demands."""
         is_bound_by_us = member.bound_by is BoundBy.TUTTI
         claim, volume = self._known.claim(key), self._known.volume_of(key)
+        if claim is not None and claim.for_one_pod:
+            self._keep_apart(demand, claim, member)
         if claim is not None and key.name in member.own_claims and claim.owner != member.uid:
             demand.problems.append(f"claim {key.name} is not of this pod")
         elif claim is not None and volume is not None and not _problem(claim, volume):
             demand.reach.update(volume.reach)
-            demand.problems.extend(self._single_pod_conflict(claim, member.uid))
             demand.unmodelled.update(self._open(claim, volume, member.uid))
             demand.handles.update(filter(None, [self._known.handle(key)]))
         elif claim is not None and is_bound_by_us and self._is_arriving(claim):
@@ -120,7 +122,7 @@ class ClaimDemands:
         """
         request, choice = claim.request, self._chosen.get(claim.key)
         is_bound_by_us = member.bound_by is BoundBy.TUTTI
-        is_shared = any(self._pods.other_users([claim.key], member.uid))
+        is_shared = any(self._pods.other_users([claim.key], member.uid)) and not claim.for_one_pod
         if is_bound_by_us and not self._binds:
             demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
             return
@@ -175,30 +177,39 @@ class ClaimDemands:
         )
         return Resources.total([need.amounts for need in needs if need is not None])
 
-    def _single_pod_conflict(self, claim: Claim, uid: Uid) -> Iterator[str]:
-        """A problem if the claim is for one pod (ReadWriteOncePod), and another pod uses it."""
-        if claim.for_one_pod and any(
-            user.node is not None for user in self._pods.other_users([claim.key], uid)
-        ):
-            yield f"claim {claim.key.name} is for one pod, and another uses it"
+    def _keep_apart(self, demand: "_Demand", claim: Claim, member: Member) -> None:
+        """Add what lets at most one pod with this claim have a node.
+
+        While a pod has one, the others wait for its end. Of those that wait, a rule between pods
+        lets one start.
+        """
+        others = [*self._pods.other_users([claim.key], member.uid)]
+        users = sorted((user.node, user.name) for user in others if user.node is not None)
+        if users:
+            node, name = users[0]
+            who = f"pod {name}" if name else "a pod"
+            demand.problems.append(
+                f"claim {claim.key.name} is for one pod (ReadWriteOncePod), "
+                f"and {who} on node {node} has it"
+            )
+        elif others and member.node is None:
+            demand.labels.append(one_of_those_with(claim.key.name))
 
     def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
         """The features of a bound claim that Tutti does not support.
 
-        They need a rule between pods. Only one of several pods with a ReadWriteOncePod claim may
-        start. Several pods that share a volume on one node count it once. The requirements of a
-        single pod cannot express either.
+        Several pods that share a volume on one node count it once. The requirements of a single
+        pod cannot express that.
         """
         if volume.in_tree:
             yield f"{CLAIM_FIELD} ({volume.in_tree})"
-        if claim.for_one_pod and any(
-            user.node is None for user in self._pods.other_users([claim.key], uid)
-        ):
-            yield FOR_ONE_POD
         handle = self._known.handle(claim.key)
         if handle is None or handle.driver not in self._limits.limited:
             return
-        users = self._pods.other_users(self._known.sharing([claim.key]), uid)
+        keys = self._known.sharing([claim.key])
+        if claim.for_one_pod:
+            keys.discard(claim.key)  # only one of the pods that name it has a node at a time
+        users = self._pods.other_users(keys, uid)
         sharers = list(islice(users, MOST_SHARERS + 1))
         if len(sharers) > MOST_SHARERS or any(
             pod.node is None or self._limits.limit(pod.node, handle.driver) is not None
@@ -218,6 +229,7 @@ class _Demand:
     amounts: list[Resources] = field(default_factory=list)
     nodes: set[NodeName] = field(default_factory=set)  # that volumes are being provisioned for
     unbound: list[str] = field(default_factory=list)  # names of claims
+    labels: list[str] = field(default_factory=list)  # by which rules keep pods apart
 
 
 def _problem(claim: Claim | None, volume: Volume | None) -> str:
@@ -233,18 +245,43 @@ def _problem(claim: Claim | None, volume: Volume | None) -> str:
     return f"is bound to volume {claim.volume}, which does not exist" if volume is None else ""
 
 
+def _with_labels(labels: Labels, more: Iterable[str]) -> Labels:
+    return tuple(sorted({*labels, *((label, "") for label in more)}))
+
+
+def _apart(namespace: str, label: str) -> AffinityTerm:
+    """At most one pod of the cluster that has this label has a node."""
+    return AffinityTerm(CLUSTER, PodSelector((Requirement(label, "In", ("",)),), (namespace,)))
+
+
 @lru_cache(maxsize=KNOWN)
 def _shared_shape(
-    shape: Shape, reach: tuple[Reach, ...], amounts: Resources, nodes: tuple[NodeName, ...]
+    shape: Shape,
+    reach: tuple[Reach, ...],
+    amounts: Resources,
+    nodes: tuple[NodeName, ...],
+    apart: tuple[AffinityTerm, ...],
 ) -> Shape:
-    """The shape with these amounts that reaches its volumes, and runs on all of these nodes."""
-    if not (reach or amounts.amounts or nodes):
+    """The shape with these amounts that reaches its volumes, and runs on all of these nodes.
+
+    Its pods also keep ``apart`` from pods that use the same claims.
+    """
+    if not (reach or amounts.amounts or nodes or apart):
         return shape
-    required = shape.required
+    required, rules = shape.required, shape.rules
     if nodes:
         fields = tuple(Requirement(NODE_NAME, "In", (node,)) for node in nodes)
         terms = (NodeTerm(),) if required is None else required
         required = tuple(
             replace(term, fields=tuple(dict.fromkeys((*term.fields, *fields)))) for term in terms
         )
-    return replace(shape, requests=shape.requests + amounts, volume_reach=reach, required=required)
+    if apart:
+        anti_affinity = tuple(sorted({*rules.anti_affinity, *apart}, key=str))
+        rules = replace(rules, anti_affinity=anti_affinity)
+    return replace(
+        shape,
+        requests=shape.requests + amounts,
+        volume_reach=reach,
+        required=required,
+        rules=rules,
+    )

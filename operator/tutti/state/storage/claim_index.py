@@ -188,7 +188,7 @@ class ClaimIndex:
         for claim, request in asking:
             users = self._pods.ours(claim.key)
             first = min(users, key=lambda user: (user.yields, user.created))
-            is_shared = len(self._pods.uids([claim.key])) > 1
+            is_shared = len(self._pods.uids([claim.key])) > 1 and not claim.for_one_pod
             yield Waiting(
                 request,
                 claim.key,
@@ -284,7 +284,13 @@ class ClaimIndex:
         if self._is_known:
             claims = {key for user in (old, new) if user is not None for key in user.claims}
             sharers = self._pods.few(self._known.sharing(claims), MOST_SHARERS + 2)
-            self._notify((sharers or set()) - {uid})
+            if sharers is None:
+                sharers = self._pods.uids(filter(self._is_for_one_pod, claims))
+            self._notify(sharers - {uid})
+
+    def _is_for_one_pod(self, key: ClaimKey) -> bool:
+        claim = self._known.claim(key)
+        return claim is not None and claim.for_one_pod
 
     def claim(self, key: ClaimKey) -> Claim | None:
         """The claim of this name."""

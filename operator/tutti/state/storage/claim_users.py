@@ -29,6 +29,7 @@ class ClaimUser:
     bound_by: BoundBy | None  # None for foreign pods
     created: float = 0.0  # in seconds since the epoch; of foreign pods it is not read
     is_gated: bool = False  # other controllers hold it back by scheduling gates
+    name: str = ""  # of foreign pods it is not read
 
     @property
     def yields(self) -> bool:
@@ -41,16 +42,16 @@ class ClaimUser:
         if pod is None or not pod.claims:
             return None
         bound_by: BoundBy | None = None
-        created, is_gated = 0.0, False
+        created, is_gated, name = 0.0, False, ""
         if isinstance(pod, ForeignPod):
             space = pod.namespace
         elif pod.is_over:
             return None
         else:
             space, bound_by = pod.key.namespace, pod.bound_by
-            created, is_gated = pod.created, pod.gated
+            created, is_gated, name = pod.created, pod.gated, pod.key.name
         claims = tuple(ClaimKey(space, name) for name in pod.claims)
-        return cls(claims, pod.node, bound_by, created, is_gated)
+        return cls(claims, pod.node, bound_by, created, is_gated, name)
 
 
 class ClaimUsers:

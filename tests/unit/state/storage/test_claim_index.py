@@ -44,11 +44,11 @@ from tutti.model.volumes import (
     VolumeChoice,
     VolumeRequest,
     available,
+    one_of_those_with,
 )
 from tutti.planning.plan import plan
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import storage_into
-from tutti.state.storage import claim_demand
 from tutti.state.storage.attach_limits import Handle, handle
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -543,23 +543,98 @@ def test_a_volume_that_many_share_is_not_looked_at_one_by_one() -> None:
     assert attaching.open() == ()
 
 
+IN_USE = "claim data is for one pod (ReadWriteOncePod), and"
+OF_DATA = one_of_those_with("data")
+
+
+def of_one_pod(one: Observed) -> list[tuple[bool, bool]]:
+    """Whether each pod has the label of the claim, and the rule about it; the two go together."""
+    members = [member for gang in one.seen.gangs for member in gang.members]
+    return [
+        (OF_DATA in dict(m.labels), bool(m.shape.rules.anti_affinity))
+        for m in sorted(members, key=lambda m: m.key)
+    ]
+
+
 def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
     one = Observed()
     one.put("volumes", HERE)
     one.put("claims", claim(for_one_pod=True))
-    first = one.waits()
+    one.waits()
     assert (one.lacks(), one.member.unsupported_fields) == ((), ())
     running = ForeignPod(Uid("x"), N1, resources(pods=1), NAMESPACE, claims=("data",))
     one.state.pods.bound.put(Item(Uid("x"), 50, running))
-    assert one.lacks() == ("claim data is for one pod, and another uses it",)
+    assert one.lacks() == (f"{IN_USE} a pod on node n1 has it",)
     one.state.pods.bound.drop(Uid("x"))
     assert one.lacks() == ()
-    one.waits("b")
-    ours = [member for gang in one.seen.gangs for member in gang.members]
-    want = (f"{FIELD} (ReadWriteOncePod, named by several pods that wait)",)
-    assert [(each.volume_problems, each.unsupported_fields) for each in ours] == [((), want)] * 2
+    ours = replace(member("b", shape(cpu=1)), claims=("data",), node=N2)
+    one.state.pods.bound.put(Item(ours.uid, 51, ours))
+    problems = {m.key.name: m.volume_problems for gang in one.seen.gangs for m in gang.members}
+    assert problems == {"a": (f"{IN_USE} pod b on node n2 has it",), "b": ()}
+    assert of_one_pod(one) == [(False, False), (False, False)]
+
+
+def test_of_the_pods_that_wait_with_a_claim_for_one_pod_one_may_start() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim(for_one_pod=True))
+    first = one.waits()
+    assert of_one_pod(one) == [(False, False)]  # nobody else would take it
+    one.waits("b", "data", labels=(("app", "x"),))
+    one.waits("c", "other")
+    assert of_one_pod(one) == [(True, True), (True, True), (False, False)]
+    one.put("claims", claim())
+    assert of_one_pod(one) == [(False, False)] * 3
+    one.put("claims", claim(for_one_pod=True))
     one.state.pods.pending.drop(first.uid)
-    assert one.member.unsupported_fields == ()
+    assert of_one_pod(one) == [(False, False)] * 2
+
+
+def test_however_many_pods_wait_with_a_claim_for_one_pod_all_see_that_one_has_a_node() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim(for_one_pod=True))
+    for i in range(20):
+        one.waits(f"a{i}")
+    assert of_one_pod(one) == [(True, True)] * 20
+    running = ForeignPod(Uid("x"), N1, resources(pods=1), NAMESPACE, claims=("data",))
+    one.state.pods.bound.put(Item(Uid("x"), 50, running))
+    problems = {m.volume_problems for gang in one.seen.gangs for m in gang.members}
+    assert problems == {(f"{IN_USE} a pod on node n1 has it",)}
+
+
+def test_a_claim_for_one_pod_is_chosen_a_volume_for_the_pod_that_starts() -> None:
+    one = Observed()
+    one.put("classes", LATER)
+    one.put("volumes", local("pv1"), "v1")
+    one.put("claims", replace(open_claim(), for_one_pod=True), "uid-data")
+    one.waits("a")
+    one.waits("b")
+    assert of_one_pod(one) == [(True, True)] * 2
+    members = [m for gang in one.seen.gangs for m in gang.members]
+    assert [m.unsupported_fields for m in members] == [(), ()]
+    assert [dict(m.shape.requests.amounts)[COUNT] for m in members] == [1, 1]
+    first, second = (m.uid for m in members)
+    assert first != second
+    one.put("volumes", replace(local("pv1"), claim=ClaimRef(ClaimKey(NAMESPACE, "data"))), "v1")
+    bound = claim(volume="pv1", for_one_pod=True, storage_class="later", uid="uid-data")
+    one.put("claims", bound, "uid-data")
+    assert of_one_pod(one) == [(True, True)] * 2
+
+
+def test_a_dump_of_pods_that_share_a_claim_for_one_pod_has_no_rule_of_it() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim(for_one_pod=True, uid="u"))
+    one.waits("a")
+    one.waits("b")
+    setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
+    text = dump.write(one.seen, setup)
+    assert "cluster:" not in text
+    assert OF_DATA not in text
+    again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
+    assert again.gangs == one.seen.gangs
+    assert of_one_pod(one) == [(True, True)] * 2
 
 
 HANDLES = {
@@ -866,14 +941,15 @@ def test_a_claim_that_several_pods_of_kube_scheduler_name_takes_no_local_volume(
     assert not any(COUNT in dict(m.shape.requests.amounts) for m in members)
 
 
-def test_a_claim_for_one_pod_that_several_pods_of_kube_scheduler_name_keeps_all_of_them() -> None:
+def test_of_the_pods_of_kube_scheduler_with_a_claim_for_one_pod_one_is_pinned() -> None:
     one = Observed()
     one.put("volumes", HERE)
     one.put("claims", claim(for_one_pod=True))
     one.waits("a", **HANDED)
     one.waits("b", **HANDED)
     fields = {m.unsupported_fields for gang in one.seen.gangs for m in gang.members}
-    assert fields == {(claim_demand.FOR_ONE_POD,)}
+    assert fields == {()}
+    assert of_one_pod(one) == [(True, True)] * 2
 
 
 def test_claims_of_kube_schedulers_pods_do_not_keep_the_claims_of_others() -> None:
