@@ -86,6 +86,9 @@ class Shape:
     rules: InterPodRules = NO_RULES
     preferences: Preferences = NO_PREFERENCES
     volume_reach: tuple[Reach, ...] = ()  # the reach of its volumes; all must hold; sorted
+    # Whether other pods name one of its volumes of drivers with a limit. The volume counts once on
+    # a node, and its requests count it for each pod: an upper bound.
+    shares_volumes: bool = False
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

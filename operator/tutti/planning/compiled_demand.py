@@ -1,11 +1,16 @@
 """The demand in numbers: pods by class, the cluster's Grid, and a plan without placements."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ..gang import demand, timeouts
 from ..gang.demand import MemberCounts, PlacementRequest
 from ..model.cluster import PlacedPod, Snapshot
+from ..model.volumes import is_attaching
+from ..strategies.capacity import fits_per_node
 from .compile import capacity, grids, pod_classes, standing_reservations
 from .compile.capacity import FitByShape
 from .compile.grids import Grid
@@ -34,6 +39,26 @@ class CompiledDemand:
     empty: FitByShape  # every node without its pods
     requests: Sequence[PlacementRequest]  # gangs that have not started and fit the empty cluster
 
+    def may_count_twice(self) -> bool:
+        """Whether a limit may keep pods off a node because volumes that pods share count for each.
+
+        That cannot be where a node has enough for all of these pods that it could hold.
+        """
+        base = self.grid
+        counts = Counter(member.shape for gang in self.gangs for member in gang.waiting)
+        columns = [i for i, name in enumerate(base.resources) if is_attaching(name)]
+        is_shared = any(shape.shares_volumes for shape in counts) or _is_held_twice(self.snapshot)
+        if not (columns and is_shared):
+            return False
+        asked = np.zeros((len(base.nodes), len(columns)), np.int64)
+        for shape, n in counts.items():
+            row = base.shapes[shape]
+            requests = base.requests[row].copy()
+            requests[columns] = 0
+            most = fits_per_node(base.capacity, requests, base.allowed[row], n)
+            asked += most[:, None] * base.requests[row, columns]
+        return bool((asked > base.free[:, columns]).any())
+
     def grid_without_gangs(self) -> Grid:
         """The Grid with the rules between pods as they are once all members of gangs have ended."""
         staying = pod_classes.pods_of_no_gang(self.snapshot)
@@ -61,6 +86,13 @@ def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
     tried = [gang for gang in gangs if not timeouts.is_given_up(gang, snapshot.taken_at)]
     requests = _requests(empty, tried)
     return CompiledDemand(snapshot, residents, index, gangs, tried, grid, blank, empty, requests)
+
+
+def _is_held_twice(snapshot: Snapshot) -> bool:
+    """Whether Reservations may hold room for a volume once for each pod that names it."""
+    holders = {reservation.gang for reservation in snapshot.reservations}
+    gangs = (gang for gang in snapshot.gangs if gang.key in holders)
+    return any(member.shape.shares_volumes for gang in gangs for member in gang.members)
 
 
 def _classified(gang: MemberCounts, index: SelectorIndex) -> MemberCounts:

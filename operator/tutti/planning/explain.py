@@ -275,6 +275,7 @@ def _no_room(
     *,
     might_fit: bool,
 ) -> Rejection:
+    might_fit |= any(group[0].shape.shares_volumes for group in want.alike)
     if context.shortfall and might_fit:
         unproved = (*findings, NotProved(context.shortfall))
         return Rejection(want.gang.key, Reason.BUDGET_EXHAUSTED, unproved)

@@ -58,6 +58,7 @@ from .search.starvation_trials import StarvationSearch
 DEFAULT_POLICY = Policy()
 EXPLAINED_BY_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 PORTS_TOGETHER = "pods want so many host ports that some of them count as one"
+SHARED = "pods share volumes of a driver with a limit, and each of them counts these volumes"
 ROUNDED = "a node has more than 1 Pi of a resource, and a request for it was rounded up"
 
 
@@ -87,7 +88,7 @@ def plan(
     first = begin(snapshot, limits)
     begun, searched, guaranteed = search_with_claims(snapshot, first, limits)
     observed, queued, compiled = begun.observed, begun.queued, begun.compiled
-    improved = improve(compiled, searched, begun.order, limits)
+    improved = as_proved(compiled, improve(compiled, searched, begun.order, limits))
     waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
     prioritized = claim_by_priority(begun, improved, limits)
@@ -332,6 +333,16 @@ def improve(
         if joined is plan:
             return ImprovedPlan(plan, gangs)
         plan, work = joined, work // 4
+
+
+def as_proved(compiled: CompiledDemand, improved: ImprovedPlan) -> ImprovedPlan:
+    """The plan without proof and bounds, if more might start than the numbers say."""
+    if not compiled.may_count_twice():
+        return improved
+    plan = improved.plan
+    tally = bounds.unbounded(plan.tally)
+    shortfall = plan.shortfall or SHARED
+    return replace(improved, plan=replace(plan, proved=False, shortfall=shortfall, tally=tally))
 
 
 def explain_waiting(

@@ -38,6 +38,8 @@ def _kinds(world: World, answer: Answer, name: str) -> Iterator[str]:
                 yield "with a volume of its own"
             else:
                 yield "with a volume chosen" if answer.volumes[claim] else "with a volume made"
+            if claim in world.shared_volumes:
+                yield "with a volume that pods share"
             if world.volume_claims[claim].is_for_one:
                 yield "with a claim for one pod"
         if pod.volumes and pod.devices:
@@ -161,6 +163,7 @@ KINDS = (
     "with a volume made",
     "with a volume of its own",
     "with a claim for one pod",
+    "with a volume that pods share",
     "with devices and volumes",
     "with more members than needed",
     "waiting",

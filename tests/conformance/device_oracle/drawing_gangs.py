@@ -46,7 +46,28 @@ def with_gangs(chance: Random, shows: Features, empty: World) -> World:
     draw = Drawing(chance, shows, kinds, divided)
     for number in range(chance.choice((3, 4, 5, 6, 7, 9))):
         made = _with_gang(draw, made, f"g{number}")
-    return _with_claims_for_one(chance, made)
+    made = _with_claims_for_one(chance, made)
+    return _with_shared_volumes(chance, made) if shows.volumes and shows.limits else made
+
+
+def _with_shared_volumes(chance: Random, world: World) -> World:
+    """Several pods of any gangs name a claim that has a volume, whose driver has limits."""
+    claims, gangs = dict(world.volume_claims), {gang.name: [*gang.pods] for gang in world.gangs}
+    volumes = [*world.volumes]
+    for number in range(chance.choice((0, 0, 1, 2))):
+        name = f"shared-{number}"
+        volumes.append(_own(chance, world, f"own-{name}", "disk", 10))
+        claims[name] = VolumeClaim("disk", 10, volumes[-1].name, is_bound=True)
+        gang = chance.choice([*gangs])
+        for of in {gang, chance.choice([*gangs])}:
+            gangs[of] = [
+                pod if pod.is_blocked else replace(pod, volumes=(*pod.volumes, name))
+                for pod in gangs[of]
+            ]
+    some = tuple(replace(gang, pods=tuple(gangs[gang.name])) for gang in world.gangs)
+    used = {name for gang in some for pod in gang.pods for name in pod.volumes}
+    claims = {name: claim for name, claim in claims.items() if name in used}
+    return replace(world, gangs=some, volume_claims=claims, volumes=tuple(volumes))
 
 
 def _with_claims_for_one(chance: Random, world: World) -> World:

@@ -121,7 +121,8 @@ def _wrong_reasons(world: World, answer: Answer) -> Iterator[str]:
             continue
         starts = [*answer.placed, gang.name]
         exactly = {name: frozenset(nodes) for name, nodes in answer.placed.items()}
-        if model.is_possible(world, exactly, starts, places):
+        is_open = reason == "BudgetExhausted" and bool(world.shared_volumes)
+        if not is_open and model.is_possible(world, exactly, starts, places):
             yield f"{gang.name} waits with reason {reason}, and fits beside the plan"
         if reason == "NoNodeFits" and model.is_possible(_empty(world), {}, [gang.name]):
             yield f"{gang.name} waits with reason {reason}, and has room on empty nodes"

@@ -163,15 +163,10 @@ def _counter_faults(world: World, given: Sequence[Device]) -> Iterator[str]:
 def _volume_faults(world: World, answer: Answer) -> Iterator[str]:
     times = Counter(volume for volume in answer.volumes.values() if volume)
     yield from (f"volume {name} is given {n} times" for name, n in times.items() if n > 1)
-    users = Counter(name for pod, _ in on_nodes(world, answer) for name in pod.volumes)
-    yield from (
-        f"claim {name} is for one pod, and {n} use it" for name, n in users.items() if n > 1
-    )
-    attaching = Counter[tuple[int, str]]()
+    yield from _attach_faults(world, answer)
     for pod, node in on_nodes(world, answer):
         for name in pod.volumes:
             claim = world.volume_claims[name]
-            attaching[node, world.driver(claim)] += 1
             got = claim.volume if claim.is_bound else answer.volumes[name]
             if claim.volume:
                 volume = world.by_name[claim.volume]
@@ -185,6 +180,16 @@ def _volume_faults(world: World, answer: Answer) -> Iterator[str]:
                 yield f"claim {name}: volume {got} will not do on {node}"
             elif got and any(volume.size < world.by_name[got].size for volume in left):
                 yield f"claim {name}: a volume smaller than {got} is left"
+
+
+def _attach_faults(world: World, answer: Answer) -> Iterator[str]:
+    """Claims for one pod that several use, and nodes with more volumes than their limit."""
+    users = Counter(name for pod, _ in on_nodes(world, answer) for name in pod.volumes)
+    for name in users.keys() - world.shared_volumes:
+        if users[name] > 1:
+            yield f"claim {name} is for one pod, and {users[name]} use it"
+    attached = {(node, name) for pod, node in on_nodes(world, answer) for name in pod.volumes}
+    attaching = Counter((node, world.driver(world.volume_claims[name])) for node, name in attached)
     for (i, driver), n in attaching.items():
         of = world.nodes[i]
         if driver in of.limits and n > of.limits[driver] - of.attached.get(driver, 0):

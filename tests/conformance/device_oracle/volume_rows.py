@@ -22,12 +22,18 @@ def add(
     given: Uses = {volume.name: [] for volume in world.volumes}
     for number, node in enumerate(world.nodes):
         attaching: Uses = {driver: [] for driver in node.limits}
+        of_all = {name: model.new_bool_var("") for name in sorted(world.shared_volumes)}
+        for name, is_there in of_all.items():
+            attaching.get(world.driver(world.volume_claims[name]), []).append(is_there)
         for gang in world.gangs:
             for i, pod in enumerate(gang.pods):
                 place = Place(model, world, number, on[gang.name, i, number])
                 for name in pod.volumes:
                     driver = world.driver(world.volume_claims[name])
-                    attaching.get(driver, []).append(place.is_here)
+                    if name in of_all:
+                        model.add(place.is_here <= of_all[name])
+                    else:
+                        attaching.get(driver, []).append(place.is_here)
                     _add_claim(place, world.volume_claims[name], given)
         for driver, pods in attaching.items():
             left = node.limits[driver] - node.attached.get(driver, 0)

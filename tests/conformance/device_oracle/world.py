@@ -141,7 +141,8 @@ class StorageClass:
 class VolumeClaim:
     """A claim for a volume; ``volume`` is its own, or the one that is kept for it.
 
-    Several pods name it only if it is for one pod: then one of them has a node at a time.
+    If it is for one pod, one of the pods that name it has a node at a time. Else several pods name
+    it only if it has its volume, which counts once on each node.
     """
 
     storage_class: str
@@ -244,6 +245,13 @@ class World:
         if claim.is_bound:
             return self.by_name[claim.volume].driver
         return self.classes[claim.storage_class].driver
+
+    @cached_property
+    def shared_volumes(self) -> frozenset[str]:
+        """The claims for volumes that several pods name and may use at a time."""
+        users = Counter(name for g in self.gangs for pod in g.pods for name in pod.volumes)
+        several = {name for name, n in users.items() if n > 1}
+        return frozenset(name for name in several if not self.volume_claims[name].is_for_one)
 
     def sharers(self, claim: str) -> list[tuple[str, int]]:
         """The pods that name a claim for devices, by gang and number; the oldest comes first."""

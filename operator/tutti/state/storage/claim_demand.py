@@ -4,10 +4,9 @@ Sources: kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and Node
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import islice
 
 from ...filters.volume_supply import NO_SUPPLY
 from ...kube.codec.shapes import CLAIM_FIELD, NODE_NAME
@@ -33,7 +32,6 @@ from .volume_index import VolumeIndex
 
 UNLISTED = "claims and volumes are still being listed"
 KNOWN = 16384  # shapes that are cached
-MOST_SHARERS = 8  # users of a volume that are checked; a volume with more users counts as limited
 
 
 class ClaimDemands:
@@ -68,16 +66,18 @@ class ClaimDemands:
             self._add_claim(demand, ClaimKey(member.key.namespace, name), member)
         if member.bound_by is BoundBy.KUBE_SCHEDULER:
             demand.unmodelled.clear()  # kube-scheduler models them
-        counted = Counter(
-            handle.driver for handle in demand.handles if handle.driver in self._limits.limited
-        )
-        attachments = Resources.of({attaching(driver): n for driver, n in counted.items()})
+        # A pod that has a node frees no volume that others name.
+        counted = demand.handles if member.node is None else demand.handles - demand.shared
+        drivers = Counter(of.driver for of in counted)
         shape = _shared_shape(
             member.shape,
             sorted_reach(demand.reach),
-            Resources.total([attachments, *demand.amounts]),
+            Resources.total(
+                [Resources.of({attaching(of): n for of, n in drivers.items()}), *demand.amounts]
+            ),
             tuple(sorted(demand.nodes)),
             tuple(_apart(member.key.namespace, label) for label in demand.labels),
+            shares_volumes=member.node is None and bool(demand.shared),
         )
         return replace(
             member,
@@ -98,8 +98,9 @@ class ClaimDemands:
             demand.problems.append(f"claim {key.name} is not of this pod")
         elif claim is not None and volume is not None and not _problem(claim, volume):
             demand.reach.update(volume.reach)
-            demand.unmodelled.update(self._open(claim, volume, member.uid))
-            demand.handles.update(filter(None, [self._known.handle(key)]))
+            if volume.in_tree:
+                demand.unmodelled.add(f"{CLAIM_FIELD} ({volume.in_tree})")
+            self._attach(demand, claim, member.uid)
         elif claim is not None and is_bound_by_us and self._is_arriving(claim):
             demand.unbound.append(key.name)
         elif claim is not None and self._known.waits_for_a_pod(claim):
@@ -134,7 +135,7 @@ class ClaimDemands:
             return
         if is_bound_by_us:
             demand.unbound.append(claim.key.name)
-        demand.handles.update(filter(None, [self._known.handle(claim.key)]))
+        self._attach(demand, claim, member.uid)
         is_chosen = choice is not None and choice.uid == claim.uid
         volume = self._known.volume_for(claim)
         if volume is None and is_chosen and choice is not None and choice.volume:
@@ -195,27 +196,17 @@ class ClaimDemands:
         elif others and member.node is None:
             demand.labels.append(one_of_those_with(claim.key.name))
 
-    def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
-        """The features of a bound claim that Tutti does not support.
-
-        Several pods that share a volume on one node count it once. The requirements of a single
-        pod cannot express that.
-        """
-        if volume.in_tree:
-            yield f"{CLAIM_FIELD} ({volume.in_tree})"
+    def _attach(self, demand: "_Demand", claim: Claim, uid: Uid) -> None:
+        """Add the volume that is attached for a claim, if its driver has a limit somewhere."""
         handle = self._known.handle(claim.key)
         if handle is None or handle.driver not in self._limits.limited:
             return
+        demand.handles.add(handle)
         keys = self._known.sharing([claim.key])
         if claim.for_one_pod:
             keys.discard(claim.key)  # only one of the pods that name it has a node at a time
-        users = self._pods.other_users(keys, uid)
-        sharers = list(islice(users, MOST_SHARERS + 1))
-        if len(sharers) > MOST_SHARERS or any(
-            pod.node is None or self._limits.limit(pod.node, handle.driver) is not None
-            for pod in sharers
-        ):
-            yield f"{CLAIM_FIELD} (shared, where driver {handle.driver} has a limit)"
+        if any(self._pods.other_users(keys, uid)):
+            demand.shared.add(handle)
 
 
 @dataclass(slots=True)
@@ -225,7 +216,8 @@ class _Demand:
     problems: list[str] = field(default_factory=list)
     unmodelled: set[str] = field(default_factory=set)
     reach: set[Reach] = field(default_factory=set)
-    handles: set[Handle] = field(default_factory=set)
+    handles: set[Handle] = field(default_factory=set)  # that limits count
+    shared: set[Handle] = field(default_factory=set)  # those that other pods name, too
     amounts: list[Resources] = field(default_factory=list)
     nodes: set[NodeName] = field(default_factory=set)  # that volumes are being provisioned for
     unbound: list[str] = field(default_factory=list)  # names of claims
@@ -261,6 +253,8 @@ def _shared_shape(
     amounts: Resources,
     nodes: tuple[NodeName, ...],
     apart: tuple[AffinityTerm, ...],
+    *,
+    shares_volumes: bool,
 ) -> Shape:
     """The shape with these amounts that reaches its volumes, and runs on all of these nodes.
 
@@ -284,4 +278,5 @@ def _shared_shape(
         volume_reach=reach,
         required=required,
         rules=rules,
+        shares_volumes=shares_volumes,
     )

@@ -28,9 +28,12 @@ from ...model.volumes import (
 from ..node_usage import NOTHING_ATTACHED, VolumeUsage
 from ..store import Store
 from .attach_limits import AttachLimits
-from .claim_demand import MOST_SHARERS, UNLISTED, ClaimDemands
+from .claim_demand import UNLISTED, ClaimDemands
 from .claim_users import ClaimUser, ClaimUsers
 from .volume_index import VolumeIndex
+
+# Whether a pod shares a volume changes with other pods only while so few name the volume.
+MOST_SHARERS = 2
 
 
 class ClaimIndex:
@@ -283,7 +286,8 @@ class ClaimIndex:
         self._outdate_supply()
         if self._is_known:
             claims = {key for user in (old, new) if user is not None for key in user.claims}
-            sharers = self._pods.few(self._known.sharing(claims), MOST_SHARERS + 2)
+            claims = self._known.sharing(claims)
+            sharers = self._pods.few(claims, MOST_SHARERS)
             if sharers is None:
                 sharers = self._pods.uids(filter(self._is_for_one_pod, claims))
             self._notify(sharers - {uid})

@@ -20,7 +20,7 @@ from tutti.model.cluster import (
     Reservation,
     Snapshot,
 )
-from tutti.model.decisions import Policy
+from tutti.model.decisions import Policy, Reason
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, PodKey, Uid
 from tutti.model.resources import Resources
@@ -46,15 +46,26 @@ from tutti.model.volumes import (
     available,
     one_of_those_with,
 )
-from tutti.planning.plan import plan
+from tutti.planning.plan import SHARED, plan
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import storage_into
 from tutti.state.storage.attach_limits import Handle, handle
+from tutti.strategies import load
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 from tutti.verify.plan_checks import violations
 
-from ....harness.builders import NAMESPACE, gang, member, node, reservation, resources, shape
+from ....harness.builders import (
+    AMPLE_BUDGET,
+    NAMESPACE,
+    gang,
+    member,
+    node,
+    reservation,
+    resources,
+    shape,
+    single,
+)
 
 ZONE = "topology.kubernetes.io/zone"
 BETA = "failure-domain.beta.kubernetes.io/zone"
@@ -391,15 +402,13 @@ class Attaching(Observed):
         assert self.state.node(found.name) == found
         return found.allocatable[ATTACH], found.used[ATTACH]
 
-    def open(self, name: str = "a") -> tuple[str, ...]:
-        """What of a pod of ours is not modelled."""
+    def shares(self, name: str = "a") -> bool:
+        """Whether a volume that one of our pods counts has other users."""
         ours = (member for gang in self.seen.gangs for member in gang.members)
         found = next(each for each in ours if each.key.name == name)
-        assert not found.volume_problems
-        return found.unsupported_fields
-
-
-SHARED = (f"{FIELD} (shared, where driver one.csi has a limit)",)
+        assert not (found.volume_problems)
+        assert not (found.unsupported_fields)
+        return found.shape.shares_volumes
 
 
 def test_where_no_node_has_a_limit_nothing_is_counted() -> None:
@@ -407,7 +416,7 @@ def test_where_no_node_has_a_limit_nothing_is_counted() -> None:
     attaching.put("nodes", drivers("n1", one=None))
     attaching.waits("a", "data", "more")
     attaching.waits("b", "data")
-    assert (attaching.asks(), attaching.room(), attaching.open()) == (0, (0, 0), ())
+    assert (attaching.asks(), attaching.room(), attaching.shares()) == (0, (0, 0), False)
 
 
 def test_volumes_count_by_driver_once_a_node_has_a_limit() -> None:
@@ -503,44 +512,102 @@ def test_our_own_pods_count_where_we_bind_them() -> None:
     assert attaching.room() == (2, 0)
 
 
-def test_a_volume_that_several_wait_for_is_not_counted_by_node() -> None:
+def test_a_volume_that_several_wait_for_counts_for_each_of_them() -> None:
     attaching = Attaching()
     attaching.put("nodes", drivers("n1", one=2))
     attaching.waits("a", "data")
-    assert attaching.open() == ()
-    other = attaching.waits("b", "data")
-    assert (attaching.open("a"), attaching.open("b")) == (SHARED, SHARED)
+    assert not attaching.shares()
+    other = attaching.waits("b", "data", "more")
+    assert (attaching.shares("a"), attaching.shares("b")) == (True, True)
+    assert (attaching.asks("a"), attaching.asks("b")) == (1, 2)
+    attaching.waits("c", "more")
     attaching.state.pods.pending.drop(other.uid)
-    assert attaching.open() == ()
+    assert (attaching.shares("a"), attaching.shares("c")) == (False, False)
 
 
-def test_a_volume_that_is_on_a_node_with_a_limit_does_not_count_there_again() -> None:
+def test_a_volume_that_a_pod_with_a_node_has_counts_for_those_that_wait() -> None:
     attaching = Attaching()
     attaching.put("nodes", drivers("n1", one=2), "l1")
     attaching.waits("a", "data")
-    attaching.runs("x", N2, "data")
-    assert attaching.open() == ()  # there is plenty where it is
-    attaching.put("nodes", drivers("n2", one=1), "l2")
-    assert attaching.open() == SHARED
-    attaching.put("nodes", drivers("n2", one=None), "l2")
-    assert attaching.open() == ()
-    attaching.runs("x", N1, "data", uid="x")
-    assert attaching.open() == SHARED
+    for i in range(4):
+        attaching.runs(f"x{i}", N1, "data")
+        assert (attaching.asks(), attaching.shares()) == (1, True)
+    assert attaching.room() == (2, 1)
+    for i in range(4):
+        attaching.state.pods.bound.drop(Uid(f"x{i}"))
+        assert attaching.shares() == (i < 3)
 
 
-def test_a_volume_that_many_share_is_not_looked_at_one_by_one() -> None:
+def test_a_pod_with_a_node_frees_no_volume_that_others_name() -> None:
     attaching = Attaching()
-    attaching.put("nodes", drivers("n1", one=2))
+    attaching.put("nodes", drivers("n1", one=2), "l1")
+    ours = replace(member("a", shape(cpu=1)), claims=("data", "more"), node=N1)
+    attaching.state.pods.bound.put(Item(ours.uid, 50, ours))
+    assert (attaching.asks(), attaching.shares()) == (2, False)
+    attaching.waits("b", "data")
+    assert (attaching.asks("a"), attaching.shares("a")) == (1, False)
+    assert (attaching.asks("b"), attaching.shares("b")) == (1, True)
+    assert attaching.room() == (2, 2)
+
+
+def test_a_claim_for_one_pod_is_no_volume_that_pods_share() -> None:
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=2), "l1")
+    attaching.put("claims", claim(volume="pv-data", for_one_pod=True), "claim-data")
     attaching.waits("a", "data")
-    for i in range(9):
-        assert attaching.open() == ()
-        attaching.runs(f"x{i}", N2, "data")
-    assert attaching.open() == SHARED
-    attaching.runs("x9", N2, "data")
-    assert attaching.open() == SHARED
-    attaching.state.pods.bound.drop(Uid("x9"))
-    attaching.state.pods.bound.drop(Uid("x8"))
-    assert attaching.open() == ()
+    attaching.waits("b", "data")
+    assert (attaching.asks(), attaching.shares()) == (1, False)
+    attaching.put("claims", claim("more", volume="pv-data"), "claim-more")
+    attaching.waits("c", "more")
+    assert (attaching.shares("a"), attaching.shares("c")) == (True, True)
+
+
+def test_where_a_limit_may_count_a_shared_volume_twice_nothing_is_proved() -> None:
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=1), "l1")
+    attaching.put("nodes", drivers("n2", one=0), "l2")
+    attaching.waits("a", "data")
+    attaching.waits("b", "data")
+    seen = attaching.seen
+    made = plan(seen, load("ilp"), BestFit(), AMPLE_BUDGET)
+    assert [placement.gang.name for placement in made.placements] == ["a"]
+    assert (made.proved, made.shortfall) == (False, SHARED)
+    assert [level.bound for level in made.levels] == [None]
+    (waits,) = made.rejections
+    assert waits.reason is Reason.BUDGET_EXHAUSTED
+    assert finding_text.sentence(waits).endswith(f"not proved to be the best choice: {SHARED}")
+    assert not violations(seen, made)
+
+
+def test_where_a_node_has_enough_for_each_pod_that_it_could_hold_a_shared_volume_is_exact() -> None:
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=4), "l1")
+    attaching.put("nodes", drivers("n2", one=4), "l2")
+    for i in range(10):  # a node has the CPU of four
+        attaching.waits(f"a{i}", "data")
+    made = plan(attaching.seen, load("ilp"), BestFit(), AMPLE_BUDGET)
+    assert (made.proved, len(made.placements)) == (True, 8)
+    assert {waits.reason for waits in made.rejections} == {Reason.NOT_ENOUGH_ROOM}
+    attaching.runs("x", N2, "more")
+    assert not plan(attaching.seen, load("ilp"), BestFit(), AMPLE_BUDGET).proved
+
+
+def test_room_that_a_reservation_holds_twice_for_a_volume_is_no_proof() -> None:
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=2), "l1")
+    attaching.put("nodes", drivers("n2", one=0), "l2")
+    attaching.put("claims", claim("own", volume="pv-own"), "claim-own")
+    own = replace(OURS, name="pv-own", handle="own")
+    attaching.put("volumes", own, "volume-own")
+    for name in ("a", "b"):
+        attaching.waits(name, "data")
+        held = reservation(single(name), (name, "n1"))
+        attaching.state.reservations.store.put(Item(Uid(f"of-{name}"), 60, held))
+    attaching.waits("c", "own")
+    seen = attaching.seen
+    assert len(seen.reservations) == 2
+    made = plan(seen, load("ilp"), BestFit(), AMPLE_BUDGET)
+    assert (made.placements, made.proved, made.shortfall) == ((), False, SHARED)
 
 
 IN_USE = "claim data is for one pod (ReadWriteOncePod), and"
