@@ -10,7 +10,6 @@ from tutti.filters.volume_supply import OVERLAPS, SHARED
 
 from ..conformance.differential import providing, storage
 from ..conformance.differential.controls import unnoticed
-from ..conformance.differential.pools import DRIVERS
 from ..conformance.differential.running import control_plane, run
 from ..conformance.differential.telling import sentences
 from ..harness.controlplane.pins import chosen_k8s
@@ -28,7 +27,6 @@ OPEN = {
     for why in (
         "unbound, and named by several pods",
         OVERLAPS,
-        *(f"shared, where driver {name} has a limit" for name in DRIVERS),
     )
 }
 OPEN.add("spec.resourceClaims (adminAccess beside claims without it)")

@@ -65,6 +65,8 @@ def differs(case: Case, ours: Ours) -> bool:
         return False
     if case.answer is None or ours.gated or ours.broken:
         return bool(ours.broken) or ours.gated != (case.answer is None)
+    if ours.is_bound:
+        return not ours.nodes <= case.answer.nodes
     return ours.nodes != case.answer.nodes
 
 

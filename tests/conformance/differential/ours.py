@@ -35,6 +35,7 @@ class Ours:
     unmodelled: tuple[str, ...] = ()
     gated: bool = False
     broken: str = ""  # what was raised, which nothing may
+    is_bound: bool = False  # it may run on more nodes: it counts volumes that others share
 
 
 class Reading:
@@ -69,7 +70,8 @@ class Reading:
             return Ours(frozenset(), member.unsupported_fields)
         if not member.is_waiting:
             return Ours(frozenset(), gated=member.gated)
-        return Ours(frozenset(map(str, feasible.nodes(snapshot, member))))
+        nodes = frozenset(map(str, feasible.nodes(snapshot, member)))
+        return Ours(nodes, is_bound=member.shape.shares_volumes)
 
 
 def placed(objects: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:

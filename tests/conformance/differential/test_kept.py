@@ -56,6 +56,12 @@ def test_the_same_nodes_agree_and_others_do_not() -> None:
     assert differs(case, Ours(frozenset()))
 
 
+def test_nodes_that_are_a_bound_may_be_fewer_and_not_more() -> None:
+    case = _case(Answer(frozenset({"n0", "n1"})))
+    assert not differs(case, Ours(frozenset({"n0"}), is_bound=True))
+    assert differs(case, Ours(frozenset({"n0", "n2"}), is_bound=True))
+
+
 def test_what_is_not_modelled_is_no_disagreement_and_what_raises_is_one() -> None:
     case = _case(Answer(frozenset({"n0"})))
     assert not differs(case, Ours(frozenset(), unmodelled=("spec.some",)))
