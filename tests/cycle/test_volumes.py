@@ -14,10 +14,12 @@ from tutti.model.volumes import (
     Claim,
     ClaimKey,
     ClaimRef,
+    NodeDrivers,
     Offer,
     StorageClass,
     Volume,
     VolumeRequest,
+    attaching,
 )
 from tutti.strategies.ilp.strategy import IlpStrategy
 
@@ -511,3 +513,22 @@ async def test_a_claim_for_one_pod_that_a_reservation_holds_is_for_no_other_pod(
     await life.settle()
     assert ran(cluster) == {"a-0"}
     scenarios.assert_promises(cluster)
+
+
+async def test_a_volume_that_pods_share_counts_once_on_a_node_once_they_are_there() -> None:
+    cluster = cluster_of(host("n1", 40), gang("a").of(2, cpu=1), gang("b").of(1, cpu=1))
+    cluster.put_storage("nodes", NodeDrivers(NodeName("n1"), (("csi.example.com", 2),)))
+    for name in ("all", "own"):
+        made = replace(claim(name), volume=f"pv-{name}", is_bound=True, request=None)
+        cluster.put_storage("claims", made)
+        volume = Volume(f"pv-{name}", driver="csi.example.com", handle=name)
+        cluster.put_storage("volumes", replace(volume, claim=ClaimRef(made.key, made.uid)))
+    for name in ("a-0", "a-1"):
+        cluster.change_pod(name, claims=("all",))
+    cluster.change_pod("b-0", claims=("own",))
+    life = Life(cluster, Clock(), IlpStrategy())
+    await life.settle()
+    scenarios.assert_promises(cluster)
+    assert ran(cluster) == {"a-0", "a-1", "b-0"}
+    (at,) = life.state.snapshot(0.0).nodes
+    assert at.used[attaching("csi.example.com")] == 2
