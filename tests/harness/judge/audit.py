@@ -103,6 +103,24 @@ def hand_overs(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, 
     return {key: tuple(of_pod) for key, of_pod in by_pod.items()}
 
 
+class Deletions:
+    """Who deleted the objects of a resource, each deletion given once, in the order of the log."""
+
+    def __init__(self, entries: Iterable[AuditEntry], resource: str) -> None:
+        self._by_key: dict[Key, list[AuditEntry]] = {}
+        for entry in entries:
+            if entry.resource == resource and "delete" in entry.verb and entry.succeeded:
+                self._by_key.setdefault(entry.key, []).append(entry)
+
+    def next_of(self, key: Key) -> AuditEntry | None:
+        """Give the next deletion by name, else its namespace's; None where the log is silent."""
+        by_name = self._by_key.get(key)
+        if by_name:
+            return by_name.pop(0)
+        of_all = self._by_key.get(Key(key.namespace, ""))
+        return of_all[0] if of_all else None
+
+
 def _created(
     entries: Sequence[AuditEntry], *resources: str
 ) -> Mapping[Key, tuple[AuditEntry, ...]]:

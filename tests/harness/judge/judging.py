@@ -61,7 +61,7 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     steps = replay(history)
     whole = judge_wholeness(steps, heard, standpoint)
     room = judge_capacity(steps, standpoint)
-    reserved = judge_reserving(steps, standpoint)
+    reserved = judge_reserving(steps, heard, standpoint)
     limits = judge_limits(steps, heard, standpoint)
     hands = judge_hands(steps, heard, standpoint)
     ends = judge_ends(steps, standpoint)

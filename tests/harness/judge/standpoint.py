@@ -36,14 +36,18 @@ class Standpoint:
 
         A pod that is handed over counts as bound by the user that removed its gate.
         """
-        users = [
-            entry.user
+        if entry := self.placing(pod):
+            return entry.user
+        return self.operator_user if self.is_ours(pod) else f"scheduler {pod.scheduler}"
+
+    def placing(self, pod: Pod) -> AuditEntry | None:
+        """Give the request that bound the pod, or handed it over; None where the log is silent."""
+        requests = [
+            entry
             for entry in self._placers(pod).get(pod.key, ())
             if not entry.uid or entry.uid == pod.uid
         ]
-        if users:
-            return users[-1]
-        return self.operator_user if self.is_ours(pod) else f"scheduler {pod.scheduler}"
+        return requests[-1] if requests else None
 
     def had_not_seen(self, ours: Iterable[str], other: Pod, arrival: int) -> bool:
         """Whether Tutti had not seen another's pod on its node when it sent the first binding.

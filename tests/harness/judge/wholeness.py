@@ -7,7 +7,7 @@ gang of which somebody else bound a member has begun, and may be completed one b
 
 from collections.abc import Iterable, Sequence
 
-from .audit import AuditEntry
+from .audit import AuditEntry, Deletions
 from .awaiting import why_given_back
 from .findings import Findings
 from .gangs import Gang
@@ -55,10 +55,7 @@ class _Sweep:
         # By node, in the order in which they came, with the revisions at which they did.
         self._strangers: dict[str, list[tuple[Pod, int]]] = {}
         self._standpoint = standpoint
-        self._deleters: dict[Key, list[AuditEntry]] = {}
-        for entry in entries:
-            if entry.resource == "reservations" and "delete" in entry.verb and entry.succeeded:
-                self._deleters.setdefault(entry.key, []).append(entry)
+        self._deletions = Deletions(entries, "reservations")
 
     def take(self, step: Step) -> list[Gang]:
         """Apply one step; gives the gangs that it touches."""
@@ -184,7 +181,7 @@ class _Sweep:
             gang.reservations[after.uid] = after
         else:
             gang.reservations.pop(reservation.uid, None)
-            if after is None and (entry := self._deletion(reservation)) is not None:
+            if after is None and (entry := self._deletions.next_of(reservation.key)):
                 by, at = entry.user, entry.at
         if by != self._standpoint.operator_user:
             gang.lose(f"{by} deleted its Reservation at revision {step.revision}")
@@ -193,14 +190,6 @@ class _Sweep:
             if why := why_given_back(before, slots_left, gang, at):
                 gang.lose(f"{why}, at revision {step.revision}")
         return [gang]
-
-    def _deletion(self, reservation: Reservation) -> AuditEntry | None:
-        """Who deleted it: by name, else its namespace's; where the log is silent, Tutti."""
-        by_name = self._deleters.get(reservation.key)
-        if by_name:
-            return by_name.pop(0)
-        of_all = self._deleters.get(Key(reservation.key.namespace, ""))
-        return of_all[0] if of_all else None
 
 
 def _loss(before: Pod, after: object, revision: int) -> str:

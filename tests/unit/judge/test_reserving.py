@@ -1,7 +1,11 @@
 """No member of a gang is bound without a Reservation that stands and gives it that node."""
 
+import pytest
+
 from ...harness.judge import Promise
-from .writing import Story, two_nodes, whole_gang
+from .writing import US, Story, two_nodes, whole_gang
+
+COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 
 
 def _faults(story: Story) -> list[str]:
@@ -45,6 +49,49 @@ def test_a_reservation_deleted_before_the_binding_does_not_count() -> None:
     story.bind("train-1", "b")
     (fault,) = _faults(story)
     assert f"had been deleted at revision {deleted}" in fault
+
+
+@pytest.mark.parametrize(
+    ("deleter", "deleted", "sent", "node", "is_lawful"),
+    [
+        (COLLECTOR, 2.0, 1.0, "b", True),
+        (COLLECTOR, 2.0, 3.0, "b", True),  # the watch may show the deletion late
+        (COLLECTOR, 2.0, 3.1, "b", False),  # Tutti knew
+        (COLLECTOR, 2.0, 1.0, "a", False),  # to another node than the reserved
+        (COLLECTOR, None, 1.0, "b", False),  # nobody knows which came first
+        (COLLECTOR, 2.0, None, "b", False),
+        (US, 2.0, 1.0, "b", False),  # Tutti waits for its bindings before it deletes
+    ],
+)
+def test_a_binding_under_way_when_another_deletes_the_reservation_is_lawful(
+    *, deleter: str, deleted: float | None, sent: float | None, node: str, is_lawful: bool
+) -> None:
+    story = _waiting_gang()
+    story.reserve("train", {"train-0": "a", "train-1": "b"})
+    story.bind("train-0", "a", at=0.5)
+    story.release("train", by=deleter, at=deleted)
+    story.bind("train-1", node, at=sent)
+    assert bool(_faults(story)) is not is_lawful
+
+
+def test_a_binding_under_way_of_a_pod_that_the_deleted_reservation_did_not_name_is_found() -> None:
+    story = _waiting_gang()
+    story.reserve("train", {"train-0": "a"})
+    story.release("train", by=COLLECTOR, at=2.0)
+    story.bind("train-1", "b", at=1.0)
+    (fault,) = _faults(story)
+    assert "had been deleted" in fault
+
+
+def test_a_deletion_by_another_excuses_nothing_once_tutti_has_reserved_and_deleted_again() -> None:
+    story = _waiting_gang()
+    placement = {"train-0": "a", "train-1": "b"}
+    story.reserve("train", placement)
+    story.release("train", by=COLLECTOR, at=2.0)
+    story.reserve("train", placement)
+    story.release("train", at=3.0)
+    story.bind("train-0", "a", at=1.0)
+    assert _faults(story)
 
 
 def test_a_reservation_that_keeps_a_record_alone_does_not_count() -> None:

@@ -205,11 +205,11 @@ class Story:
         for index in range(count):
             self.pod(f"{group}-{index}", group, **requests)
 
-    def bind(self, name: str, node: str, *, by: str = US) -> int:
+    def bind(self, name: str, node: str, *, by: str = US, at: float | None = None) -> int:
         """Bind a pod, in the watch and in the audit log."""
         uid = f"uid-{name}"
         old = self._bodies[Kind.PODS, uid]
-        self.wrote("create", "pods/binding", name, user=by, uid=uid, code=201)
+        self.wrote("create", "pods/binding", name, user=by, uid=uid, code=201, at=at)
         return self.put(Kind.PODS, old | {"spec": old["spec"] | {"nodeName": node}})
 
     def phase(self, name: str, phase: str) -> int:
