@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .audit import AuditEntry
 from .ending import VictimClaim, claims_of
 from .findings import Finding, Findings, Promise
+from .history import Gap
 from .protections import Budget, Job
 from .replay import Step
 from .standpoint import Standpoint
@@ -66,11 +67,15 @@ def judge_protections(
     steps: Sequence[Step], entries: Sequence[AuditEntry], standpoint: Standpoint
 ) -> Findings:
     """Compare the evictions of each claim with what budgets and Jobs stood, and with its gangs."""
-    course, violations, judged = _Course.of(steps), list[Finding](), 0
+    course, judged = _Course.of(steps), 0
+    violations, unproved = list[Finding](), list[Finding]()
     refused = _refused(entries, standpoint)
+    gaps = {step.gap for step in steps if step.gap is not None}
     for claim in claims_of(steps):
         if not standpoint.looks_at(claim.gang.namespace):
             continue
+        in_gap = any(_overlaps(claim, gap) for gap in gaps)
+        findings = unproved if in_gap else violations
         ended = {uid for uid in claim.ends if _is_ended(uid, claim, course, standpoint)}
         for protection, pods in _protected(claim, course):
             if not pods & ended:
@@ -84,9 +89,14 @@ def judge_protections(
                     f"{protection} to evict, and it stood {most} evictions at most"
                 )
                 finding = Finding(Promise.PROTECTED, str(protection.key), sentence, first)
-                violations.append(finding)
-        violations += _halves(claim, course, ended, refused)
-    return Findings(violations=tuple(violations), judged=judged)
+                findings.append(finding)
+        findings += _halves(claim, course, ended, refused)
+    return Findings(violations=tuple(violations), unproved=tuple(unproved), judged=judged)
+
+
+def _overlaps(claim: VictimClaim, gap: Gap) -> bool:
+    """Whether what changed in a gap of the watch may have changed while the claim stood."""
+    return gap.upto >= claim.since and (claim.until is None or gap.after <= claim.until)
 
 
 def _is_ended(uid: str, claim: VictimClaim, course: _Course, standpoint: Standpoint) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ...harness.judge import Kind, Promise, Verdict
+from ...harness.judge import Gap, Kind, Promise, Verdict
 from .writing import Story, two_nodes, whole_gang
 
 LABELS = {"matchLabels": {"tutti.dev/pod-group": "old"}}
@@ -182,3 +182,23 @@ def test_a_claim_in_a_namespace_that_nobody_asks_about_is_not_judged() -> None:
     _budget(story, 0)
     _end(story)
     assert not story.verdict(namespaces=frozenset({"other"})).violations
+
+
+@pytest.mark.parametrize(("began", "is_proved"), [("before", True), ("meanwhile", False)])
+def test_what_changed_in_a_gap_of_the_watch_while_the_claim_stood_is_not_proved(
+    *, began: str, is_proved: bool
+) -> None:
+    story = _running()
+    _budget(story, 1)
+    before = story.revision
+    _claim(story)
+    if began == "before":
+        story.gaps.append(Gap(Kind.BUDGETS, before - 1, before))
+    for number in (0, 1):
+        story.evict(f"old-{number}")
+    if began == "meanwhile":
+        story.gaps.append(Gap(Kind.PODS, story.revision - 1, story.revision))
+    verdict = _start(story)
+    assert bool(_faults(verdict)) is is_proved
+    unproved = [item for item in verdict.unproved if item.promise is Promise.PROTECTED]
+    assert bool(unproved) is not is_proved
