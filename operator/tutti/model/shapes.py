@@ -93,7 +93,8 @@ class Shape:
 
     def __post_init__(self) -> None:
         """Compute the hash once, because a plan looks shapes up for every gang and member."""
-        where = self.node_selector, self.required, self.tolerations, self.volume_reach
+        volumes = self.volume_reach, self.shares_volumes
+        where = self.node_selector, self.required, self.tolerations, volumes
         object.__setattr__(
             self, "_hash", hash((self.requests, where, self.rules, self.preferences))
         )

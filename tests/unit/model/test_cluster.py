@@ -75,6 +75,7 @@ OTHERS: dict[str, Any] = {
         pod_affinity=(WeightedAffinityTerm(term("zone", peers(app="x")), 1),)
     ),
     "volume_reach": (((Requirement("zone", "In", ("a",)),),),),
+    "shares_volumes": True,
 }
 
 
