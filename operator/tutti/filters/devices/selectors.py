@@ -75,12 +75,14 @@ class Evaluated(NamedTuple):
 
     problems: Mapping[str, str]  # by expression; empty if it is answered
     trouble: str = ""
+    first_left: str = ""  # the first expression that is not answered
 
 
 class _Engine:
     """The process that evaluates expressions, one at a time."""
 
     def __init__(self) -> None:
+        self.has_expired = False  # it did not answer in time
         arguments = (Path(__file__).parents[3], CPU_SECONDS, MOST_BYTES)
         self._process = subprocess.Popen(  # noqa: S603 - our own arguments, no shell
             [sys.executable, "-P", "-c", _PROGRAM, *map(str, arguments)],
@@ -95,7 +97,7 @@ class _Engine:
 
     def ask(self, request: bytes) -> bytes | None:
         """Send a request and return the answer; None if the process has ended instead."""
-        timer = Timer(ANSWER_SECONDS, self._process.kill)
+        timer = Timer(ANSWER_SECONDS, self._expire)
         timer.daemon = True
         timer.start()
         try:
@@ -108,6 +110,10 @@ class _Engine:
         finally:
             timer.cancel()
         return answer if answer.endswith(b"\n") else None
+
+    def _expire(self) -> None:
+        self.has_expired = True
+        self._process.kill()
 
     def end(self) -> int:
         """Let the process end; returns its exit code."""
@@ -157,7 +163,7 @@ def evaluate(wanted: Collection[tuple[str, Collection[Device]]], seconds: float)
     """
     until, left = monotonic() + seconds, MOST_ANSWERS
     problems: dict[str, str] = {}
-    trouble = ""
+    trouble = first_left = ""
     for expression, devices in wanted:
         if left >= 0:
             try:
@@ -168,11 +174,11 @@ def evaluate(wanted: Collection[tuple[str, Collection[Device]]], seconds: float)
                     _extend(expression, known, new, until)
                     problems[expression] = known.problem
             except UnansweredError as why:
-                trouble = trouble or str(why)
+                trouble, first_left = trouble or str(why), first_left or expression
         if left < 0:
             problems[expression] = TOO_MANY
     _forget_others({text for text, _ in wanted if problems.get(text) != TOO_MANY})
-    return Evaluated(problems, trouble)
+    return Evaluated(problems, trouble, first_left)
 
 
 def lacks_answers(expression: str, devices: Iterable[Device]) -> bool:
@@ -217,10 +223,10 @@ def _asked(expression: str, seen: Sequence[Seen], until: float) -> tuple[str, An
     """The problem of an expression, what it reads, and whether it holds for each device.
 
     Two processes in a row must end at a request before it is to blame: the first may be worn out,
-    or somebody else may have ended it.
+    or somebody else may have ended it. It is to blame, too, if neither of the two answers in time.
     """
     request = f"{json.dumps([expression, seen])}\n".encode()
-    code = 0
+    code, has_expired = 0, True
     with _lock:
         if monotonic() >= until:
             raise UnansweredError
@@ -229,9 +235,12 @@ def _asked(expression: str, seen: Sequence[Seen], until: float) -> tuple[str, An
             if answer is not None:
                 why, reads, holds = json.loads(answer)
                 return why, reads, holds
-            code = _engines.pop().end()
+            engine = _engines.pop()
+            code, has_expired = engine.end(), has_expired and engine.has_expired
             if code == -signal.SIGPROF:
                 return TOO_SLOW, (), ()
+    if has_expired:
+        return TOO_SLOW, (), ()
     if code == -signal.SIGKILL:
         raise UnansweredError("the process that evaluates them was killed")
     return TOO_LARGE if code in (1, -signal.SIGABRT) else FATAL, (), ()

@@ -79,6 +79,7 @@ class DeviceIndex:
         # By expression that is evaluated for all devices, or cannot be.
         self._problems: dict[str, str] = {}
         self._evaluates = True  # until a thread does
+        self._first_left = ""  # the first expression that was not answered the last time
         self._requirements = ClaimRequirements(
             self._users, self.extended, self._free, self._classes, self._problems
         )
@@ -194,17 +195,25 @@ class DeviceIndex:
 
     def _unevaluated(self) -> Wanted:
         expressions = self._asked().expressions
+        if not expressions:
+            if self._free.new_devices():
+                self._problems.clear()  # a later claim asks for the answers for these, too
+            self._free.forget_new()
+            return ()
         known = {text for text, why in self._problems.items() if why != selectors.TOO_MANY}
         new, has_all = self._free.new_devices(), known.issuperset(expressions)
         every = () if has_all else self._free.all_devices()
         self._free.forget_new()
         if has_all and not new:
             return ()
-        return [(text, new if text in known else every) for text in expressions]
+        # The first that was left comes first: else others with many could keep it from its turn.
+        in_order = sorted(expressions, key=lambda text: text != self._first_left)
+        return [(text, new if text in known else every) for text in in_order]
 
     def evaluated(self, answer: Evaluated) -> None:
         """Take in which expressions are evaluated, and why Tutti cannot evaluate others."""
-        if answer != (self._problems, self._requirements.trouble):
+        self._first_left = answer.first_left
+        if answer[:2] != (self._problems, self._requirements.trouble):
             self._problems.clear()
             self._problems.update(answer.problems)
             self._requirements.trouble = answer.trouble

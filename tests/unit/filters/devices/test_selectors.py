@@ -321,9 +321,9 @@ def test_once_time_is_over_only_what_is_cached_is_answered() -> None:
     known, new = "78 > 1", "79 > 1"
     assert selectors.problem([known]) == ""
     evaluated = selectors.evaluate([(new, []), (known, [DEVICE])], 0.0)
-    assert evaluated == ({}, "")
+    assert evaluated == ({}, "", new)
     selectors.evaluate([(known, [DEVICE])], 60.0)
-    assert selectors.evaluate([(new, []), (known, [DEVICE])], 0.0) == ({known: ""}, "")
+    assert selectors.evaluate([(new, []), (known, [DEVICE])], 0.0) == ({known: ""}, "", new)
 
 
 def child() -> psutil.Process:
@@ -346,8 +346,9 @@ def test_a_process_that_somebody_ends_is_started_again(number: signal.Signals) -
 class Ending:
     """An engine whose process ends at each request."""
 
-    def __init__(self, code: int) -> None:
+    def __init__(self, code: int, *, has_expired: bool = False) -> None:
         self._code = code
+        self.has_expired = has_expired
 
     def ask(self, _request: bytes) -> None:
         """See ``_Engine``."""
@@ -382,7 +383,7 @@ def test_an_expression_at_which_two_processes_end_is_refused(
 
     monkeypatch.setattr(selectors, "_Engine", start)
     monkeypatch.setattr(selectors, "_engines", [])
-    assert selectors.evaluate([("81 > 1", [DEVICE])], 60.0) == ({"81 > 1": problem}, "")
+    assert selectors.evaluate([("81 > 1", [DEVICE])], 60.0) == ({"81 > 1": problem}, "", "")
     assert len(started) == requests
     assert [*cache] == ["81 > 1"]
 
@@ -400,7 +401,7 @@ def test_the_second_process_is_tried_though_the_time_is_over(
     monkeypatch.setattr(selectors, "_Engine", lambda: Slow(1))
     monkeypatch.setattr(selectors, "_engines", [])
     wanted = [("85 > 1", [DEVICE]), ("86 > 1", [DEVICE])]
-    assert selectors.evaluate(wanted, 0.1) == ({"85 > 1": TOO_LARGE}, "")
+    assert selectors.evaluate(wanted, 0.1) == ({"85 > 1": TOO_LARGE}, "", "86 > 1")
     assert [*cache] == ["85 > 1"]
 
 
@@ -411,9 +412,25 @@ def test_an_expression_is_not_to_blame_if_somebody_kills_the_process(
         patched.setattr(selectors, "_Engine", lambda: Ending(-signal.SIGKILL))
         patched.setattr(selectors, "_engines", [])
         evaluated = selectors.evaluate([("82 > 1", [DEVICE])], 60.0)
-    assert evaluated == ({}, "the process that evaluates them was killed")
+    assert evaluated == ({}, "the process that evaluates them was killed", "82 > 1")
     assert not cache
     assert selectors.matches(["82 > 1"], DEVICE)
+
+
+@pytest.mark.parametrize(("expired", "is_to_blame"), [((True, True), True), ((True, False), False)])
+def test_an_expression_that_two_processes_do_not_answer_in_time_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    cache: dict[str, selectors.Selector],
+    *,
+    expired: tuple[bool, bool],
+    is_to_blame: bool,
+) -> None:
+    engines = iter(Ending(-signal.SIGKILL, has_expired=has_expired) for has_expired in expired)
+    monkeypatch.setattr(selectors, "_Engine", lambda: next(engines))
+    monkeypatch.setattr(selectors, "_engines", [])
+    evaluated = selectors.evaluate([("87 > 1", [DEVICE])], 60.0)
+    assert evaluated.problems == ({"87 > 1": TOO_SLOW} if is_to_blame else {})
+    assert bool(cache) is is_to_blame
 
 
 @pytest.mark.parametrize("program", ["import no_such_module", "raise SystemExit"])
@@ -425,7 +442,8 @@ def test_if_no_process_starts_expressions_wait(
     with monkeypatch.context() as patched:
         patched.setattr(selectors, "_PROGRAM", program)
         evaluated = selectors.evaluate([("83 > 1", [DEVICE])], 60.0)
-        assert evaluated == ({}, "no process starts that evaluates them (it ended at once)")
+        why = "no process starts that evaluates them (it ended at once)"
+        assert evaluated == ({}, why, "83 > 1")
         with pytest.raises(selectors.UnansweredError, match="no process starts"):
             selectors.matches(["83 > 1"], DEVICE)
     assert not cache
@@ -439,12 +457,12 @@ STUCK = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=Tru
 def test_a_process_that_does_not_answer_is_killed(
     monkeypatch: pytest.MonkeyPatch, cache: dict[str, selectors.Selector]
 ) -> None:
+    assert not cache
     monkeypatch.setattr(selectors, "_engines", [])
     monkeypatch.setattr(selectors, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(selectors, "_PROGRAM", STUCK)
     evaluated = selectors.evaluate([("84 > 1", [DEVICE])], 60.0)
-    assert evaluated == ({}, "the process that evaluates them was killed")
-    assert not cache
+    assert evaluated == ({"84 > 1": TOO_SLOW}, "", "")
 
 
 def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

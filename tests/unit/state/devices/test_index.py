@@ -185,7 +185,7 @@ def odd_class() -> DeviceClass:
 
 def problems_of(state: ClusterState) -> list[tuple[str, ...]]:
     """Why the pods wait for their devices."""
-    return [of.members[0].device_problems for of in state.snapshot(0.0).gangs]
+    return [of.members[0].device_problems for of in state.snapshot(0.0).gangs if of.members]
 
 
 def evaluate(state: ClusterState, seconds: float = 60.0) -> list[tuple[str, int]]:
@@ -290,6 +290,41 @@ def test_devices_that_come_while_others_are_evaluated_are_evaluated_next(
     watch.catch_up()
     assert evaluate(state) == [(NUMBERS[1], 5), (NUMBERS[2], 5), (reading, 5)]
     assert not asked
+
+
+def test_devices_that_come_while_no_claim_waits_are_evaluated_for_the_next_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selectors, "_selectors", {})
+    state = ClusterState(lambda: None, reads_devices=True)
+    cluster = three_claims()
+    reading = f'device.attributes["{DRIVER}"].?index.orValue(0) < 9'
+    for name in "abc":
+        cluster.put_devices(claim(name, request("gpu", "odd", 1, reading)))
+    watch = Watch(cluster, state)
+    assert evaluate(state) == [(reading, 3)]
+    assert problems_of(state) == [(), (), ()]
+    for name in "abc":
+        cluster.delete_pod(f"{name}-0")
+    cluster.put_devices(gpus("n2", 5, index=1))
+    watch.catch_up()
+    assert evaluate(state) == []
+    assert problems_of(state) == []
+    cluster.add(gang("d").of(1, cpu=1).each(device_claims=(PodClaim("gpu", "a"),)))
+    watch.catch_up()
+    monkeypatch.setattr(selectors, "_asked", pytest.fail)
+    assert problems_of(state) == [("claim a has selectors that are not evaluated yet",)]
+    monkeypatch.undo()
+    assert [(text, len(devices)) for text, devices in state.devices.unevaluated()] == [(reading, 8)]
+
+
+def test_the_first_expression_that_was_left_comes_first_however_many_come_before_it() -> None:
+    state = ClusterState(lambda: None, reads_devices=True)
+    Watch(three_claims(), state)
+    assert [text for text, _ in state.devices.unevaluated()] == [*NUMBERS]
+    state.devices.evaluated(selectors.Evaluated({NUMBERS[0]: ""}, first_left=NUMBERS[1]))
+    in_order = [NUMBERS[1], NUMBERS[0], NUMBERS[2]]
+    assert [text for text, _ in state.devices.unevaluated()] == in_order
 
 
 def tied(count: int) -> dict[str, Any]:
