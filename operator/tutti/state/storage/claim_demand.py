@@ -184,16 +184,15 @@ class ClaimDemands:
         While a pod has one, the others wait for its end. Of those that wait, a rule between pods
         lets one start.
         """
-        others = [*self._pods.other_users([claim.key], member.uid)]
-        users = sorted((user.node, user.name) for user in others if user.node is not None)
+        users = self._pods.with_node(claim.key, member.uid)
         if users:
-            node, name = users[0]
+            node, name = min((user.node or "", user.name) for user in users)
             who = f"pod {name}" if name else "a pod"
             demand.problems.append(
                 f"claim {claim.key.name} is for one pod (ReadWriteOncePod), "
                 f"and {who} on node {node} has it"
             )
-        elif others and member.node is None:
+        elif member.node is None and any(self._pods.other_users([claim.key], member.uid)):
             demand.labels.append(one_of_those_with(claim.key.name))
 
     def _attach(self, demand: "_Demand", claim: Claim, uid: Uid) -> None:

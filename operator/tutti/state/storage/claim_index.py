@@ -285,12 +285,21 @@ class ClaimIndex:
         self._pods.put(uid, new)
         self._outdate_supply()
         if self._is_known:
-            claims = {key for user in (old, new) if user is not None for key in user.claims}
-            claims = self._known.sharing(claims)
+            self._notify(self._affected(old, new) - {uid})
+
+    def _affected(self, old: ClaimUser | None, new: ClaimUser | None) -> set[Uid]:
+        """The pods that may demand something else, as a pod with some of their claims changed."""
+        users = [user for user in (old, new) if user is not None]
+        has_moved = len({user.node for user in users} | {None}) > 1
+        affected: set[Uid] = set()
+        for key in {key for user in users for key in user.claims}:
+            claims = self._known.sharing([key])
             sharers = self._pods.few(claims, MOST_SHARERS)
             if sharers is None:
-                sharers = self._pods.uids(filter(self._is_for_one_pod, claims))
-            self._notify(sharers - {uid})
+                alone = filter(self._is_for_one_pod, claims)
+                sharers = self._pods.uids(of for of in alone if has_moved or of != key)
+            affected |= sharers
+        return affected
 
     def _is_for_one_pod(self, key: ClaimKey) -> bool:
         claim = self._known.claim(key)

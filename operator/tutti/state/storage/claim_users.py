@@ -60,6 +60,7 @@ class ClaimUsers:
     def __init__(self) -> None:
         self._pods: dict[Uid, ClaimUser] = {}
         self._by_claim: dict[ClaimKey, set[Uid]] = {}
+        self._with_node: dict[ClaimKey, set[Uid]] = {}
         self.has_been_ours = False  # whether a pod of our scheduler has ever named a claim
 
     def get(self, uid: Uid) -> ClaimUser | None:
@@ -71,11 +72,14 @@ class ClaimUsers:
         old = self._pods.pop(uid, None)
         for key in old.claims if old is not None else ():
             drop(self._by_claim, key, uid)
+            drop(self._with_node, key, uid)
         if new is not None:
             self._pods[uid] = new
             self.has_been_ours |= new.bound_by is not None
             for key in new.claims:
                 self._by_claim.setdefault(key, set()).add(uid)
+                if new.node is not None:
+                    self._with_node.setdefault(key, set()).add(uid)
 
     def uids(self, keys: Iterable[ClaimKey]) -> set[Uid]:
         """The pods that name one of these claims."""
@@ -88,6 +92,10 @@ class ClaimUsers:
             if uid not in passed_uids:
                 passed_uids.add(uid)
                 yield self._pods[uid]
+
+    def with_node(self, key: ClaimKey, than: Uid) -> list[ClaimUser]:
+        """The other pods that name this claim and have a node."""
+        return [self._pods[uid] for uid in self._with_node.get(key, ()) if uid != than]
 
     def few(self, keys: Iterable[ClaimKey], most: int) -> set[Uid] | None:
         """The pods that name one of these claims; None if more than ``most`` do."""

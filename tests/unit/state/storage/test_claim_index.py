@@ -670,6 +670,35 @@ def test_however_many_pods_wait_with_a_claim_for_one_pod_all_see_that_one_has_a_
     assert problems == {(f"{IN_USE} a pod on node n1 has it",)}
 
 
+def test_another_pod_that_waits_with_a_claim_for_one_pod_changes_nothing_for_those_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim(for_one_pod=True))
+    for i in range(20):
+        one.waits(f"a{i}")
+    touched: list[set[Uid]] = []
+    monkeypatch.setattr(one.storage, "_notify", touched.append)
+    last = one.waits("b")
+    one.state.pods.pending.drop(last.uid)
+    assert touched == [set(), set()]
+
+
+def test_each_user_of_a_claim_sees_a_pod_that_names_another_claim_as_well() -> None:
+    attaching = Attaching()
+    attaching.put("nodes", drivers("n1", one=2), "l1")
+    attaching.put("claims", claim("own", volume="pv-own"), "claim-own")
+    own = replace(OURS, name="pv-own", handle="own")
+    attaching.put("volumes", own, "volume-own")
+    attaching.waits("a", "data")
+    attaching.waits("b", "own")
+    both = attaching.waits("c", "data", "own")
+    assert [attaching.shares(name) for name in "ab"] == [True, True]
+    attaching.state.pods.pending.drop(both.uid)
+    assert [attaching.shares(name) for name in "ab"] == [False, False]
+
+
 def test_a_claim_for_one_pod_is_chosen_a_volume_for_the_pod_that_starts() -> None:
     one = Observed()
     one.put("classes", LATER)
