@@ -69,6 +69,7 @@ class RuleOutcome:
     allowed_now: Mask  # [node]: where a member may go if no other member is placed
     is_final: bool  # whether the placement of other members cannot allow more nodes
     rule: Rule | None = None  # what the strategy must keep
+    is_of_claim: bool = False  # whether it lets one pod at a time use a claim
 
 
 class InterPodCompiler:
@@ -273,10 +274,21 @@ class InterPodCompiler:
         rule = (
             AntiAffinity(row, counts.index_of(group, domains)) if group in self._counted else None
         )
-        description = _claim_of(term) or f"pod anti-affinity on {term.topology}"
+        claim = _claim_of(term)
         return RuleOutcome(
-            description, ~in_flagged_domain(is_occupied, domains), is_final=True, rule=rule
+            claim or f"pod anti-affinity on {term.topology}",
+            ~in_flagged_domain(is_occupied, domains),
+            is_final=True,
+            rule=rule,
+            is_of_claim=bool(claim),
         )
+
+    def is_claim_taken(self, shape: Shape) -> bool:
+        """Whether another pod has a claim of these pods that one pod at a time may use."""
+        if all(term.topology != CLUSTER for term in shape.rules.anti_affinity):
+            return False
+        of_claims = (outcome for outcome in self.outcomes(shape) if outcome.is_of_claim)
+        return not all(outcome.allowed_now.any() for outcome in of_claims)
 
     def _affinity(
         self, row: int, terms: Sequence[AffinityTerm], counts: "_DomainCounts"
