@@ -108,6 +108,10 @@ def _wrong_reasons(world: World, answer: Answer) -> Iterator[str]:
             continue
         reason = answer.reasons.get(gang.name, "")
         ready = [pod for pod in gang.pods if not pod.is_blocked]
+        if reason == "WaitingForVolumes":
+            users = [g.pods[i] for g in world.gangs for i in answer.placed.get(g.name, ())]
+            taken = {name for pod in users for name in world.claims_for_one(pod)}
+            ready = [pod for pod in ready if not world.claims_for_one(pod) & taken]
         together = world.most_together(ready)
         is_enough = together >= gang.need and all(
             world.most_together([pod for pod in ready if pod.role == role]) >= least

@@ -264,8 +264,12 @@ class World:
 
     def most_together(self, pods: Sequence[Pod]) -> int:
         """How many of these pods may have a node at a time; each has a claim for one at most."""
-        of = [name for pod in pods for name in pod.volumes if self.volume_claims[name].is_for_one]
+        of = [name for pod in pods for name in self.claims_for_one(pod)]
         return len(pods) - len(of) + len({*of})
+
+    def claims_for_one(self, pod: Pod) -> set[str]:
+        """The claims of a pod that one pod at a time may use."""
+        return {name for name in pod.volumes if self.volume_claims[name].is_for_one}
 
     def value(self, gang: Gang) -> Fraction:
         """What it is worth to start the gang, within its priority."""
