@@ -275,7 +275,8 @@ def _no_room(
     *,
     might_fit: bool,
 ) -> Rejection:
-    free = [g for g in want.alike if not context.inter_pod.is_claim_taken(g[0].shape)]
+    taken = context.inter_pod.is_claim_taken
+    free = [group for group in want.alike if not taken(group[0].shape)]
     if sum(map(len, free)) < want.need:
         return Rejection(want.gang.key, Reason.WAITING_FOR_VOLUMES, findings)
     might_fit |= any(group[0].shape.shares_volumes for group in want.alike)

@@ -65,7 +65,7 @@ def compared(
     for verdict in verdicts:
         expression = verdict.case.expression
         tally.cases += 1
-        problem = selectors.problem([expression])
+        problem = selectors.selector(expression).problem
         if verdict.refusal:
             tally.refused += 1
             tally.admitted.update([] if problem else [verdict.case.kind])

@@ -52,7 +52,9 @@ def test_devices_of_all_nodes_differ_and_most_of_the_expressions_tell_some_apart
     assert found.keys() == {*NODES}
     assert len({(one.attributes, one.capacity) for one in found.values()}) == GPUS + 1
     telling = 0
-    cases = [case for case in corpus(1, 500) if not selectors.problem([case.expression])][-100:]
+    cases = [case for case in corpus(1, 500) if not selectors.selector(case.expression).problem][
+        -100:
+    ]
     for case in cases:
         met = sum(selectors.matches([case.expression], one) for one in found.values())
         telling += 0 < met < len(found)

@@ -134,11 +134,6 @@ _engines: list[_Engine] = []  # one, once it is needed
 _lock = Lock()  # of the engine
 
 
-def problem(expressions: Iterable[str]) -> str:
-    """Why Tutti cannot evaluate one of these expressions, in words; empty if it can."""
-    return next((why for text in expressions if (why := selector(text).problem)), "")
-
-
 def matches(expressions: Iterable[str], device: Device) -> bool:
     """Whether all expressions hold for the device; one that fails at it does not hold.
 
@@ -223,7 +218,7 @@ def _asked(expression: str, seen: Sequence[Seen], until: float) -> tuple[str, An
     """The problem of an expression, what it reads, and whether it holds for each device.
 
     Two processes in a row must end at a request before it is to blame: the first may be worn out,
-    or somebody else may have ended it. It is to blame, too, if neither of the two answers in time.
+    or somebody else may have ended it. The expression is to blame, too, if neither answers in time.
     """
     request = f"{json.dumps([expression, seen])}\n".encode()
     code, has_expired = 0, True

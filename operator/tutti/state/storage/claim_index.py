@@ -290,7 +290,7 @@ class ClaimIndex:
     def _affected(self, old: ClaimUser | None, new: ClaimUser | None) -> set[Uid]:
         """The pods that may demand something else, as a pod with some of their claims changed."""
         users = [user for user in (old, new) if user is not None]
-        has_moved = len({user.node for user in users} | {None}) > 1
+        has_moved = (old and old.node) != (new and new.node)
         affected: set[Uid] = set()
         for key in {key for user in users for key in user.claims}:
             claims = self._known.sharing([key])

@@ -74,14 +74,14 @@ FAILS = (
 @pytest.mark.parametrize("expression", HOLDS)
 def test_it_holds(expression: str) -> None:
     assert holds(expression, DEVICE)
-    assert selectors.problem([expression]) == ""
+    assert selectors.selector(expression).problem == ""
     assert selectors.matches([expression], DEVICE)
 
 
 @pytest.mark.parametrize("expression", FAILS)
 def test_it_does_not_hold_or_fails(expression: str) -> None:
     assert not holds(expression, DEVICE)
-    assert selectors.problem([expression]) == ""
+    assert selectors.selector(expression).problem == ""
     assert not selectors.matches([expression], DEVICE)
 
 
@@ -104,7 +104,7 @@ def test_all_expressions_must_hold() -> None:
 )
 def test_what_the_engine_lacks_is_named(expression: str, problem: str) -> None:
     assert holds(expression, DEVICE) is (problem == "")
-    assert selectors.problem([HOLDS[0], expression]).startswith(problem)
+    assert selectors.selector(expression).problem.startswith(problem)
     assert selectors.matches([expression], DEVICE) is (problem == "")
 
 
@@ -114,14 +114,14 @@ LOOP = f'{MANY}.all(a, {MANY}.all(b, {MANY}.all(c, device.driver != "x")))'
 
 def test_an_expression_that_loops_too_often_for_the_engine_is_named() -> None:
     assert not holds(LOOP, DEVICE)
-    assert selectors.problem([LOOP]) == "a CEL expression that loops too often"
+    assert selectors.selector(LOOP).problem == "a CEL expression that loops too often"
     assert not selectors.matches([LOOP], DEVICE)
 
 
 def test_a_device_for_which_it_loops_too_often_is_not_selected() -> None:
     expression = f'device.driver == "{GPU}" && {LOOP}'
     assert not holds(expression, DEVICE)
-    assert selectors.problem([expression]) == ""
+    assert selectors.selector(expression).problem == ""
     assert not selectors.matches([expression], DEVICE)
 
 
@@ -166,7 +166,7 @@ def test_no_string_and_no_comment_hides_a_field_of_the_device(hiding: str) -> No
 
 @pytest.mark.parametrize("text", ["'device'", '"""device"""', "r'device'", "1 // device"])
 def test_strings_and_comments_read_no_device(text: str) -> None:
-    assert selectors.problem([f"true || [{text}\n] == []"]) == ""
+    assert selectors.selector(f"true || [{text}\n] == []").problem == ""
     assert not selectors.selector(f"true || [{text}\n] == []").reads
 
 
@@ -241,8 +241,8 @@ def test_it_is_known_whether_devices_have_answers() -> None:
     selectors.evaluate([(expression, indexed(2))], 60.0)
     assert not selectors.lacks_answers(expression, indexed(2))
     assert selectors.lacks_answers(expression, indexed(3))
-    assert selectors.problem(["1 + 77"]) == ""
-    assert selectors.problem(["1 + + 77"]) != ""
+    assert selectors.selector("1 + 77").problem == ""
+    assert selectors.selector("1 + + 77").problem != ""
     assert not selectors.lacks_answers("1 + + 77", indexed(3))
 
 
@@ -302,7 +302,7 @@ def test_no_expression_takes_long_or_much_memory(
     ],
 )
 def test_what_an_expression_takes_too_much_of_is_named(kind: str, problem: str) -> None:
-    assert selectors.problem([HOSTILE[kind]]) == problem
+    assert selectors.selector(HOSTILE[kind]).problem == problem
     assert selectors.matches([HOSTILE[kind]], DEVICE) is (problem == "")
 
 
@@ -319,7 +319,7 @@ def test_an_expression_that_takes_long_for_some_device_alone_is_refused_as_well(
 
 def test_once_time_is_over_only_what_is_cached_is_answered() -> None:
     known, new = "78 > 1", "79 > 1"
-    assert selectors.problem([known]) == ""
+    assert selectors.selector(known).problem == ""
     evaluated = selectors.evaluate([(new, []), (known, [DEVICE])], 0.0)
     assert evaluated == ({}, "", new)
     selectors.evaluate([(known, [DEVICE])], 60.0)
@@ -511,7 +511,7 @@ def test_a_process_that_is_worn_out_changes_no_answer(
     monkeypatch.setattr(selectors, "MOST_BYTES", 20 * 2**20)
     losing = ", ".join(['quantity("1")'] * 20)
     expression = f'device.attributes["{GPU}"].index >= 0 && [{losing}] != []'
-    assert selectors.problem([expression]) == ""
+    assert selectors.selector(expression).problem == ""
     first = selectors._engines[0]
     devices = indexed(2000)
     assert selectors.evaluate([(expression, devices)], 60.0).problems == {expression: ""}
@@ -545,4 +545,4 @@ print(len(selectors._engines), "cel_expr_python" in sys.modules)
 
 def test_a_raw_string_that_ends_with_a_backslash_is_not_compiled() -> None:
     for text in (r"r'\'", r'R"\"', r"r'\\\'", r'r"""\"""', r'br"\"'):
-        assert selectors.problem([f"[{text}] != []"]) == "a CEL expression not compiled"
+        assert selectors.selector(f"[{text}] != []").problem == "a CEL expression not compiled"

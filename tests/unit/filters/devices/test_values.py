@@ -102,7 +102,7 @@ def test_a_quantity_is_an_integer_if_kubernetes_keeps_it_as_one(
     holds: bool,  # noqa: FBT001
 ) -> None:
     assert in_process.holds(expression, DEVICE) is holds
-    assert selectors.problem([expression]) == ""
+    assert selectors.selector(expression).problem == ""
     assert selectors.matches([expression], DEVICE) is holds
 
 
@@ -178,5 +178,5 @@ def test_nonsense_is_an_error(call: Callable[[], object]) -> None:
 )
 def test_the_functions_of_kubernetes_are_there(expression: str) -> None:
     assert in_process.holds(expression, DEVICE)
-    assert selectors.problem([expression]) == ""
+    assert selectors.selector(expression).problem == ""
     assert selectors.matches([expression], DEVICE)
