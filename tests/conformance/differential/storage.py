@@ -28,6 +28,9 @@ PROBES = 10  # pods of a cluster
 VOLUMES = 6  # the most of a node
 SEEDS = 11_000_000_000  # far from those of other scenes
 STATIC, ZONED, CAPACITY = "static", "zoned", "capacity"  # classes, without the number of a cluster
+LARGEST = (
+    "largest"  # a class of which the first node has the room for a claim, and not in one volume
+)
 PROVISIONERS: Mapping[str, str] = {
     STATIC: "kubernetes.io/no-provisioner",
     ZONED: DRIVERS[0],
@@ -56,6 +59,10 @@ def scene(number: int) -> Scene:
         probe.pod["metadata"]["name"] = f"claiming-{number}-{i}"
         beside += _taken_out(probe.pod)
     _share(number, [probe.pod for probe in probes], beside)
+    probes.append(drawn(_large(), _seed(number, 300)))
+    probes[-1].pod["metadata"]["name"] = f"claiming-{number}-large"
+    probes[-1].pod["claims"][0]["storageClassName"] = f"{LARGEST}-{number}"
+    beside += [*_taken_out(probes[-1].pod), *_largest(names, number)]
     return Scene(number, tuple(nodes), tuple(beside), (), tuple(probes))
 
 
@@ -72,6 +79,36 @@ def _taken_out(pod: Manifest) -> list[Manifest]:
         source = {"persistentVolumeClaim": {"claimName": name}}
         pod["spec"]["volumes"].append({"name": f"v{i}", **source})
         made.append(_object("v1", "PersistentVolumeClaim", name, namespace=namespace, spec=spec))
+    return made
+
+
+@st.composite
+def _large(draw: Draw) -> Probe:
+    """A pod with a claim that is larger than the largest volume of one node."""
+    pod = plain(draw, SCHEDULER)
+    pod["claims"] = [
+        {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "9Gi"}}}
+    ]
+    return Probe(pod, (ROW,))
+
+
+def _largest(names: tuple[str, ...], number: int) -> list[Manifest]:
+    """A class, and as much capacity on each of two nodes; one of them says its largest volume."""
+    name = f"{LARGEST}-{number}"
+    waits = {"provisioner": CAPPED, "volumeBindingMode": "WaitForFirstConsumer"}
+    made = [_object("storage.k8s.io/v1", "StorageClass", name, **waits)]
+    for node, limits in zip(names, ({"maximumVolumeSize": "5Gi"}, {}), strict=False):
+        topology = {"matchLabels": {HOST: node}}
+        about = {"storageClassName": name, "nodeTopology": topology, "capacity": "12Gi", **limits}
+        made.append(
+            _object(
+                "storage.k8s.io/v1",
+                "CSIStorageCapacity",
+                f"{name}-{node}",
+                namespace=SENTINELS,
+                **about,
+            )
+        )
     return made
 
 
