@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .minors import as_older
 from .ours import Ours, Reading
+from .prebound import is_of_a_claim_not_bound_yet
 from .stage import RefusedError
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Tally:
     telling: int = 0
     late: int = 0  # the oracle itself said otherwise a moment later
     older: int = 0  # as this minor is known to answer, and the newest not
+    early: int = 0  # as long as the PV controller has not bound a claim to its volume
     refused: int = 0  # by the API server
     given_up: int = 0  # by kube-scheduler: see ``Case.gave_up``
     rows: Counter[str] = field(default_factory=Counter)
@@ -140,6 +142,9 @@ async def asked(stage: Stage, probes: Sequence[Probe], tally: Tally) -> list[Cas
         if differs(case, ours):
             if is_of_an_older_minor(case):
                 tally.older += 1
+                continue
+            if is_of_a_claim_not_bound_yet(case):
+                tally.early += 1
                 continue
             # As late answers go, so does what the scheduler's caches say: ask once more.
             again = await _asked(stage, probe, objects)

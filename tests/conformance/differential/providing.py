@@ -195,7 +195,8 @@ def sentences(tally: Tally, plans: Plans, provided: Provided) -> str:
     return (
         f"{plans.plans} clusters with volumes: {tally.cases} pods, {tally.telling} of which may run"
         f" on some nodes and not on all: {len(tally.wrong)} differ ({tally.late} answers taken"
-        f" back, {tally.refused} refused; not modelled: {unmodelled or 'none'});"
+        f" back, {tally.early} as only before a claim is bound to its volume,"
+        f" {tally.refused} refused; not modelled: {unmodelled or 'none'});"
         f" {plans.placed} pods placed, {provided.volumes} volumes and {provided.nodes} nodes"
         f" written; {plans.asked} pods, each as if it came last: {len(plans.wrong)} could not run"
         " where they were put"
