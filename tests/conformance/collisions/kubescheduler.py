@@ -47,6 +47,7 @@ def start(plane: ControlPlane, name: str, **settings: Any) -> None:
         f"--secure-port={port}",
         f"--tls-cert-file={plane.directory / 'server.crt'}",
         f"--tls-private-key-file={plane.directory / 'server.key'}",
+        *plane.feature_gates,
     )
     health = f"https://{LOOPBACK}:{port}/healthz"
     plane.run(Component(f"kube-scheduler-{name}", command, health))

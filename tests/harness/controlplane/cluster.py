@@ -133,6 +133,11 @@ class ControlPlane(Access):
         """Whether all of its processes run."""
         return bool(self.processes) and all(process.is_alive for process in self.processes)
 
+    @property
+    def feature_gates(self) -> list[str]:
+        """The flags that turn on, in a process of Kubernetes, what is on in the API server."""
+        return self._started().gates()
+
     def stop(self) -> None:
         """End exactly these processes, etcd last, and remove what was made for them."""
         for process in reversed(self.processes):
@@ -152,11 +157,9 @@ class ControlPlane(Access):
 
         Further names are its features, such as "native-gang": they count for it alone.
         """
-        if self._wiring is None:
-            message = "components are added by the program that started the control plane"
-            raise StartError(message)
-        known = {**self._wiring.binaries, **build.binaries(needed_binaries(names), k8s=self.k8s)}
-        wiring = replace(self._wiring, binaries=known, names=frozenset(names))
+        started = self._started()
+        known = {**started.binaries, **build.binaries(needed_binaries(names), k8s=self.k8s)}
+        wiring = replace(started, binaries=known, names=frozenset(names))
         for component in optional_components(wiring):
             self.run(component, ready=ready)
         for recipe in controllers(wiring):
@@ -172,10 +175,7 @@ class ControlPlane(Access):
 
     def restart_api_server(self) -> None:
         """Kill the API server as a power cut would, and start it again; it is ready then."""
-        if self._wiring is None:
-            message = "an API server is started again by the program that started it"
-            raise StartError(message)
-        before, again = self.process("kube-apiserver"), base_components(self._wiring)[-1]
+        before, again = self.process("kube-apiserver"), base_components(self._started())[-1]
         before.send(signal.SIGKILL)
         self.remove(before)
         self._spawn(again, detached=False)
@@ -196,6 +196,12 @@ class ControlPlane(Access):
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def _started(self) -> Wiring:
+        if self._wiring is None:
+            message = "processes are added by the program that started the control plane"
+            raise StartError(message)
+        return self._wiring
 
     def _start(self, wiring: Wiring, *, detached: bool) -> None:
         self._wiring = wiring
