@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .minors import as_older
+from .minors import allows_more, as_older, ends_kube_scheduler
 from .ours import Ours, Reading
 from .prebound import is_of_a_claim_not_bound_yet
 from .stage import RefusedError
@@ -73,10 +73,13 @@ def differs(case: Case, ours: Ours) -> bool:
 
 def is_of_an_older_minor(case: Case) -> bool:
     """Whether Tutti differs, but would not if it did what the oracle's minor is known to do."""
+    ours = Reading(case.objects).answer(case.pod)
+    if not differs(case, ours):
+        return False
+    if case.answer is not None and allows_more(case.objects, case.pod):
+        return ours.nodes <= case.answer.nodes
     objects, pod = as_older(case.objects, case.pod)
-    return differs(case, Reading(case.objects).answer(case.pod)) and not differs(
-        case, Reading(objects).answer(pod)
-    )
+    return not differs(case, Reading(objects).answer(pod))
 
 
 @dataclass(slots=True)
@@ -91,6 +94,7 @@ class Tally:
     early: int = 0  # as long as the PV controller has not bound a claim to its volume
     refused: int = 0  # by the API server
     given_up: int = 0  # by kube-scheduler: see ``Case.gave_up``
+    left_out: int = 0  # kube-scheduler of this minor ends at them
     rows: Counter[str] = field(default_factory=Counter)
     telling_rows: Counter[str] = field(default_factory=Counter)
     unmodelled: Counter[str] = field(default_factory=Counter)  # by field
@@ -132,9 +136,11 @@ async def asked(stage: Stage, probes: Sequence[Probe], tally: Tally) -> list[Cas
     """Ask about pods on the cluster as it is, and count the cases; answers them."""
     objects = await stage.objects()
     reading = Reading(objects)
-    first = await asyncio.gather(*(_asked(stage, probe, objects) for probe in probes))
+    lasting = [probe for probe in probes if not ends_kube_scheduler(objects, probe.pod)]
+    tally.left_out += len(probes) - len(lasting)
+    first = await asyncio.gather(*(_asked(stage, probe, objects) for probe in lasting))
     cases = []
-    for case, probe in zip(first, probes, strict=True):
+    for case, probe in zip(first, lasting, strict=True):
         if case is None:
             tally.refused += 1
             continue

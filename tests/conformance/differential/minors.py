@@ -10,7 +10,7 @@ from tutti.kube.codec.quantity import nanos
 from ...harness.controlplane.pins import chosen_k8s
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     Manifest = dict[str, Any]
 
@@ -29,6 +29,53 @@ def as_older(objects: Sequence[Manifest], pod: Manifest) -> tuple[list[Manifest]
         return list(objects), pod
     counted = [_counted(item) if item["kind"] == "Pod" else item for item in objects]
     return counted, _selecting(pod)
+
+
+def ends_kube_scheduler(objects: Sequence[Manifest], pod: Manifest) -> bool:
+    """Whether the minor that K8S names has a kube-scheduler that ends when it is asked about a pod.
+
+    That of 1.35 ends at a request for all devices among which one consumes counters:
+    ``checkAvailableCounters`` reads the pool of the device, which is not set for such a request
+    (``allocator_experimental.go`` of dynamic-resource-allocation 0.35.4). Any request for all
+    counts here, whichever devices it is for.
+    """
+    if chosen_k8s() != "1.35" or not any(map(_has_counters, objects)):
+        return False
+    return any(map(_requests_all, _claims(objects, pod)))
+
+
+def allows_more(objects: Sequence[Manifest], pod: Manifest) -> bool:
+    """Whether the minor that K8S names may allow a pod on more nodes than later ones.
+
+    1.35 compares a device with the last device of each request alone where a constraint wants
+    distinct attributes: ``distinctAttributeConstraint`` keeps one attribute for a request.
+    """
+    return chosen_k8s() == "1.35" and any(
+        "distinctAttribute" in constraint
+        for claim in _claims(objects, pod)
+        for constraint in claim["spec"]["devices"].get("constraints", ())
+    )
+
+
+def _claims(objects: Sequence[Manifest], pod: Manifest) -> Iterator[Manifest]:
+    names = {claim.get("resourceClaimName") for claim in pod["spec"].get("resourceClaims", ())}
+    for item in objects:
+        if item["kind"] == "ResourceClaim" and item["metadata"]["name"] in names:
+            yield item
+
+
+def _has_counters(item: Manifest) -> bool:
+    devices = item["spec"].get("devices") or () if item["kind"] == "ResourceSlice" else ()
+    return any(device.get("consumesCounters") for device in devices)
+
+
+def _requests_all(claim: Manifest) -> bool:
+    alternatives = (
+        alternative
+        for request in claim["spec"]["devices"].get("requests", ())
+        for alternative in request.get("firstAvailable") or [request.get("exactly") or {}]
+    )
+    return any(alternative.get("allocationMode") == "All" for alternative in alternatives)
 
 
 def _selecting(pod: Manifest) -> Manifest:

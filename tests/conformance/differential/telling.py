@@ -92,7 +92,8 @@ def table(tally: Tally) -> Table:
     made.caption = (
         f"{tally.agreed} agreed, {sum(tally.unmodelled.values())} times a field not modelled, "
         f"{tally.refused} pods refused by the API server, {tally.late} answers taken back,"
-        f" {tally.given_up} given up by kube-scheduler,"
+        f" {tally.given_up} given up by kube-scheduler, {tally.left_out} left out because an older"
+        f" minor ends at them,"
         f" {tally.older} as only an older minor answers"
     )
     return made

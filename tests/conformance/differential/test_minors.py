@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .minors import as_older
+from .minors import allows_more, as_older, ends_kube_scheduler
 
 OTHERS = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["blue"]}]}
 NAMED = {"matchLabels": {"team": "red"}}
@@ -97,3 +97,77 @@ def test_what_is_not_placed_or_newer_stays_as_it_is(monkeypatch: pytest.MonkeyPa
     assert as_older([waiting], {"spec": {}}) == ([waiting], {"spec": {}})
     monkeypatch.setenv("K8S", "1.37")
     assert as_older([running(REFUSED, a=HAS)], {"spec": {}})[0] == [running(REFUSED, a=HAS)]
+
+
+def claim(name: str, *requests: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": list(requests), **more}},
+    }
+
+
+ALL = {"allocationMode": "All"}
+ONE = {"allocationMode": "ExactCount", "count": 1}
+USES = [{"counterSet": "card", "counters": {"cores": {"value": "1"}}}]
+NAMES_MINE = {"spec": {"resourceClaims": [{"name": "c", "resourceClaimName": "mine"}]}}
+SLICE = {"kind": "ResourceSlice", "spec": {"devices": [{"name": "gpu-0"}]}}
+WITH_COUNTERS = {
+    "kind": "ResourceSlice",
+    "spec": {"devices": [{"name": "gpu-0"}, {"name": "gpu-1", "consumesCounters": USES}]},
+}
+COUNTERS = {"kind": "ResourceSlice", "spec": {"sharedCounters": []}}
+
+
+@pytest.mark.parametrize(
+    ("minor", "device_slice", "requests", "ends"),
+    [
+        ("1.35", WITH_COUNTERS, [{"name": "r", "exactly": ALL}], True),
+        ("1.35", WITH_COUNTERS, [{"name": "q", "exactly": ONE}, {"exactly": ALL}], True),
+        ("1.35", WITH_COUNTERS, [{"name": "r", "firstAvailable": [ONE, ALL]}], True),
+        ("1.35", WITH_COUNTERS, [{"name": "r", "exactly": ONE}], False),
+        ("1.35", WITH_COUNTERS, [], False),
+        ("1.35", SLICE, [{"name": "r", "exactly": ALL}], False),
+        ("1.35", COUNTERS, [{"name": "r", "exactly": ALL}], False),
+        ("1.36", WITH_COUNTERS, [{"name": "r", "exactly": ALL}], False),
+    ],
+)
+def test_1_35_ends_at_a_request_for_all_devices_beside_counters(
+    monkeypatch: pytest.MonkeyPatch,
+    minor: str,
+    device_slice: dict[str, Any],
+    requests: list[dict[str, Any]],
+    *,
+    ends: bool,
+) -> None:
+    monkeypatch.setenv("K8S", minor)
+    objects = [NODE, device_slice, claim("mine", *requests), claim("other", {"exactly": ALL})]
+    assert ends_kube_scheduler(objects, NAMES_MINE) is ends
+    assert not ends_kube_scheduler(objects, {"spec": {}})
+
+
+DISTINCT = {"constraints": [{"distinctAttribute": "example.com/root"}]}
+EQUAL = {"constraints": [{"matchAttribute": "example.com/root"}]}
+
+
+@pytest.mark.parametrize(
+    ("minor", "name", "constraints", "more"),
+    [
+        ("1.35", "mine", DISTINCT, True),
+        ("1.35", "mine", EQUAL, False),
+        ("1.35", "mine", {}, False),
+        ("1.35", "other", DISTINCT, False),
+        ("1.36", "mine", DISTINCT, False),
+    ],
+)
+def test_1_35_may_allow_more_nodes_where_attributes_are_to_be_distinct(
+    monkeypatch: pytest.MonkeyPatch,
+    minor: str,
+    name: str,
+    constraints: dict[str, Any],
+    *,
+    more: bool,
+) -> None:
+    monkeypatch.setenv("K8S", minor)
+    objects = [NODE, claim(name, {"exactly": ONE}, **constraints)]
+    assert allows_more(objects, NAMES_MINE) is more
