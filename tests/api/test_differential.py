@@ -12,13 +12,9 @@ from ..conformance.differential import providing, storage
 from ..conformance.differential.controls import unnoticed
 from ..conformance.differential.running import control_plane, run
 from ..conformance.differential.telling import sentences
-from ..harness.controlplane.pins import chosen_k8s
 
 if TYPE_CHECKING:
     from ..conformance.differential.comparing import Case, Tally
-
-# What kube-scheduler of 1.35 decides otherwise is not known case by case: docs/versions.md.
-pytestmark = pytest.mark.skipif(chosen_k8s() == "1.35", reason="Tutti follows newer rules")
 
 CASES = 1_250  # 800 would do to find a wrong answer; wrong rules take some more to be noticed
 # What Tutti may still decline to decide on.

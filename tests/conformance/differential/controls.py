@@ -513,8 +513,13 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
     "gates": (Control("gates ignored", pod=_drop("spec.schedulingGates")),),
 }
 
-# Whose field the API server of a minor drops, as its feature gate is off (VolumeLimitScaling).
-DROPPED = dict.fromkeys(("1.36", "1.35"), ("drivers that are needed ignored",))
+# Whose field the API server of a minor drops, as its feature gate is off (VolumeLimitScaling,
+# DRADeviceTaints), and whose kind it has in no version that Tutti reads.
+_BEFORE_1_37 = ("drivers that are needed ignored", "taint rules ignored")
+DROPPED = {
+    "1.36": _BEFORE_1_37,
+    "1.35": (*_BEFORE_1_37, "taints of devices ignored", "tolerations of requests ignored"),
+}
 
 
 def unnoticed(cases: Sequence[Case], rows: Iterable[str] = tuple(CONTROLS)) -> list[str]:
