@@ -136,11 +136,11 @@ async def asked(stage: Stage, probes: Sequence[Probe], tally: Tally) -> list[Cas
     """Ask about pods on the cluster as it is, and count the cases; answers them."""
     objects = await stage.objects()
     reading = Reading(objects)
-    lasting = [probe for probe in probes if not ends_kube_scheduler(objects, probe.pod)]
-    tally.left_out += len(probes) - len(lasting)
-    first = await asyncio.gather(*(_asked(stage, probe, objects) for probe in lasting))
+    answerable = [probe for probe in probes if not ends_kube_scheduler(objects, probe.pod)]
+    tally.left_out += len(probes) - len(answerable)
+    first = await asyncio.gather(*(_asked(stage, probe, objects) for probe in answerable))
     cases = []
-    for case, probe in zip(first, lasting, strict=True):
+    for case, probe in zip(first, answerable, strict=True):
         if case is None:
             tally.refused += 1
             continue

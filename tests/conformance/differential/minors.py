@@ -58,10 +58,16 @@ def allows_more(objects: Sequence[Manifest], pod: Manifest) -> bool:
 
 
 def _claims(objects: Sequence[Manifest], pod: Manifest) -> Iterator[Manifest]:
-    names = {claim.get("resourceClaimName") for claim in pod["spec"].get("resourceClaims", ())}
+    """The claims for devices that a pod names; no pod of a scene has a template of one."""
+    keys = {
+        (pod["metadata"]["namespace"], claim["resourceClaimName"])
+        for claim in pod["spec"].get("resourceClaims", ())
+    }
     for item in objects:
-        if item["kind"] == "ResourceClaim" and item["metadata"]["name"] in names:
-            yield item
+        if item["kind"] == "ResourceClaim":
+            metadata = item["metadata"]
+            if (metadata["namespace"], metadata["name"]) in keys:
+                yield item
 
 
 def _has_counters(item: Manifest) -> bool:

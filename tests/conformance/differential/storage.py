@@ -28,9 +28,7 @@ PROBES = 10  # pods of a cluster
 VOLUMES = 6  # the most of a node
 SEEDS = 11_000_000_000  # far from those of other scenes
 STATIC, ZONED, CAPACITY = "static", "zoned", "capacity"  # classes, without the number of a cluster
-LARGEST = (
-    "largest"  # a class of which the first node has the room for a claim, and not in one volume
-)
+LARGEST = "largest"  # a class with enough capacity on the first node, but not in one volume
 PROVISIONERS: Mapping[str, str] = {
     STATIC: "kubernetes.io/no-provisioner",
     ZONED: DRIVERS[0],

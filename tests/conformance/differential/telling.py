@@ -92,8 +92,9 @@ def table(tally: Tally) -> Table:
     made.caption = (
         f"{tally.agreed} agreed, {sum(tally.unmodelled.values())} times a field not modelled, "
         f"{tally.refused} pods refused by the API server, {tally.late} answers taken back,"
+        f" {tally.early} as only before a claim is bound to its volume,"
         f" {tally.given_up} given up by kube-scheduler, {tally.left_out} left out because an older"
-        f" minor ends at them,"
+        " minor ends at them,"
         f" {tally.older} as only an older minor answers"
     )
     return made

@@ -102,7 +102,7 @@ def test_what_is_not_placed_or_newer_stays_as_it_is(monkeypatch: pytest.MonkeyPa
 def claim(name: str, *requests: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "kind": "ResourceClaim",
-        "metadata": {"name": name},
+        "metadata": {"namespace": "ml", "name": name},
         "spec": {"devices": {"requests": list(requests), **more}},
     }
 
@@ -110,7 +110,11 @@ def claim(name: str, *requests: dict[str, Any], **more: Any) -> dict[str, Any]:
 ALL = {"allocationMode": "All"}
 ONE = {"allocationMode": "ExactCount", "count": 1}
 USES = [{"counterSet": "card", "counters": {"cores": {"value": "1"}}}]
-NAMES_MINE = {"spec": {"resourceClaims": [{"name": "c", "resourceClaimName": "mine"}]}}
+NAMES_MINE = {
+    "metadata": {"namespace": "ml"},
+    "spec": {"resourceClaims": [{"name": "c", "resourceClaimName": "mine"}]},
+}
+ELSEWHERE = NAMES_MINE | {"metadata": {"namespace": "web"}}
 SLICE = {"kind": "ResourceSlice", "spec": {"devices": [{"name": "gpu-0"}]}}
 WITH_COUNTERS = {
     "kind": "ResourceSlice",
@@ -143,6 +147,7 @@ def test_1_35_ends_at_a_request_for_all_devices_beside_counters(
     monkeypatch.setenv("K8S", minor)
     objects = [NODE, device_slice, claim("mine", *requests), claim("other", {"exactly": ALL})]
     assert ends_kube_scheduler(objects, NAMES_MINE) is ends
+    assert not ends_kube_scheduler(objects, ELSEWHERE)
     assert not ends_kube_scheduler(objects, {"spec": {}})
 
 

@@ -136,7 +136,7 @@ class ControlPlane(Access):
     @property
     def feature_gates(self) -> list[str]:
         """The flags that turn on, in a process of Kubernetes, what is on in the API server."""
-        return self._started().gates()
+        return self._require_wiring().gates()
 
     def stop(self) -> None:
         """End exactly these processes, etcd last, and remove what was made for them."""
@@ -157,9 +157,9 @@ class ControlPlane(Access):
 
         Further names are its features, such as "native-gang": they count for it alone.
         """
-        started = self._started()
-        known = {**started.binaries, **build.binaries(needed_binaries(names), k8s=self.k8s)}
-        wiring = replace(started, binaries=known, names=frozenset(names))
+        own = self._require_wiring()
+        known = {**own.binaries, **build.binaries(needed_binaries(names), k8s=self.k8s)}
+        wiring = replace(own, binaries=known, names=frozenset(names))
         for component in optional_components(wiring):
             self.run(component, ready=ready)
         for recipe in controllers(wiring):
@@ -175,7 +175,7 @@ class ControlPlane(Access):
 
     def restart_api_server(self) -> None:
         """Kill the API server as a power cut would, and start it again; it is ready then."""
-        before, again = self.process("kube-apiserver"), base_components(self._started())[-1]
+        before, again = self.process("kube-apiserver"), base_components(self._require_wiring())[-1]
         before.send(signal.SIGKILL)
         self.remove(before)
         self._spawn(again, detached=False)
@@ -197,7 +197,7 @@ class ControlPlane(Access):
     ) -> None:
         self.stop()
 
-    def _started(self) -> Wiring:
+    def _require_wiring(self) -> Wiring:
         if self._wiring is None:
             message = "processes are added by the program that started the control plane"
             raise StartError(message)
