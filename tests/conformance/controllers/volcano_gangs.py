@@ -157,6 +157,7 @@ def queues(rig: Rig) -> None:
     """The queue of a vcjob is Tutti's Queue of that name, and the limit of that counts."""
     for name in ("vision", "unknown"):
         rig.create(volcano_queue(name))
+        rig.plane.until_admitted(vcjob_manifest(name, queue=name))
     rig.create(queue_manifest("vision", cpu=5))
     for name, queue in (("one", "vision"), ("two", "vision"), ("lost", "unknown")):
         rig.create(vcjob_manifest(name, workers=2, cpu=2, queue=queue))
@@ -262,7 +263,6 @@ def volcano_queue(name: str) -> dict[str, Any]:
         "kind": "Queue",
         "metadata": {"name": name},
         "spec": {"weight": 1},
-        "status": {"state": "Open"},
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from . import credentials
-from .api import Bulk, Connection
+from .api import Bulk, Connection, collection
 from .errors import KubectlError, RequestError, StartError
 from .nodes import is_usable
 
@@ -119,10 +119,20 @@ class Access:
 
     def until_served(self, path: str) -> None:
         """Wait until the API server answers there, which it may not know yet, or be starting."""
+        self._until_answered("GET", path)
+
+    def until_admitted(self, manifest: Mapping[str, Any]) -> None:
+        """Wait until an object would be admitted; it is not made.
+
+        A webhook may decide by what it watches, and so be late.
+        """
+        self._until_answered("POST", f"{collection(manifest)}?dryRun=All", manifest)
+
+    def _until_answered(self, method: str, path: str, body: object = None) -> None:
         deadline = time.monotonic() + _SERVED_SECONDS
         while True:
             try:
-                self.request("GET", path)
+                self.request(method, path, body)
             except (RequestError, OSError) as answer:
                 if time.monotonic() > deadline:
                     message = f"{path} is not served after {_SERVED_SECONDS:.0f} s: {answer}"

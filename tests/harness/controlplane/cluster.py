@@ -231,6 +231,8 @@ class ControlPlane(Access):
             self._spawn(component, detached=detached)
         self._await_ready(components)
         self.apply(recipe.afterwards)
+        for manifest in recipe.admitted:
+            self.until_admitted(manifest)
 
     def _spawn(self, component: Component, *, detached: bool) -> Process:
         log = self.directory / "logs" / f"{component.name}.log"

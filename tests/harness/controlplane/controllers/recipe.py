@@ -30,7 +30,8 @@ class Secret:
 class Recipe:
     """A controller: what must be there before its start, its processes, and what comes after.
 
-    ``manifests`` are pins with paths in their modules; ``webhooks`` is the port of its webhooks.
+    ``manifests`` are pins with paths in their modules; ``webhooks`` is the port of its webhooks. It
+    is ready once it admits the objects ``admitted``, which are not made.
     """
 
     processes: Mapping[str, Callable[[Wiring, str], Component]]
@@ -38,6 +39,7 @@ class Recipe:
     webhooks: str = ""
     secret: Secret | None = None
     afterwards: tuple[Mapping[str, Any], ...] = ()
+    admitted: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ports(self) -> tuple[str, ...]:

@@ -126,6 +126,23 @@ def _volcano_queue(name: str, *, reclaimable: bool) -> Mapping[str, Any]:
     }
 
 
+# Its webhook refuses vcjobs until it has seen that the controller has opened their queue.
+_VCJOB: Mapping[str, Any] = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "first", "namespace": "default"},
+    "spec": {
+        "tasks": [
+            {
+                "name": "main",
+                "replicas": 1,
+                "template": {"spec": {"containers": [{"name": "main", "image": "none"}]}},
+            }
+        ]
+    },
+}
+
+
 def _jobset(wiring: Wiring, name: str) -> Component:
     api = "config.jobset.x-k8s.io/v1alpha1"
     return configured(wiring, name, api, internalCertManagement={"enable": False})
@@ -300,6 +317,7 @@ RECIPES: Mapping[str, Recipe] = {
             _volcano_queue("root", reclaimable=False),
             _volcano_queue("default", reclaimable=True),
         ),
+        admitted=(_VCJOB,),
     ),
     # Volcano as a scheduler of its own; its controllers open its queues.
     "volcano-scheduler": Recipe(
