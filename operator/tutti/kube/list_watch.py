@@ -7,7 +7,7 @@ removed. Each page is decoded at once, and only the fields that decisions use ar
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -57,7 +57,7 @@ class ReflectorSink(Protocol[V]):
     def began(self) -> int:
         """Mark the moment before a list is requested."""
 
-    def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
+    def replace(self, items: Collection[Item[V]], version: int, began: int) -> None:
         """Take in a whole list; objects that it does not have are gone."""
 
     def put(self, item: Item[V]) -> None:

@@ -3,7 +3,7 @@
 Only versions and deletions matter here. The cluster state gives the objects their meaning.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Generic, TypeVar
 
 from ..kube.list_watch import Item
@@ -116,7 +116,7 @@ class Store(Generic[V]):
         self._lists += 1
         return self._lists
 
-    def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
+    def replace(self, items: Collection[Item[V]], version: int, began: int) -> None:
         """Take in a list of that version: remove the objects that it lacks, but keep newer ones.
 
         So an object that was deleted while no watch ran is removed. ``began`` is the mark that
@@ -128,12 +128,14 @@ class Store(Generic[V]):
             self._rewind()
         if version < self._list_version:
             return  # a later list was faster
-        listed = {item.uid: item for item in items}
         self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
+        listed = (
+            {item.uid for item in items} if self._items else ()
+        )  # the first list is the longest
         for uid in [uid for uid in self._items if uid not in listed]:
             self.leave(uid, version)
-        for uid, item in listed.items():
-            old = self._items.get(uid)
+        for item in items:
+            old = self._items.get(item.uid)
             if old is None or (old.version <= version and old.version != item.version):
                 self._take(item)
         self._list_version = version

@@ -69,8 +69,8 @@ def decode_node(node: wire.Node) -> Node:
     name = named(node)
     return Node(
         name=NodeName(name),
-        allocatable=Resources.of(_offers(node.status.allocatable)),
-        labels=tuple(sorted(node.metadata.labels.items())),
+        allocatable=_shared_resources(Resources.of(_offers(node.status.allocatable))),
+        labels=tuple(_shared_label(*label) for label in sorted(node.metadata.labels.items())),
         taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         unschedulable=node.spec.unschedulable,
         ready=any(
@@ -108,7 +108,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         other_gangs=membership.other_gangs,
         role=role_of(labels) if membership.role is None else membership.role,
         priority=spec.priority,
-        node=NodeName(spec.node_name) if spec.node_name else None,
+        node=NodeName(intern(spec.node_name)) if spec.node_name else None,
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
         gone_by=_gone_by(metadata),
@@ -169,7 +169,7 @@ def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
         return None
     node: NodeName | None
     if pod.spec.node_name:
-        node = NodeName(pod.spec.node_name)
+        node = NodeName(intern(pod.spec.node_name))
     elif pod.spec.scheduling_gates or pod.metadata.deletion_timestamp is not None:
         return None
     else:
@@ -367,11 +367,30 @@ def _scheduled_condition(status: wire.PodStatus) -> ScheduledCondition:
     for condition in status.conditions:
         if condition.type == "PodScheduled":
             return (
-                ScheduledCondition(condition.reason, condition.message)
+                _shared_condition(condition.reason, condition.message)
                 if condition.status == "False"
                 else NO_CONDITION
             )
     return NO_CONDITION
+
+
+# The pods of a gang wait for the same reason, and nodes of one kind offer the same: tens of
+# thousands of objects share few values, which are kept once.
+
+
+@lru_cache(maxsize=4096)
+def _shared_condition(reason: str, message: str) -> ScheduledCondition:
+    return ScheduledCondition(reason, message)
+
+
+@lru_cache(maxsize=1024)
+def _shared_resources(amounts: Resources) -> Resources:
+    return amounts
+
+
+@lru_cache(maxsize=4096)
+def _shared_label(key: str, value: str) -> tuple[str, str]:
+    return key, value
 
 
 def decode_job(job: wire.Job) -> Job:

@@ -111,6 +111,23 @@ def test_a_scheduled_pod_was_told_nothing() -> None:
     )
 
 
+def test_pods_that_wait_for_the_same_reason_share_its_words() -> None:
+    told = [{"type": "PodScheduled", "status": "False", "reason": "NoRoom", "message": "x" * 100}]
+    first, second = (decode_member(pod(status={"conditions": told})) for _ in range(2))
+    assert first.scheduled_condition == ScheduledCondition("NoRoom", "x" * 100)
+    assert first.scheduled_condition is second.scheduled_condition
+
+
+def test_pods_on_a_node_share_its_name() -> None:
+    members = [decode_member(pod(spec={"nodeName": "node-of-both"})) for _ in range(2)]
+    others = [decode_occupant(pod(spec={"nodeName": "node-of-both"})) for _ in range(2)]
+    assert len({id(each.node) for each in (*members, *others) if each is not None}) == 1
+
+
+def test_nodes_that_offer_the_same_share_its_amounts() -> None:
+    assert node().allocatable is node(metadata={"name": "node-b"}).allocatable
+
+
 @pytest.mark.parametrize(
     ("said", "phase"),
     [*((str(phase), phase) for phase in Phase), ("", Phase.UNKNOWN), ("Odd", Phase.UNKNOWN)],
