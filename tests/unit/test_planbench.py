@@ -17,6 +17,7 @@ from rich.console import Console
 from tutti.filters.node_rules import fits_node
 from tutti.model import ports
 from tutti.model.decisions import Objective, Policy
+from tutti.operator.main import GC_THRESHOLD
 from tutti.planning import plan as planning
 from tutti.queues.tree import QueueTree, findings
 from tutti.strategies import STRATEGIES
@@ -683,6 +684,10 @@ def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> Non
     far, near = alone(case, source, limit=math.inf), child.answer(child.asked(case, source))
     assert far.unfinished == ""
     assert (far.value, far.gpus, far.placed) == (near.value, near.gpus, near.placed)
+
+
+def test_a_process_of_its_own_collects_garbage_as_the_operator_does() -> None:
+    assert child.GC_THRESHOLD == GC_THRESHOLD
 
 
 def test_commits_before_there_were_loads_know_the_other_scenes() -> None:

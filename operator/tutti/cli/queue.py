@@ -137,7 +137,6 @@ def view_of(snapshot: Snapshot, chosen: str | None) -> QueueView:
     import difflib
 
     from ..model.queues import ROOT
-    from ..model.resources import Resources
     from ..planning.observed_demand import observe
     from ..planning.queued_gangs import queue_gangs
     from ..queues import tree as queue_tree
@@ -152,7 +151,7 @@ def view_of(snapshot: Snapshot, chosen: str | None) -> QueueView:
             f"there are {', '.join(sorted(tree.queues))}" if snapshot.queues else "there are none"
         )
         fail(f"there is no queue {top}{hint or f': {names}'}", NOT_FOUND)
-    totals = dict(Resources.total(node.allocatable for node in snapshot.nodes).amounts)
+    totals = dict(snapshot.allocatable.amounts)
     faults: dict[str, list[str]] = {}
     for fault in queue_tree.findings(snapshot.queues, totals):
         faults.setdefault(fault.queue, []).append(queue_status.sentence(fault))

@@ -8,7 +8,6 @@ from ..gang.quantities import quantity
 from ..model.cluster import Snapshot
 from ..model.decisions import Objective
 from ..model.queues import Preemption
-from ..model.resources import Resources
 from . import cluster_map
 from .observation import Observation, PlanAnswer, Record, WhatIf, WrongQuestion
 
@@ -24,7 +23,7 @@ def news(observation: Observation) -> Record:
 
 def offered(snapshot: Snapshot) -> Record:
     """The sum of all nodes' allocatable amounts, by resource."""
-    total = Resources.total(node.allocatable for node in snapshot.nodes)
+    total = snapshot.allocatable
     return {name: quantity(name, n) for name, n in total.amounts}
 
 

@@ -3,6 +3,7 @@
 A Snapshot is immutable and complete: it has everything that a decision uses, and nothing else.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -547,6 +548,14 @@ class Snapshot:
         for gang in self.gangs:
             yield from gang.members
         yield from self.strays
+
+    @property
+    def allocatable(self) -> Resources:
+        """What all nodes offer together."""
+        # Nodes of one kind share a vector, and comparing identities is cheaper than adding up.
+        vectors = {id(node.allocatable): node.allocatable for node in self.nodes}
+        nodes = Counter(id(node.allocatable) for node in self.nodes)
+        return Resources.total(vectors[key].scaled(n) for key, n in nodes.items())
 
     @property
     def being_ended(self) -> frozenset[GangKey]:

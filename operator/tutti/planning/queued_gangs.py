@@ -140,7 +140,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         for gang in pods.gangs
         if gang.key in charges
     )
-    totals = Resources.total(node.allocatable for node in snapshot.nodes)
+    totals = snapshot.allocatable
     charged = ChargedGangs(tree, dict(totals.amounts), running, charges, snapshot.taken_at)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}

@@ -4,7 +4,7 @@ Only lines count here: resources that some queue guarantees. ``docs/queues.md`` 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 from ..model.keys import GangKey
@@ -182,13 +182,17 @@ def _order_in(queue: str, gang: QueuedGang) -> tuple[bool, tuple[int, float, Gan
 
 def _trimmed(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
     """The gang, with only its requests on lines."""
-    return replace(
-        gang,
-        minimum=on_lines(tree, gang.minimum),
-        extras=tuple((pod, on_lines(tree, requests)) for pod, requests in gang.extras),
+    return QueuedGang(
+        gang.key,
+        gang.queue,
+        gang.priority,
+        on_lines(tree, gang.minimum),
+        tuple((pod, on_lines(tree, requests)) for pod, requests in gang.extras),
+        gang.started,
+        gang.is_protected,
     )
 
 
 def on_lines(tree: QueueTree, requests: Resources) -> Resources:
     """The requests, without resources that are no lines."""
-    return Resources.of({line: requests[line] for line in tree.lines})
+    return Resources(tuple((name, n) for name, n in requests.amounts if name in tree.lines))

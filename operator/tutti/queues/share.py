@@ -62,6 +62,18 @@ class Shares:
         )
         return max(parts, default=Fraction(0)) / self.tree.queues[queue].weight
 
+    def step(self, queue: str, charged: Mapping[str, int]) -> int:
+        """The same share in whole steps."""
+        guarantee, weight = self.tree.guarantees[queue], self.tree.queues[queue].weight
+        return max(
+            (
+                max(n - guarantee.get(name, 0), 0) * STEPS // (total * weight)
+                for name, n in charged.items()
+                if (total := self.totals.get(name, 0)) > 0
+            ),
+            default=0,
+        )
+
     def past(self, queues: Iterable[str]) -> Mapping[str, "Past"]:
         """The past use of each queue and of those above it, in steps from the top.
 
@@ -188,16 +200,13 @@ def _counted(
     shares: Shares, queue: str, charged: Resources, waiting: Iterable[_Turn]
 ) -> Iterator[_Turn]:
     """The turns with the step of this queue in front; earlier turns count as started."""
-    height = shares.tree.height
-    used, step = dict(charged.amounts), int(shares.share(queue, charged) * STEPS)
-    guarantee, weight = shares.tree.guarantees[queue], shares.tree.queues[queue].weight
+    height, used = shares.tree.height, dict(charged.amounts)
+    step = shares.step(queue, used)
     for turn in sorted(waiting, key=lambda turn: (_padded(turn.steps, height), turn.place)):
         yield _Turn((step, *turn.steps), turn.place, turn.gang)
-        for name, n in turn.gang.minimum.amounts:
-            used[name] = used.get(name, 0) + n
-            over, total = used[name] - guarantee.get(name, 0), shares.totals.get(name, 0)
-            if over > 0 and total > 0:
-                step = max(step, over * STEPS // (total * weight))
+        changed = {name: used.get(name, 0) + n for name, n in turn.gang.minimum.amounts}
+        used.update(changed)
+        step = max(step, shares.step(queue, changed))
 
 
 def _padded(steps: Steps, height: int) -> Steps:

@@ -19,7 +19,6 @@ from ..kube.concurrency import ConcurrencyLimit, is_away
 from ..model.cluster import Snapshot
 from ..model.decisions import Plan
 from ..model.queues import ROOT
-from ..model.resources import Resources
 from ..queues import tree as queue_tree
 from ..queues.tree import QueueTree
 from ..state.cluster_state import ClusterState
@@ -114,7 +113,7 @@ class QueueReporter:
     def _updates(self, snapshot: Snapshot, plan: Plan) -> Iterator[_StatusUpdate]:
         """The Queues whose status is not what it should be."""
         tree = QueueTree.of(snapshot.queues)
-        total = Resources.total(node.allocatable for node in snapshot.nodes)
+        total = snapshot.allocatable
         faults: dict[str, list[queue_tree.Finding]] = {}
         for fault in queue_tree.findings(snapshot.queues, dict(total.amounts)):
             faults.setdefault(fault.queue, []).append(fault)

@@ -114,7 +114,7 @@ def rooms(snapshot: Snapshot) -> Mapping[str, Utilisation]:
         free_on_node = _free_on(node, reserved.get(node.name, NOTHING))
         free.append(free_on_node)
         stranded.append(free_on_node if is_closed(node, free_on_node) else NOTHING)
-    offered = Resources.total(node.allocatable for node in snapshot.nodes)
+    offered = snapshot.allocatable
     used = dict(Resources.total(node.used for node in snapshot.nodes).amounts)
     reserved_amounts = dict(Resources.total(reserved.values()).amounts)
     unused, unusable = dict(Resources.total(free).amounts), dict(Resources.total(stranded).amounts)

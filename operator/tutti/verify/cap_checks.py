@@ -12,7 +12,6 @@ from ..gang.quantities import format_amount, format_name
 from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import GangCap, Placement
 from ..model.keys import GangKey
-from ..model.shapes import Shape
 from . import lookup
 
 # What a gang uses with its Reservation, and with a Placement of a plan.
@@ -103,16 +102,12 @@ def use(
 
 def needs_of(members: Iterable[Member]) -> Counter[str]:
     """The sum of the resources that these members take of nodes."""
-    numbers = dict[int, int]()
-    shapes = dict[int, Shape]()
-    for member in members:
-        key = id(member.shape)
-        numbers[key] = numbers.get(key, 0) + 1
-        shapes[key] = member.shape
-    needed = Counter[str]()
-    for key, shape in shapes.items():
-        for name, n in lookup.needs(shape).items():
-            needed[name] += n * numbers[key]
+    shapes = [member.shape for member in members]
+    by_id = {id(shape): shape for shape in shapes}
+    needed: Counter[str] = Counter()
+    for key, number in Counter(map(id, shapes)).items():
+        for name, n in lookup.needs(by_id[key]).items():
+            needed[name] += n * number
     return needed
 
 
@@ -136,7 +131,7 @@ def holders(
 
 def slots_by_role(reservation: Reservation | None, placement: Placement | None) -> Counter[str]:
     """The number of absent members of each role for which room is reserved."""
-    counts = Counter[str]()
+    counts: Counter[str] = Counter()
     held_slots = reservation.slots if reservation is not None else ()
     for slot in held_slots if placement is None else placement.slots:
         counts[slot.role] += slot.count
@@ -145,7 +140,7 @@ def slots_by_role(reservation: Reservation | None, placement: Placement | None) 
 
 def total_of(use: Mapping[GangKey, Counter[str]], gangs: Iterable[GangKey]) -> Counter[str]:
     """The sum of the use of these gangs."""
-    total = Counter[str]()
+    total: Counter[str] = Counter()
     for key in gangs:
         if amounts := use.get(key):  # a gang that waits uses nothing
             total.update(amounts)

@@ -5,6 +5,7 @@ Reads what to measure from stdin and writes the figures to stdout, both as JSON.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from dataclasses import asdict
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .isolation import Source
+
+GC_THRESHOLD = 20_000  # as in the operator's process
 
 
 def asked(case: Case, source: Source) -> str:
@@ -41,4 +44,5 @@ def answer(text: str) -> Figures:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(GC_THRESHOLD)
     json.dump(asdict(answer(sys.stdin.read())), sys.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 from operator import ge, sub
 from typing import TYPE_CHECKING
 
@@ -173,6 +174,7 @@ def _node(index: int, machine: Machine, use: Use, scene: Scene) -> Node:
     )
 
 
+@cache  # nodes of one machine share one vector, as in the operator
 def _allocatable(machine: Machine, scene: Scene) -> Resources:
     offered = _resources(machine.cpu_milli, machine.memory, machine.gpus, PODS_PER_NODE)
     if scene.twist is Twist.RESOURCES:

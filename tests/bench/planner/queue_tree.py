@@ -153,4 +153,5 @@ def _start_record(gang: Gang) -> Reservation:
     charged = gang.members[0].shape.requests.scaled(len(gang.members))
     started = (RoleAtStart("", len(gang.members), charged),)
     record = QueueRecord(gang.queue, Uid(f"uid-{gang.queue}"), gang.created, started)
-    return Reservation(gang.key, gang.uid, 1, "tutti", "", 0.0, (), record=record)
+    pods = tuple(sorted(member.uid for member in gang.members))
+    return Reservation(gang.key, gang.uid, 1, "tutti", "", 0.0, (), record=record, charged=pods)

@@ -10,7 +10,17 @@ from tutti.model.inter_pod import InterPodRules, Requirement, WeightedAffinityTe
 from tutti.model.keys import POD, GangKey, NodeName, PodKey
 from tutti.model.shapes import Preferences, Shape, Toleration
 
-from ...harness.builders import gang, member, peers, resources, shape, single, term
+from ...harness.builders import (
+    gang,
+    member,
+    node,
+    peers,
+    resources,
+    shape,
+    single,
+    snapshot_of,
+    term,
+)
 
 N1 = NodeName("n1")
 WAITING = member("a-0", shape(cpu=1))
@@ -84,3 +94,11 @@ def test_the_hash_of_a_shape_tells_apart_whatever_its_fields_do() -> None:
     found = [shape(cpu=1), *(replace(shape(cpu=1), **{name: OTHERS[name]}) for name in OTHERS)]
     assert len({hash(each) for each in found}) == len(found)
     assert [hash(replace(each, requests=each.requests)) for each in found] == list(map(hash, found))
+
+
+def test_a_snapshot_adds_up_what_its_nodes_offer() -> None:
+    small = node("a", cpu=2).made
+    nodes = (small, replace(small, name=NodeName("b")), node("c", cpu=3, gpu=1).made)
+    snapshot = replace(snapshot_of(), nodes=nodes)
+    assert snapshot.allocatable == resources(cpu=7, gpu=1, pods=330)
+    assert snapshot_of().allocatable == resources()

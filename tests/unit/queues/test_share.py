@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.harness.counting import calls_of
 from tutti.model.queues import ROOT, PastUse
 from tutti.model.resources import NOTHING, Resources
-from tutti.queues.share import Borrower, Shares, decided_in_fact, decided_together, turns
+from tutti.queues.share import STEPS, Borrower, Shares, decided_in_fact, decided_together, turns
 from tutti.queues.tree import QueueTree
 
 from .builders import key, queue
@@ -20,6 +20,7 @@ TREE = QueueTree.of(
     [queue("r"), queue("v", "r", gpu=10), replace(queue("n", "r"), weight=2), queue("s")]
 )
 TOTALS = {"gpu": 100, "cpu": 1000, "fpga": 0}
+Amounts = dict[str, int]
 
 
 def gpus(n: int) -> Resources:
@@ -41,6 +42,16 @@ def test_a_share_is_the_largest_part_over_the_guarantee_by_weight() -> None:
     assert shares.share("n", gpus(30)) == Fraction(3, 20)
     assert shares.share("s", Resources.of({"gpu": 1, "cpu": 500, "fpga": 9})) == Fraction(1, 2)
     assert shares.share("s", NOTHING) == 0
+
+
+@given(
+    st.sampled_from(["r", "v", "n", "s"]),
+    st.dictionaries(st.sampled_from([*TOTALS, "tpu"]), st.integers(0, 10_000)),
+)
+def test_a_step_is_the_whole_number_of_steps_in_the_share(name: str, amounts: Amounts) -> None:
+    shares = Shares(TREE, TOTALS, {})
+    share = shares.share(name, Resources.of(amounts))
+    assert shares.step(name, amounts) == int(share * STEPS)
 
 
 def test_a_queue_is_charged_for_all_below_it() -> None:

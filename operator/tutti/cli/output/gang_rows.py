@@ -111,7 +111,7 @@ def hindrance(standing_rows: Iterable[StandingRow]) -> str:
 
 def largest(standing_rows: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[StandingRow]:
     """The gangs that hold room, by their largest share of any resource."""
-    offered = dict(Resources.total(node.allocatable for node in snapshot.nodes).amounts)
+    offered = dict(snapshot.allocatable.amounts)
 
     def share(row: StandingRow) -> float:
         return max(

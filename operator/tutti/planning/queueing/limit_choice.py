@@ -9,6 +9,7 @@ Bertelè and Brioschi, Nonserial Dynamic Programming (1972).
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from heapq import heapify, heappop, heappush
 from math import gcd
 from typing import Any, NamedTuple
@@ -209,8 +210,7 @@ class _Elimination:
         """The choices among a few gangs that the same rows count."""
         own = [gangs[place] for place in places]
         amounts = np.array([[self._rows[row].amounts[gang] for row in rows] for gang in own])
-        bits = np.arange(2 ** len(own))
-        members = bits[:, None] >> np.arange(len(own)) & 1
+        bits, members = _subsets(len(own))
         use, value = members @ amounts, members @ prices.values[places]
         loss = prices.loss(members, places)
         is_within = (use <= [self._rows[row].room for row in rows]).all(axis=1)
@@ -289,11 +289,13 @@ class _Prices:
         known = _filled(amounts, room, worth, worth / amounts.max(axis=0))
         prices: Floats = np.zeros(len(rows))
         least, best = np.inf, prices
-        for step in range(min(STEPS, 2 * len(gangs))):
+        for step in range(min(STEPS, len(gangs))):
             gains = worth - prices @ amounts
-            bound = prices @ room + gains.clip(0).sum()
+            bound = prices @ room + np.maximum(gains, 0.0).sum()
             if bound < least:
                 least, best = bound, prices
+            if bound - known < 1:  # values are integers, so better prices leave out no more
+                break
             unused = room - amounts @ (gains > 0)
             length = float((bound - known) / max(unused @ unused, 1.0))
             prices = np.maximum(prices - length / (1 + step / SLOWER) * unused, 0.0)
@@ -315,12 +317,20 @@ class _Prices:
         return left
 
 
+@cache
+def _subsets(gangs: int) -> tuple[Indices, Amounts]:
+    """All sets of a few gangs, as bits and as [set, gang]: 1 for the gangs of the set."""
+    bits = np.arange(2**gangs)
+    return bits, bits[:, None] >> np.arange(gangs) & 1
+
+
 def _filled(amounts: Floats, room: Floats, worth: Floats, order: Floats) -> float:
     """The worth of a greedy choice: each gang that still fits, the highest ``order`` first."""
-    left, value = room.copy(), 0.0
+    left, value, uses = room.tolist(), 0.0, amounts.T.tolist()
     for gang in np.argsort(-order, kind="stable").tolist():
-        if (amounts[:, gang] <= left).all():
-            left -= amounts[:, gang]
+        after = [n - use for n, use in zip(left, uses[gang], strict=True)]
+        if min(after) >= 0:
+            left = after
             value += worth[gang]
     return value
 
@@ -337,16 +347,18 @@ def _undominated(use: Amounts, value: Values) -> Indices:
     if value.dtype == object:
         value = np.unique(value, return_inverse=True)[1]
     order: Indices = np.lexsort((-value, *columns[::-1]))
-    sorted_columns = [column[order] for column in columns]
-    is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = np.any([own[1:] != own[:-1] for own in sorted_columns], axis=0)
+    if len(columns) == 1:
+        value = value[order]
+        is_more = np.ones(len(order), dtype=np.bool_)
+        is_more[1:] = value[1:] > np.maximum.accumulate(value)[:-1]
+        return order[is_more]
+    is_first = np.zeros(len(order), dtype=np.bool_)
+    is_first[:1] = True
+    for column in columns:
+        own = column[order]
+        is_first[1:] |= own[1:] != own[:-1]
     order = order[is_first]
     value = value[order]
-    if len(columns) == 1:
-        most = np.maximum.accumulate(value)
-        is_more = np.ones(len(order), dtype=np.bool_)
-        is_more[1:] = value[1:] > most[:-1]
-        return order[is_more]
     if len(columns) > TABLE:
         return order
     firsts, x = np.unique(columns[0][order], return_inverse=True)
@@ -363,6 +375,6 @@ def _different(use: Amounts) -> Sequence[Amounts]:
     """The columns, each once if several are equal."""
     columns: list[Amounts] = []
     for column in use.T:
-        if not any(np.array_equal(column, other) for other in columns):
+        if not any((column == other).all() for other in columns):
             columns.append(column)
     return columns

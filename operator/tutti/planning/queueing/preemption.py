@@ -184,7 +184,7 @@ def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
                     gang.is_protected,
                 )
             )
-    totals = Resources.total(node.allocatable for node in snapshot.nodes)
+    totals = snapshot.allocatable
     return ChargedGangs(QueueTree.of(()), dict(totals.amounts), tuple(running), charges)
 
 

@@ -6,7 +6,7 @@ larger members start. The sizes are the requests of members; for each amount of 
 member requests, this amount alone; and the least that members with at least this amount request.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,12 +49,14 @@ class RoomBound:
     def of_plan(cls, above: Above, held: NDArray[np.int64] | int) -> "RoomBound":
         """The bound beside all gangs that have started, in the room that is not held."""
         bound = cls.of(above.base, np.maximum(above.free - held, 0))
-        return bound.beside(member for want in above.joined for member in want.members)
+        return bound.beside(group for want in above.joined for group in want.alike)
 
-    def beside(self, members: Iterable[Member]) -> "RoomBound":
-        """The bound once these members have started, too."""
-        rows = [self.base.shapes[member.shape] for member in members]
-        return replace(self, used=self.used + self.weights[rows].sum(axis=0))
+    def beside(self, groups: Iterable[Sequence[Member]]) -> "RoomBound":
+        """The bound once these members have started, too; the members of a group are equal."""
+        members = np.zeros(len(self.weights), dtype=np.int64)
+        for group in groups:
+            members[self.base.shapes[group[0].shape]] += len(group)
+        return replace(self, used=self.used + members @ self.weights)
 
     def excludes(self, want: PlacementRequest) -> bool:
         """Whether the gang certainly cannot start; always false if its members differ."""

@@ -158,8 +158,8 @@ class _Counted:
         bound, wants = self.borrowing.bound, self.borrowing.wants
         for level in order:
             yield [g for g in level if g in self.members or not bound.excludes(wants[g])]
-            starts = (gang for gang in level if gang in self.members)
-            bound = bound.beside(member for gang in starts for member in self.members[gang])
+            starts = (tuple(self.members[gang]) for gang in level if gang in self.members)
+            bound = bound.beside(group for start in starts for group in demand.by_shape(start))
 
 
 class _InFact(NamedTuple):

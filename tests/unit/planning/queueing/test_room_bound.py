@@ -23,8 +23,8 @@ def bound(
         if (want := demand.start_request(demand.count_members(gang)))
     ]
     base = grids.grid(snapshot, (member.shape for want in wants for member in want.members))
-    members = (member for want in wants[:beside] for member in want.members)
-    return RoomBound.of(base, base.free).beside(members), wants
+    groups = (group for want in wants[:beside] for group in want.alike)
+    return RoomBound.of(base, base.free).beside(groups), wants
 
 
 def test_pods_of_different_requests_are_counted_by_what_they_have_in_common() -> None:
