@@ -188,13 +188,16 @@ class LevelSearch:
     def _placed_by_price(self, level: DemandLevel, ratios: Mapping[int, float]) -> Shares:
         """All gangs of the level placed anew by best fit, the most value for its price first.
 
-        Gangs of levels above stay where they are. Source of the order: the greedy heuristic for
+        Gangs of levels above stay where they are. A gang that is alone on its level has been tried
+        like this already. Source of the order: the greedy heuristic for
         knapsacks with several constraints, by dual prices (Pirkul, Naval Research Logistics 34,
         1987).
         """
+        order = sorted(ratios.keys() & self._candidates, key=lambda i: (-ratios[i], i))
+        if len(order) == 1:
+            return self.best
         demands = self._problem.demands
         above = tuple(own if demands[i].level > level else () for i, own in enumerate(self.best))
-        order = sorted(ratios.keys() & self._candidates, key=lambda i: (-ratios[i], i))
         return self._filled_up(best_fit(self._problem, order, above), level)
 
     def _bound(self, answer: Answer, known: int, bound: int) -> int:
