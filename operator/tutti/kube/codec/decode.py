@@ -41,7 +41,7 @@ from ..gang_sources import (
 )
 from ..gang_sources.spark import SPARK_LABEL, role_of
 from .devices import pod_claims, reserved_claims
-from .inter_pod import decode_apart, decode_labels, decode_rules
+from .inter_pod import decode_apart, decode_labels, decode_rules, shared_label
 from .metadata import named, seconds_of
 from .preferences import decode_preferences, decode_scored_terms
 from .quantity import QuantityError, offered, requested
@@ -70,7 +70,7 @@ def decode_node(node: wire.Node) -> Node:
     return Node(
         name=NodeName(name),
         allocatable=_shared_resources(Resources.of(_offers(node.status.allocatable))),
-        labels=tuple(_shared_label(*label) for label in sorted(node.metadata.labels.items())),
+        labels=tuple(shared_label(*label) for label in sorted(node.metadata.labels.items())),
         taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         unschedulable=node.spec.unschedulable,
         ready=any(
@@ -98,15 +98,15 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         read = {DEVICE_CLAIMS, *(source.pod_field for source in sources)}
         unsupported = tuple(_explained(field) for field in unsupported if field not in read)
     return Member(
-        key=PodKey(metadata.namespace, metadata.name),
+        key=PodKey(intern(metadata.namespace), metadata.name),
         uid=Uid(metadata.uid),
         version=metadata.resource_version,
         shape=shape,
         created=seconds_of(metadata.creation_timestamp),
-        group=membership.group,
+        group=intern(membership.group),
         group_kind=membership.kind,
         other_gangs=membership.other_gangs,
-        role=role_of(labels) if membership.role is None else membership.role,
+        role=intern(role_of(labels) if membership.role is None else membership.role),
         priority=spec.priority,
         node=NodeName(intern(spec.node_name)) if spec.node_name else None,
         phase=phase,
@@ -386,11 +386,6 @@ def _shared_condition(reason: str, message: str) -> ScheduledCondition:
 @lru_cache(maxsize=1024)
 def _shared_resources(amounts: Resources) -> Resources:
     return amounts
-
-
-@lru_cache(maxsize=4096)
-def _shared_label(key: str, value: str) -> tuple[str, str]:
-    return key, value
 
 
 def decode_job(job: wire.Job) -> Job:

@@ -5,7 +5,7 @@ in its status or in a Reservation, stands for the resources that it was made for
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...model.cluster import Member, Node, PodReservation
 from ...model.devices import extended
 from ...model.devices.claims import MOST_RESULTS, ClaimName, DeviceClaim
-from ...model.devices.extended import ClaimPlan
+from ...model.devices.extended import ClaimPlan, ContainerRequests
 from ...model.devices.inventory import DeviceClass
 from ...model.keys import PodKey, Uid
 
@@ -49,7 +49,8 @@ class ExtendedResources:
         self._published = Counter[str]()  # how many nodes publish a resource
         self._classes: Mapping[str, str] = {}  # by the resource that they back
         self._pods: dict[Uid, Member] = {}  # of ours that wait and request such resources
-        self._by_resource: dict[str, set[Uid]] = {}
+        # How many of these pods request the same; tens of thousands of pods have few requests.
+        self._requests: Counter[tuple[ContainerRequests, ...]] = Counter()
         self._named: set[Uid] = set()  # those whose status names a claim
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -70,7 +71,7 @@ class ExtendedResources:
 
     def classes_listed(self) -> None:
         """Take in that all device classes are known now."""
-        self._touch([*self._by_resource])
+        self._touch({resource for own in self._requests for resource in extended.resources_of(own)})
 
     def pod_changed(self, uid: Uid, pod: Member | None) -> None:
         """Take in a pod of ours."""
@@ -80,17 +81,15 @@ class ExtendedResources:
         self._named.discard(uid)
         if old is None and new is None:
             return
-        for resource in extended.resources_of(old.extended_requests if old else ()):
-            uids = self._by_resource[resource]
-            uids.discard(uid)
-            if not uids:
-                del self._by_resource[resource]
+        if old is not None:
+            self._requests[old.extended_requests] -= 1
+            if not self._requests[old.extended_requests]:
+                del self._requests[old.extended_requests]
         if new is not None:
             self._pods[uid] = new
+            self._requests[new.extended_requests] += 1
             if new.extended_claim:
                 self._named.add(uid)
-            for resource in extended.resources_of(new.extended_requests):
-                self._by_resource.setdefault(resource, set()).add(uid)
 
     def reservation_changed(self, entries: Iterable[PodReservation]) -> None:
         """Take in that a Reservation with these entries came, changed or went."""
@@ -107,7 +106,11 @@ class ExtendedResources:
     @property
     def lacks_publisher(self) -> bool:
         """Whether a pod waits for a resource that no node publishes."""
-        return any(not self._published[resource] for resource in self._by_resource)
+        return any(
+            not self._published[resource]
+            for requests in self._requests
+            for resource in extended.resources_of(requests)
+        )
 
     def is_unpublished(self, member: Member) -> bool:
         """Whether no node publishes some extended resource that a pod requests."""
@@ -194,13 +197,9 @@ class ExtendedResources:
 
     def missing(self) -> Iterator[MissingClaim]:
         """The claims that pods without scheduling gates wait for; by pod."""
-        uids = {
-            uid
-            for resource in self._by_resource.keys() & self._classes.keys()
-            if not self._published[resource]
-            for uid in self._by_resource[resource]
-        }
-        for member in sorted((self._pods[uid] for uid in uids | self._named), key=_by_key):
+        unpublished = {resource for resource in self._classes if not self._published[resource]}
+        uids = self._named.union(self._requesting(unpublished))
+        for member in sorted((self._pods[uid] for uid in uids), key=_by_key):
             if member.is_waiting and self._claim(member) is None:
                 resources = self._by_claim(member)
                 plan = extended.claim_plan(member.extended_requests, resources)
@@ -221,9 +220,15 @@ class ExtendedResources:
         return None if plan is None else NamedPlan(claim.key.name, plan)
 
     def _touch(self, resources: Iterable[str]) -> None:
-        uids = {uid for r in resources for uid in self._by_resource.get(r, ())}
-        for uid in sorted(uids):
+        for uid in sorted(self._requesting({*resources})):
             self._touched(uid)
+
+    def _requesting(self, resources: AbstractSet[str]) -> Sequence[Uid]:
+        """The pods that request one of these resources."""
+        some = {own for own in self._requests if resources & {*extended.resources_of(own)}}
+        if not some:
+            return ()
+        return [uid for uid, pod in self._pods.items() if pod.extended_requests in some]
 
 
 def _by_key(member: Member) -> PodKey:
