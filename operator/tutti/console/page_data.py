@@ -23,8 +23,7 @@ def news(observation: Observation) -> Record:
 
 def offered(snapshot: Snapshot) -> Record:
     """The sum of all nodes' allocatable amounts, by resource."""
-    total = snapshot.allocatable
-    return {name: quantity(name, n) for name, n in total.amounts}
+    return {name: quantity(name, n) for name, n in snapshot.allocatable.amounts}
 
 
 def what_if(body: Mapping[str, Any]) -> WhatIf:

@@ -553,9 +553,10 @@ class Snapshot:
     def allocatable(self) -> Resources:
         """What all nodes offer together."""
         # Nodes of one kind share a vector, and comparing identities is cheaper than adding up.
-        vectors = {id(node.allocatable): node.allocatable for node in self.nodes}
-        nodes = Counter(id(node.allocatable) for node in self.nodes)
-        return Resources.total(vectors[key].scaled(n) for key, n in nodes.items())
+        vectors = [node.allocatable for node in self.nodes]
+        by_id = {id(vector): vector for vector in vectors}
+        counts = Counter(map(id, vectors))
+        return Resources.total(by_id[key].scaled(n) for key, n in counts.items())
 
     @property
     def being_ended(self) -> frozenset[GangKey]:

@@ -140,8 +140,8 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         for gang in pods.gangs
         if gang.key in charges
     )
-    totals = snapshot.allocatable
-    charged = ChargedGangs(tree, dict(totals.amounts), running, charges, snapshot.taken_at)
+    totals = dict(snapshot.allocatable.amounts)
+    charged = ChargedGangs(tree, totals, running, charges, snapshot.taken_at)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     waiting = [gang for gang in pods.gangs if gang.key in queues and gang.key not in charges]

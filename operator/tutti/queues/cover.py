@@ -4,7 +4,7 @@ Only lines count here: resources that some queue guarantees. ``docs/queues.md`` 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from ..model.keys import GangKey
@@ -182,14 +182,10 @@ def _order_in(queue: str, gang: QueuedGang) -> tuple[bool, tuple[int, float, Gan
 
 def _trimmed(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
     """The gang, with only its requests on lines."""
-    return QueuedGang(
-        gang.key,
-        gang.queue,
-        gang.priority,
-        on_lines(tree, gang.minimum),
-        tuple((pod, on_lines(tree, requests)) for pod, requests in gang.extras),
-        gang.started,
-        gang.is_protected,
+    return replace(
+        gang,
+        minimum=on_lines(tree, gang.minimum),
+        extras=tuple((pod, on_lines(tree, requests)) for pod, requests in gang.extras),
     )
 
 

@@ -54,25 +54,20 @@ class Shares:
 
         A resource that no node has is left out.
         """
-        guarantee = self.tree.guarantees[queue]
-        parts = (
-            Fraction(max(n - guarantee.get(name, 0), 0), self.totals[name])
-            for name, n in charged.amounts
-            if self.totals.get(name, 0) > 0
-        )
+        parts = (Fraction(over, total) for over, total in self._over(queue, charged.amounts))
         return max(parts, default=Fraction(0)) / self.tree.queues[queue].weight
 
-    def step(self, queue: str, charged: Mapping[str, int]) -> int:
-        """The same share in whole steps."""
-        guarantee, weight = self.tree.guarantees[queue], self.tree.queues[queue].weight
-        return max(
-            (
-                max(n - guarantee.get(name, 0), 0) * STEPS // (total * weight)
-                for name, n in charged.items()
-                if (total := self.totals.get(name, 0)) > 0
-            ),
-            default=0,
-        )
+    def step(self, queue: str, charged: Iterable[tuple[str, int]]) -> int:
+        """The same share in whole steps, without fractions; ``charged`` is by resource."""
+        weight, parts = self.tree.queues[queue].weight, self._over(queue, charged)
+        return max((over * STEPS // (total * weight) for over, total in parts), default=0)
+
+    def _over(self, queue: str, charged: Iterable[tuple[str, int]]) -> Iterator[tuple[int, int]]:
+        """By resource: what is charged over the guarantee, and the total of all nodes."""
+        guarantee = self.tree.guarantees[queue]
+        for name, n in charged:
+            if (total := self.totals.get(name, 0)) > 0:
+                yield max(n - guarantee.get(name, 0), 0), total
 
     def past(self, queues: Iterable[str]) -> Mapping[str, "Past"]:
         """The past use of each queue and of those above it, in steps from the top.
@@ -201,12 +196,12 @@ def _counted(
 ) -> Iterator[_Turn]:
     """The turns with the step of this queue in front; earlier turns count as started."""
     height, used = shares.tree.height, dict(charged.amounts)
-    step = shares.step(queue, used)
+    step = shares.step(queue, charged.amounts)
     for turn in sorted(waiting, key=lambda turn: (_padded(turn.steps, height), turn.place)):
         yield _Turn((step, *turn.steps), turn.place, turn.gang)
         changed = {name: used.get(name, 0) + n for name, n in turn.gang.minimum.amounts}
         used.update(changed)
-        step = max(step, shares.step(queue, changed))
+        step = max(step, shares.step(queue, changed.items()))
 
 
 def _padded(steps: Steps, height: int) -> Steps:

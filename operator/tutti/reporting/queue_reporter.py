@@ -113,9 +113,8 @@ class QueueReporter:
     def _updates(self, snapshot: Snapshot, plan: Plan) -> Iterator[_StatusUpdate]:
         """The Queues whose status is not what it should be."""
         tree = QueueTree.of(snapshot.queues)
-        total = snapshot.allocatable
         faults: dict[str, list[queue_tree.Finding]] = {}
-        for fault in queue_tree.findings(snapshot.queues, dict(total.amounts)):
+        for fault in queue_tree.findings(snapshot.queues, dict(snapshot.allocatable.amounts)):
             faults.setdefault(fault.queue, []).append(fault)
         uses = {use.name: use for use in plan.queues}
         at = encode.timestamp(snapshot.taken_at)

@@ -129,9 +129,8 @@ class Store(Generic[V]):
         if version < self._list_version:
             return  # a later list was faster
         self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
-        listed = (
-            {item.uid for item in items} if self._items else ()
-        )  # the first list is the longest
+        # At the first list nothing can be gone, so it needs no set of uids.
+        listed = {item.uid for item in items} if self._items else ()
         for uid in [uid for uid in self._items if uid not in listed]:
             self.leave(uid, version)
         for item in items:

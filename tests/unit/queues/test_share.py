@@ -51,7 +51,7 @@ def test_a_share_is_the_largest_part_over_the_guarantee_by_weight() -> None:
 def test_a_step_is_the_whole_number_of_steps_in_the_share(name: str, amounts: Amounts) -> None:
     shares = Shares(TREE, TOTALS, {})
     share = shares.share(name, Resources.of(amounts))
-    assert shares.step(name, amounts) == int(share * STEPS)
+    assert shares.step(name, amounts.items()) == int(share * STEPS)
 
 
 def test_a_queue_is_charged_for_all_below_it() -> None:

@@ -41,7 +41,7 @@ from ..gang_sources import (
 )
 from ..gang_sources.spark import SPARK_LABEL, role_of
 from .devices import pod_claims, reserved_claims
-from .inter_pod import decode_apart, decode_labels, decode_rules, shared_label
+from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
 from .preferences import decode_preferences, decode_scored_terms
 from .quantity import QuantityError, offered, requested
@@ -70,7 +70,7 @@ def decode_node(node: wire.Node) -> Node:
     return Node(
         name=NodeName(name),
         allocatable=_shared_resources(Resources.of(_offers(node.status.allocatable))),
-        labels=tuple(shared_label(*label) for label in sorted(node.metadata.labels.items())),
+        labels=decode_labels(node.metadata.labels),
         taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         unschedulable=node.spec.unschedulable,
         ready=any(

@@ -88,7 +88,7 @@ def decode_labels(labels: Mapping[str, str]) -> Labels:
     """Labels, sorted; equal labels share one object, and so do equal pairs."""
     if not labels:
         return ()
-    return _shared_labels(tuple([shared_label(key, labels[key]) for key in sorted(labels)]))
+    return _shared_labels(tuple([_shared_pair(key, labels[key]) for key in sorted(labels)]))
 
 
 def is_label(key: str, value: str) -> bool:
@@ -242,6 +242,5 @@ def _shared_labels(labels: Labels) -> Labels:
 
 
 @lru_cache(maxsize=KNOWN_LABELS)
-def shared_label(key: str, value: str) -> tuple[str, str]:
-    """A label, the same object each time: many objects share few labels."""
+def _shared_pair(key: str, value: str) -> tuple[str, str]:
     return intern(key), value

@@ -294,8 +294,6 @@ class _Prices:
             bound = prices @ room + np.maximum(gains, 0.0).sum()
             if bound < least:
                 least, best = bound, prices
-            if bound - known < 1:  # values are integers, so better prices leave out no more
-                break
             unused = room - amounts @ (gains > 0)
             length = float((bound - known) / max(unused @ unused, 1.0))
             prices = np.maximum(prices - length / (1 + step / SLOWER) * unused, 0.0)

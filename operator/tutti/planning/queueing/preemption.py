@@ -184,8 +184,8 @@ def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
                     gang.is_protected,
                 )
             )
-    totals = snapshot.allocatable
-    return ChargedGangs(QueueTree.of(()), dict(totals.amounts), tuple(running), charges)
+    totals = dict(snapshot.allocatable.amounts)
+    return ChargedGangs(QueueTree.of(()), totals, tuple(running), charges)
 
 
 def claim_by_guarantee(

@@ -71,7 +71,7 @@ class ExtendedResources:
 
     def classes_listed(self) -> None:
         """Take in that all device classes are known now."""
-        self._touch({resource for own in self._requests for resource in extended.resources_of(own)})
+        self._touch(self._requested)
 
     def pod_changed(self, uid: Uid, pod: Member | None) -> None:
         """Take in a pod of ours."""
@@ -106,11 +106,7 @@ class ExtendedResources:
     @property
     def lacks_publisher(self) -> bool:
         """Whether a pod waits for a resource that no node publishes."""
-        return any(
-            not self._published[resource]
-            for requests in self._requests
-            for resource in extended.resources_of(requests)
-        )
+        return any(not self._published[resource] for resource in self._requested)
 
     def is_unpublished(self, member: Member) -> bool:
         """Whether no node publishes some extended resource that a pod requests."""
@@ -218,6 +214,11 @@ class ExtendedResources:
         resources = extended.covered(member.extended_requests, claim)
         plan = extended.claim_plan(member.extended_requests, resources)
         return None if plan is None else NamedPlan(claim.key.name, plan)
+
+    @property
+    def _requested(self) -> AbstractSet[str]:
+        """The resources that some pod requests."""
+        return {resource for own in self._requests for resource in extended.resources_of(own)}
 
     def _touch(self, resources: Iterable[str]) -> None:
         for uid in sorted(self._requesting({*resources})):

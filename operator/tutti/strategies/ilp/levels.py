@@ -189,9 +189,8 @@ class LevelSearch:
         """All gangs of the level placed anew by best fit, the most value for its price first.
 
         Gangs of levels above stay where they are. A gang that is alone on its level has been tried
-        like this already. Source of the order: the greedy heuristic for
-        knapsacks with several constraints, by dual prices (Pirkul, Naval Research Logistics 34,
-        1987).
+        like this already. Source of the order: the greedy heuristic for knapsacks with several
+        constraints, by dual prices (Pirkul, Naval Research Logistics 34, 1987).
         """
         order = sorted(ratios.keys() & self._candidates, key=lambda i: (-ratios[i], i))
         if len(order) == 1:
