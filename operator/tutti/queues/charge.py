@@ -82,13 +82,13 @@ def gang_charge(
     needed = _needed(gang, staying, slotted + succeeded)
     in_use = Resources.total(
         (
-            *(requests_of(member) for member in needed),
+            requests_together(needed),
             *(slot_requests(gang, role).scaled(n) for role, n in slotted.items()),
         )
     )
     minimum = in_use.at_least(_recorded(record, succeeded))
     terminating = [member for member in holders if member.terminating]
-    leaving = Resources.total(requests_of(member) for member in (*terminating, *others))
+    leaving = requests_together((*terminating, *others))
     surplus = in_use + leaving - minimum
     roles = [*slotted.elements(), *succeeded.elements(), *(member.role for member in needed)]
     uids = {member.uid for member in needed}
@@ -107,18 +107,16 @@ def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ..
     role do: ``_recorded`` takes their part away again.
     """
     succeeded = _by_role(gang, _succeeded(gang))
-    requests: dict[str, list[Resources]] = {role: [] for role in succeeded}
+    needed: dict[str, list[Member]] = {role: [] for role in succeeded}
     for member in _needed(gang, by_age(members), succeeded):
-        requests.setdefault(member.role if gang.roles else "", []).append(requests_of(member))
-    return tuple(
-        _at_start(role, amounts, succeeded[role]) for role, amounts in sorted(requests.items())
-    )
+        needed.setdefault(member.role if gang.roles else "", []).append(member)
+    return tuple(_at_start(role, own, succeeded[role]) for role, own in sorted(needed.items()))
 
 
-def _at_start(role: str, amounts: Sequence[Resources], succeeded: int) -> RoleAtStart:
-    """A role with members that request these amounts, and with so many that have succeeded."""
-    total, running = Resources.total(amounts), max(len(amounts), 1)
-    members = len(amounts) + succeeded
+def _at_start(role: str, needed: Sequence[Member], succeeded: int) -> RoleAtStart:
+    """A role with these members, and with so many that have succeeded."""
+    total, running = requests_together(needed), max(len(needed), 1)
+    members = len(needed) + succeeded
     requests = {name: n * members // running for name, n in total.amounts}
     return RoleAtStart(role, members, total if not succeeded else Resources.of(requests))
 
@@ -181,6 +179,12 @@ def requests_of(member: Member) -> Resources:
     return charged(member.shape.requests)
 
 
+def requests_together(members: Iterable[Member]) -> Resources:
+    """What these members are charged together."""
+    groups = demand.by_shape(tuple(members))
+    return Resources.total(requests_of(group[0]).scaled(len(group)) for group in groups)
+
+
 def slot_requests(gang: Gang, role: str) -> Resources:
     """What a slot of a role is charged.
 
@@ -223,12 +227,12 @@ def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> 
     ``there`` counts slots and members that succeeded. The oldest members of each role come first,
     as many as the role needs, then the oldest of all.
     """
-    missing = Counter({r.name: max(r.min_member - there.get(r.name, 0), 0) for r in gang.roles})
+    missing = {r.name: max(r.min_member - there.get(r.name, 0), 0) for r in gang.roles}
     left = demand.min_members(gang) - sum(there.values())
     chosen: list[Member] = []
     others: list[Member] = []
     for member in staying:
-        if missing[member.role] > 0:
+        if missing.get(member.role, 0) > 0:
             missing[member.role] -= 1
             chosen.append(member)
         else:

@@ -4,7 +4,7 @@ Only lines count here: resources that some queue guarantees. ``docs/queues.md`` 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 from ..model.keys import GangKey
@@ -58,7 +58,7 @@ def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
         return Cover()
     own: dict[str, list[QueuedGang]] = {}
     for gang in sorted(gangs, key=_order):
-        own.setdefault(gang.queue, []).append(_trimmed(tree, gang))
+        own.setdefault(gang.queue, []).append(gang)
     found = Cover()
     rests: dict[str, _Rest] = {}
     for queue in tree.from_the_leaves:
@@ -162,9 +162,10 @@ def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Re
 
 def _take(left: dict[str, int], requests: Resources) -> bool:
     """Take the requests out of what is left, if they fit on every line."""
-    if not all(n <= left[line] for line, n in requests.amounts):
+    on_lines = [amount for amount in requests.amounts if amount[0] in left]
+    if any(n > left[line] for line, n in on_lines):
         return False
-    for line, n in requests.amounts:
+    for line, n in on_lines:
         left[line] -= n
     return True
 
@@ -178,15 +179,6 @@ def _order_in(queue: str, gang: QueuedGang) -> tuple[bool, tuple[int, float, Gan
     if gang.is_protected and gang.queue == queue:
         return False, (0, gang.started, gang.key)
     return True, _order(gang)
-
-
-def _trimmed(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
-    """The gang, with only its requests on lines."""
-    return replace(
-        gang,
-        minimum=on_lines(tree, gang.minimum),
-        extras=tuple((pod, on_lines(tree, requests)) for pod, requests in gang.extras),
-    )
 
 
 def on_lines(tree: QueueTree, requests: Resources) -> Resources:

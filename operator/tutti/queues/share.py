@@ -31,6 +31,10 @@ class Borrower:
     waiting_since: float  # seconds since the epoch
     minimum: Resources
 
+    def __hash__(self) -> int:
+        """By the key: borrowers are looked up often, and no two have one key."""
+        return hash(self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class Shares:
@@ -61,6 +65,15 @@ class Shares:
         """The same share in whole steps, without fractions; ``charged`` is by resource."""
         weight, parts = self.tree.queues[queue].weight, self._over(queue, charged)
         return max((over * STEPS // (total * weight) for over, total in parts), default=0)
+
+    def most_within(self, queue: str, step: int) -> Mapping[str, int]:
+        """The most that may be charged of each resource at this step or below."""
+        guarantee, weight = self.tree.guarantees[queue], self.tree.queues[queue].weight
+        return {
+            name: guarantee.get(name, 0) + ((step + 1) * total * weight - 1) // STEPS
+            for name, total in self.totals.items()
+            if total > 0
+        }
 
     def _over(self, queue: str, charged: Iterable[tuple[str, int]]) -> Iterator[tuple[int, int]]:
         """By resource: what is charged over the guarantee, and the total of all nodes."""
@@ -197,11 +210,16 @@ def _counted(
     """The turns with the step of this queue in front; earlier turns count as started."""
     height, used = shares.tree.height, dict(charged.amounts)
     step = shares.step(queue, charged.amounts)
+    most = shares.most_within(queue, step)
     for turn in sorted(waiting, key=lambda turn: (_padded(turn.steps, height), turn.place)):
         yield _Turn((step, *turn.steps), turn.place, turn.gang)
-        changed = {name: used.get(name, 0) + n for name, n in turn.gang.minimum.amounts}
-        used.update(changed)
-        step = max(step, shares.step(queue, changed.items()))
+        is_more = False
+        for name, n in turn.gang.minimum.amounts:
+            used[name] = now = used.get(name, 0) + n
+            is_more |= name in most and now > most[name]
+        if is_more:
+            step = shares.step(queue, used.items())
+            most = shares.most_within(queue, step)
 
 
 def _padded(steps: Steps, height: int) -> Steps:

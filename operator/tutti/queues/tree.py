@@ -53,6 +53,7 @@ class QueueTree:
     children: Mapping[str, Sequence[str]] = field(default_factory=dict)  # sorted by name
     depths: Mapping[str, int] = field(default_factory=dict)  # below the root
     from_the_leaves: tuple[str, ...] = ()  # all queues, each after those below it
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # up to the root
     # 0 for a leaf; the tier of an only child; else one more than the highest tier of the children.
     tiers: Mapping[str, int] = field(default_factory=dict)
     held: frozenset[str] = frozenset()  # start nothing
@@ -85,7 +86,10 @@ class QueueTree:
             depths.update(dict.fromkeys(children[name], depths[name] + 1))
             from_the_root += children[name]
         order = tuple(sorted(known, key=lambda name: (-depths[name], name)))
-        tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children, depths, order)
+        paths: dict[str, tuple[str, ...]] = {ROOT: (ROOT,)}
+        for name in from_the_root[1:]:
+            paths[name] = (name, *paths[parents[name]])
+        tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children, depths, order, paths)
         held, draining = _stops(tree)
         return replace(
             tree,
@@ -97,10 +101,7 @@ class QueueTree:
 
     def path(self, name: str) -> tuple[str, ...]:
         """The queue and its ancestors, from the queue up to the root."""
-        steps = [name]
-        while steps[-1] != ROOT:
-            steps.append(self.parents[steps[-1]])
-        return tuple(steps)
+        return self.paths[name]
 
     @property
     def height(self) -> int:

@@ -111,8 +111,9 @@ class SnapshotLookup:
 
 def may_have_rules(snapshot: Snapshot) -> bool:
     """Whether a rule between pods may be in force."""
-    members = (*snapshot.strays, *(m for gang in snapshot.gangs for m in gang.members))
-    shapes = {id(member.shape): member.shape for member in members}
+    every = [member.shape for gang in snapshot.gangs for member in gang.members]
+    every += (member.shape for member in snapshot.strays)
+    shapes = dict(zip(map(id, every), every, strict=True))
     templates = (role.template for gang in snapshot.gangs for role in gang.roles)
     declared = (template.shape for template in templates if template is not None)
     return bool(snapshot.placed_pods) or any(map(has_rules, (*shapes.values(), *declared)))

@@ -54,6 +54,17 @@ def test_a_step_is_the_whole_number_of_steps_in_the_share(name: str, amounts: Am
     assert shares.step(name, amounts.items()) == int(share * STEPS)
 
 
+@given(st.sampled_from(["r", "v", "n"]), st.sampled_from(["gpu", "cpu"]), st.integers(0, 99))
+def test_one_more_than_the_most_of_a_step_is_the_next_step(
+    name: str, resource: str, step: int
+) -> None:
+    shares = Shares(TREE, TOTALS, {})
+    most = shares.most_within(name, step)
+    assert most.keys() == {"gpu", "cpu"}
+    assert shares.step(name, [(resource, most[resource])]) <= step
+    assert shares.step(name, [(resource, most[resource] + 1)]) == step + 1
+
+
 def test_a_queue_is_charged_for_all_below_it() -> None:
     below = Shares(TREE, TOTALS, {"v": gpus(3), "n": gpus(4), ROOT: gpus(1)}).below()
     assert [below[name]["gpu"] for name in ("v", "r", "s", ROOT)] == [3, 7, 0, 8]

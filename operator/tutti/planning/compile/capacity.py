@@ -67,12 +67,20 @@ class FitByShape:
     known: dict[Shape, Fit] = field(default_factory=dict)
     # By the id of a Shape, with it. Equal pods share one: to see that is cheaper than to hash each.
     seen: dict[int, tuple[Shape, Fit]] = field(default_factory=dict)
+    pods: dict[tuple[bytes, bytes], int] = field(default_factory=dict)  # by size and nodes
 
     def __getitem__(self, shape: Shape) -> Fit:
         """How many members of this shape alone fit into the free room."""
         if (entry := self.seen.get(id(shape))) is None:
             entry = self.seen[id(shape)] = shape, self._fit(shape)
         return entry[1]
+
+    def pods_of(self, size: NDArray[np.int64], nodes: NDArray[np.bool_]) -> int:
+        """How many pods that request this fit on these nodes; [resource], and whether by node."""
+        key = size.tobytes(), nodes.tobytes()
+        if key not in self.pods:
+            self.pods[key] = int(fits_per_node(self.free, size, nodes).sum())
+        return self.pods[key]
 
     def _fit(self, shape: Shape) -> Fit:
         fit = self.known.get(shape)

@@ -177,11 +177,7 @@ class QueueLedger:
         is_first = reservation is None and record is None and not (others or gang.finished)
         all_wait = len(members.ready) == len(gang.members) and not members.absent
         if is_first and all_wait and len(placed) == demand.min_members(gang):
-            amounts = (
-                charge.requests_of(group[0]).scaled(len(group))
-                for group in demand.by_shape(tuple(placed))
-            )
-            minimum = Resources.total(amounts)
+            minimum = charge.requests_together(placed)
             return GangCharge(minimum, held_minimum=minimum)
         new = {m.uid: replace(m, node=assigned[m.uid].node) for m in placed}
         elsewhere = new.keys() | self.queued.pods.charged_elsewhere

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Member
-from ...strategies.capacity import fits_per_node
+from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 from ..search.borders import Above
 
@@ -31,24 +31,25 @@ class RoomBound:
     used: NDArray[np.int64]  # [size]: by members that have started
 
     @classmethod
-    def of(cls, base: Grid, free: NDArray[np.int64]) -> "RoomBound":
-        """The bound before any gang has started; ``free`` is the room of each node."""
+    def of(cls, fit: FitByShape) -> "RoomBound":
+        """The bound before any gang has started, in the room of ``fit``."""
+        base = fit.base
         requests, allowed = base.requests, base.allowed
         sizes = _sizes(requests)
         larger = np.all(requests[:, None, :] >= sizes[None, :, :], axis=2)
         room = np.zeros(len(sizes), dtype=np.int64)
         for column, size in enumerate(sizes):
             nodes = np.any(allowed[larger[:, column]], axis=0)
-            room[column] = fits_per_node(free, size, nodes).sum()
+            room[column] = fit.pods_of(size, nodes)
         ratios = requests[:, None, :] // np.maximum(sizes, 1)[None, :, :]
         ratios = np.where(sizes[None] > 0, ratios, np.iinfo(np.int64).max)
         weights = np.where(larger, ratios.min(axis=2, initial=np.iinfo(np.int64).max), 0)
-        return cls(base, room, weights, np.zeros_like(room))
+        return cls(fit.base, room, weights, np.zeros_like(room))
 
     @classmethod
     def of_plan(cls, above: Above, held: NDArray[np.int64] | int) -> "RoomBound":
         """The bound beside all gangs that have started, in the room that is not held."""
-        bound = cls.of(above.base, np.maximum(above.free - held, 0))
+        bound = cls.of(above.fit_beside(held))
         return bound.beside(group for want in above.joined for group in want.alike)
 
     def beside(self, groups: Iterable[Sequence[Member]]) -> "RoomBound":

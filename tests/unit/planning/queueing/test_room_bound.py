@@ -6,6 +6,7 @@ import pytest
 from tutti.gang import demand
 from tutti.gang.demand import PlacementRequest
 from tutti.planning.compile import grids
+from tutti.planning.compile.capacity import FitByShape
 from tutti.planning.queueing import room_bound
 from tutti.planning.queueing.room_bound import RoomBound
 
@@ -24,7 +25,7 @@ def bound(
     ]
     base = grids.grid(snapshot, (member.shape for want in wants for member in want.members))
     groups = (group for want in wants[:beside] for group in want.alike)
-    return RoomBound.of(base, base.free).beside(groups), wants
+    return RoomBound.of(FitByShape(base, base.free)).beside(groups), wants
 
 
 def test_pods_of_different_requests_are_counted_by_what_they_have_in_common() -> None:
