@@ -215,23 +215,27 @@ class GangIndex:
             self._put(uid, member)
 
     def _put(self, uid: Uid, member: Member | None) -> None:
-        old = self._members.pop(uid, None)
-        if old is not None:
-            key = old.gang
-            self._stale.add(key)
-            siblings = self._by_gang[key]
-            siblings.pop(uid, None)
-            if member is None and old.phase is Phase.SUCCEEDED:
-                self._finished.setdefault(key, []).append(old)
-            if not siblings:
-                del self._by_gang[key]
-                if member is None:
-                    self._finished.pop(key, None)
-        if member is not None:
-            key = member.gang
-            self._stale.add(key)
+        # A pod that changes keeps its place: to remove and add it again would double the dicts.
+        old, gang = self._members.get(uid), None if member is None else member.gang
+        if old is not None and old.gang != gang:
+            self._take_out(uid, old, is_gone=member is None)
+        if member is not None and gang is not None:
+            self._stale.add(gang)
             self._members[uid] = member
-            self._by_gang.setdefault(key, {})[uid] = member
+            self._by_gang.setdefault(gang, {})[uid] = member
+
+    def _take_out(self, uid: Uid, old: Member, *, is_gone: bool) -> None:
+        """Take a pod out of its gang: it is gone, or of another gang now."""
+        key = old.gang
+        self._stale.add(key)
+        siblings = self._by_gang[key]
+        del self._members[uid], siblings[uid]
+        if is_gone and old.phase is Phase.SUCCEEDED:
+            self._finished.setdefault(key, []).append(old)
+        if not siblings:
+            del self._by_gang[key]
+            if is_gone:
+                self._finished.pop(key, None)
 
     def _remake_stale(self) -> bool:
         """Compute the gangs again that changed; return whether there is a new key."""

@@ -60,11 +60,10 @@ class NodeUsage:
 
     def occupy(self, uid: Uid, node: NodeName | None, requests: Resources) -> None:
         """Count the requests of a pod on ``node`` alone; on no node if it is None."""
-        old = self._place.pop(uid, None)
+        old = self._place.get(uid) if node is not None else self._place.pop(uid, None)
         if old is not None:
             usage = self._usage[old]
             if old == node and usage.pods[uid] == requests:
-                self._place[uid] = old
                 return
             del usage.pods[uid]
             usage.total = None

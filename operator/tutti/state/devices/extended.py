@@ -77,7 +77,7 @@ class ExtendedResources:
         """Take in a pod of ours."""
         is_waiting = pod is not None and pod.may_get_a_node
         new = pod if pod is not None and is_waiting and pod.extended_requests else None
-        old = self._pods.pop(uid, None)
+        old = self._pods.get(uid) if new is not None else self._pods.pop(uid, None)
         self._named.discard(uid)
         if old is None and new is None:
             return
