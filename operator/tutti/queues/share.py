@@ -58,29 +58,36 @@ class Shares:
 
         A resource that no node has is left out.
         """
-        parts = (Fraction(over, total) for over, total in self._over(queue, charged.amounts))
-        return max(parts, default=Fraction(0)) / self.tree.queues[queue].weight
+        scales = self._scales(queue)
+        counted = ((n, *scales[name]) for name, n in charged.amounts if name in scales)
+        parts = (Fraction(max(n - guarantee, 0), whole) for n, guarantee, whole in counted)
+        return max(parts, default=Fraction(0))
 
-    def step(self, queue: str, charged: Iterable[tuple[str, int]]) -> int:
+    def step(self, queue: str, charged: Mapping[str, int]) -> int:
         """The same share in whole steps, without fractions; ``charged`` is by resource."""
-        weight, parts = self.tree.queues[queue].weight, self._over(queue, charged)
-        return max((over * STEPS // (total * weight) for over, total in parts), default=0)
+        return max(
+            (
+                max(charged.get(name, 0) - guarantee, 0) * STEPS // whole
+                for name, (guarantee, whole) in self._scales(queue).items()
+            ),
+            default=0,
+        )
 
     def most_within(self, queue: str, step: int) -> Mapping[str, int]:
         """The most that may be charged of each resource at this step or below."""
+        return {
+            name: guarantee + ((step + 1) * whole - 1) // STEPS
+            for name, (guarantee, whole) in self._scales(queue).items()
+        }
+
+    def _scales(self, queue: str) -> Mapping[str, tuple[int, int]]:
+        """By resource: what is guaranteed, and the charge beyond it that is a share of 1."""
         guarantee, weight = self.tree.guarantees[queue], self.tree.queues[queue].weight
         return {
-            name: guarantee.get(name, 0) + ((step + 1) * total * weight - 1) // STEPS
+            name: (guarantee.get(name, 0), total * weight)
             for name, total in self.totals.items()
             if total > 0
         }
-
-    def _over(self, queue: str, charged: Iterable[tuple[str, int]]) -> Iterator[tuple[int, int]]:
-        """By resource: what is charged over the guarantee, and the total of all nodes."""
-        guarantee = self.tree.guarantees[queue]
-        for name, n in charged:
-            if (total := self.totals.get(name, 0)) > 0:
-                yield max(n - guarantee.get(name, 0), 0), total
 
     def past(self, queues: Iterable[str]) -> Mapping[str, "Past"]:
         """The past use of each queue and of those above it, in steps from the top.
@@ -209,7 +216,7 @@ def _counted(
 ) -> Iterator[_Turn]:
     """The turns with the step of this queue in front; earlier turns count as started."""
     height, used = shares.tree.height, dict(charged.amounts)
-    step = shares.step(queue, charged.amounts)
+    step = shares.step(queue, used)
     most = shares.most_within(queue, step)
     for turn in sorted(waiting, key=lambda turn: (_padded(turn.steps, height), turn.place)):
         yield _Turn((step, *turn.steps), turn.place, turn.gang)
@@ -218,7 +225,7 @@ def _counted(
             used[name] = now = used.get(name, 0) + n
             is_more |= name in most and now > most[name]
         if is_more:
-            step = shares.step(queue, used.items())
+            step = shares.step(queue, used)
             most = shares.most_within(queue, step)
 
 

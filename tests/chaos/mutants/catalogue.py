@@ -327,11 +327,11 @@ HOLDS_NO_COVER = Mutant(
 )
 IGNORES_GUARANTEES_IN_SHARES = Mutant(
     "counts what is guaranteed as borrowed",
-    (Patch("queues/share.py", "max(n - guarantee.get(name, 0), 0), total", "max(n, 0), total"),),
+    (Patch("queues/share.py", "name: (guarantee.get(name, 0), total", "name: (0, total"),),
 )
 IGNORES_WEIGHTS = Mutant(
     "borrows without regard to weights",
-    (Patch("queues/share.py", "over * STEPS // (total * weight)", "over * STEPS // total"),),
+    (Patch("queues/share.py", "total * weight)", "total)"),),
 )
 FORGETS_PAST_USE = Mutant(
     "breaks ties between queues without regard to past use",

@@ -51,7 +51,7 @@ def test_a_share_is_the_largest_part_over_the_guarantee_by_weight() -> None:
 def test_a_step_is_the_whole_number_of_steps_in_the_share(name: str, amounts: Amounts) -> None:
     shares = Shares(TREE, TOTALS, {})
     share = shares.share(name, Resources.of(amounts))
-    assert shares.step(name, amounts.items()) == int(share * STEPS)
+    assert shares.step(name, amounts) == int(share * STEPS)
 
 
 @given(st.sampled_from(["r", "v", "n"]), st.sampled_from(["gpu", "cpu"]), st.integers(0, 99))
@@ -61,8 +61,8 @@ def test_one_more_than_the_most_of_a_step_is_the_next_step(
     shares = Shares(TREE, TOTALS, {})
     most = shares.most_within(name, step)
     assert most.keys() == {"gpu", "cpu"}
-    assert shares.step(name, [(resource, most[resource])]) <= step
-    assert shares.step(name, [(resource, most[resource] + 1)]) == step + 1
+    assert shares.step(name, {resource: most[resource]}) <= step
+    assert shares.step(name, {resource: most[resource] + 1}) == step + 1
 
 
 def test_a_queue_is_charged_for_all_below_it() -> None:

@@ -44,7 +44,7 @@ class RoomBound:
         ratios = requests[:, None, :] // np.maximum(sizes, 1)[None, :, :]
         ratios = np.where(sizes[None] > 0, ratios, np.iinfo(np.int64).max)
         weights = np.where(larger, ratios.min(axis=2, initial=np.iinfo(np.int64).max), 0)
-        return cls(fit.base, room, weights, np.zeros_like(room))
+        return cls(base, room, weights, np.zeros_like(room))
 
     @classmethod
     def of_plan(cls, above: Above, held: NDArray[np.int64] | int) -> "RoomBound":
