@@ -6,7 +6,7 @@ measured on what is charged beyond the guarantee.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import groupby
 from math import inf
@@ -44,6 +44,9 @@ class Shares:
     totals: Mapping[str, int]  # of all nodes, by resource
     charges: Mapping[str, Resources]  # by queue; to itself alone
     taken_at: float = 0.0  # when past use is measured; seconds since the epoch
+    # By queue and resource: what is guaranteed, and the charge beyond it that is a share of 1.
+    # Filled on demand; it does not depend on ``charges``.
+    scales: dict[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict, compare=False)
 
     def below(self) -> dict[str, Resources]:
         """The charge of each queue with all queues below it."""
@@ -81,13 +84,14 @@ class Shares:
         }
 
     def _scales(self, queue: str) -> Mapping[str, tuple[int, int]]:
-        """By resource: what is guaranteed, and the charge beyond it that is a share of 1."""
-        guarantee, weight = self.tree.guarantees[queue], self.tree.queues[queue].weight
-        return {
-            name: (guarantee.get(name, 0), total * weight)
-            for name, total in self.totals.items()
-            if total > 0
-        }
+        if queue not in self.scales:
+            guarantee, weight = self.tree.guarantees[queue], self.tree.queues[queue].weight
+            self.scales[queue] = {
+                name: (guarantee.get(name, 0), total * weight)
+                for name, total in self.totals.items()
+                if total > 0
+            }
+        return self.scales[queue]
 
     def past(self, queues: Iterable[str]) -> Mapping[str, "Past"]:
         """The past use of each queue and of those above it, in steps from the top.
