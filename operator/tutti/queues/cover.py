@@ -162,10 +162,10 @@ def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Re
 
 def _take(left: dict[str, int], requests: Resources) -> bool:
     """Take the requests out of what is left, if they fit on every line."""
-    on_lines = [amount for amount in requests.amounts if amount[0] in left]
-    if any(n > left[line] for line, n in on_lines):
+    amounts = [(line, n) for line, n in requests.amounts if line in left]
+    if any(n > left[line] for line, n in amounts):
         return False
-    for line, n in on_lines:
+    for line, n in amounts:
         left[line] -= n
     return True
 

@@ -111,9 +111,8 @@ class SnapshotLookup:
 
 def may_have_rules(snapshot: Snapshot) -> bool:
     """Whether a rule between pods may be in force."""
-    every = [member.shape for gang in snapshot.gangs for member in gang.members]
-    every += (member.shape for member in snapshot.strays)
-    shapes = dict(zip(map(id, every), every, strict=True))
+    members = (*snapshot.strays, *(m for gang in snapshot.gangs for m in gang.members))
+    shapes = {id(member.shape): member.shape for member in members}
     templates = (role.template for gang in snapshot.gangs for role in gang.roles)
     declared = (template.shape for template in templates if template is not None)
     return bool(snapshot.placed_pods) or any(map(has_rules, (*shapes.values(), *declared)))

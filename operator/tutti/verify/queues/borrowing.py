@@ -40,13 +40,17 @@ class QueueBorrowing:
         for name in queues:
             if len(chains[name]) > 1:
                 children[chains[name][1]].append(name)
+        totals = dict[str, int]()
+        for node in snapshot.nodes:
+            for name, n in node.allocatable.amounts:
+                totals[name] = totals.get(name, 0) + n
         by_gang = {key: chains[name] or (ROOT,) for key, name in charges.queues.items()}
         return cls(
             queues,
             children,
             sorted({line for q in queues.values() for line, n in _declared(q).items() if n}),
             max((len(chains[name]) for name in queues), default=0),
-            dict(snapshot.allocatable.amounts),
+            totals,
             _by_queue(by_gang, charges.usage.before),
             _by_queue(by_gang, charges.usage.after),
             snapshot.taken_at,
