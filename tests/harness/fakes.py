@@ -29,7 +29,7 @@ from tutti.kube.codec.queues import (
 from tutti.kube.codec.volumes import encode_selected_node
 from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
-from tutti.kube.list_watch import Item
+from tutti.kube.list_watch import Item, ObjectList
 from tutti.model.applications import ConfigMapKey
 from tutti.model.cluster import (
     GATE,
@@ -842,7 +842,7 @@ class FakeCluster:
             if name in self.unanswered:
                 continue
             store = store_of(state, name)
-            store.replace(self._listed(name), self.version, store.began())
+            store.replace(ObjectList(self._listed(name)), self.version, store.began())
 
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
         pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]

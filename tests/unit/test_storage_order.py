@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.kube.list_watch import Item
+from tutti.kube.list_watch import Item, ObjectList
 from tutti.model.cluster import ForeignPod, Snapshot
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
@@ -146,9 +146,10 @@ def _told(events: Sequence[Event], *, listed_after: int) -> ClusterState:
             for each in KINDS:
                 store = getattr(state.storage, each)
                 there = [
-                    Item(known, item.version, item.value) for known, item in store._items.items()
+                    Item(known, store._versions[known], value)
+                    for known, value in store._values.items()
                 ]
-                store.replace(there, at + 2, store.began())
+                store.replace(ObjectList(there), at + 2, store.began())
         store = getattr(state.storage if kind in KINDS else state.pods, kind)
         if one is None:
             store.leave(Uid(uid), at + 3)

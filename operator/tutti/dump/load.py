@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ..gang import demand
 from ..kube import kinds
-from ..kube.list_watch import Item
+from ..kube.list_watch import Item, ObjectList
 from ..model.cluster import ForeignPod, Gang, Member, Snapshot
 from ..model.devices.claims import ClaimName, DeviceClaim
 from ..model.keys import Uid
@@ -37,7 +37,7 @@ def snapshot_of(objects: Objects) -> Snapshot:
         if kind is kinds.JOB and not (items or _has_all_jobs(objects)):
             continue  # such files do not say that there are none
         store = state.stores[kind]
-        store.replace(items, 1, store.began())
+        store.replace(ObjectList(items), 1, store.began())
     for kind in kinds.DEVICES:
         if has_devices and kind not in objects.items:
             _fill(state.stores[kind], ())
@@ -63,8 +63,8 @@ def _add_claims(state: ClusterState) -> None:
 
 
 def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:
-    items = [Item(Uid(uid), 1, value) for uid, value in values]
-    store.replace(items, 1, store.began())
+    items = (Item(Uid(uid), 1, value) for uid, value in values)
+    store.replace(ObjectList(items), 1, store.began())
 
 
 def _reminded(snapshot: Snapshot, objects: Objects) -> Snapshot:

@@ -7,7 +7,7 @@ removed. Each page is decoded at once, and only the fields that decisions use ar
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -36,6 +36,25 @@ class Item(NamedTuple, Generic[V]):
     value: V
 
 
+class ObjectList(Generic[V]):
+    """A whole list: the versions and the decoded values of its objects, by uid.
+
+    A list may have 50,000 pods, and two dicts take half the memory of an ``Item`` for each.
+    """
+
+    __slots__ = ("values", "versions")
+
+    def __init__(self, items: Iterable[Item[V]] = ()) -> None:
+        self.values: dict[Uid, V] = {}
+        self.versions: dict[Uid, int] = {}
+        self.extend(items)
+
+    def extend(self, items: Iterable[Item[V]]) -> None:
+        """Add objects; of two with one uid, the last one counts."""
+        for uid, version, value in items:
+            self.values[uid], self.versions[uid] = value, version
+
+
 def uid_of(wire_object: wire.Object) -> Uid:
     """The uid of a wire object."""
     return Uid(wire_object.metadata.uid)
@@ -57,8 +76,8 @@ class ReflectorSink(Protocol[V]):
     def began(self) -> int:
         """Mark the moment before a list is requested."""
 
-    def replace(self, items: Collection[Item[V]], version: int, began: int) -> None:
-        """Take in a whole list; objects that it does not have are gone."""
+    def replace(self, objects: ObjectList[V], version: int, began: int) -> None:
+        """Take in a whole list, which is the sink's from now on; other objects are gone."""
 
     def put(self, item: Item[V]) -> None:
         """Take in one object."""
@@ -91,7 +110,7 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
     """
     began = reflector.sink.began()
     pages = _PageReader(source, reflector.stream)
-    items: list[Item[V]] = []
+    objects: ObjectList[V] = ObjectList()
     version = continue_token = ""
     # Only small values are kept of a page. Otherwise the garbage collector would scan all of them
     # again and again while their number grows.
@@ -105,15 +124,15 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
             for broken in page.broken:
                 logger.error("%s: left out: %s", reflector.stream.name, broken)
             new_items = (_item(reflector, wire_object) for wire_object in page.items)
-            items.extend(new_item for new_item in new_items if new_item is not None)
+            objects.extend(new_item for new_item in new_items if new_item is not None)
     except errors.Gone as problem:
         if not (reflector.is_optional and problem.status == NOT_FOUND):
             raise
-        items, version = [], ""
+        objects, version = ObjectList(), ""
     finally:
         gc.enable()
         pages.close()
-    reflector.sink.replace(items, int(version or 0), began)
+    reflector.sink.replace(objects, int(version or 0), began)
     return version
 
 

@@ -3,10 +3,10 @@
 Only versions and deletions matter here. The cluster state gives the objects their meaning.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from ..kube.list_watch import Item
+from ..kube.list_watch import Item, ObjectList
 from ..model.keys import Uid
 
 V = TypeVar("V")
@@ -31,7 +31,8 @@ class Store(Generic[V]):
 
         ``listed`` is called after each list with its mark from ``began``.
         """
-        self._items: dict[Uid, Item[V]] = {}
+        self._values: dict[Uid, V] = {}
+        self._versions: dict[Uid, int] = {}
         self._gone: dict[Uid, int] = {}  # deleted objects, the oldest first: lists begun by then
         self._lists = 0  # how many lists have begun
         self._list_version = 0
@@ -44,10 +45,10 @@ class Store(Generic[V]):
         self.is_fresh = False  # listed since the last ``expire``
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._values)
 
     def __iter__(self) -> Iterator[V]:
-        return (item.value for item in self._items.values())
+        return iter(self._values.values())
 
     @property
     def newest(self) -> int:
@@ -56,23 +57,20 @@ class Store(Generic[V]):
 
     def get(self, uid: Uid) -> V | None:
         """The value of one object; None if it is not here."""
-        item = self._items.get(uid)
-        return None if item is None else item.value
+        return self._values.get(uid)
 
     def put(self, item: Item[V]) -> None:
         """Take in an object, unless a newer version of it or a newer list without it is known."""
-        old = self._items.get(item.uid)
-        newest = self._list_version if old is None else old.version
-        if item.version > newest:
+        if item.version > self._versions.get(item.uid, self._list_version):
             self._take(item)
 
     def _take(self, item: Item[V]) -> None:
         if item.uid in self._gone:
             return
         self._see(item.version)
-        old = self._items.get(item.uid)
-        self._items[item.uid] = item
-        self._changed(item.uid, None if old is None else old.value, item.value)
+        old = self._values.get(item.uid)
+        self._values[item.uid], self._versions[item.uid] = item.value, item.version
+        self._changed(item.uid, old, item.value)
 
     def _see(self, version: int) -> None:
         if version > self._newest:
@@ -80,7 +78,7 @@ class Store(Generic[V]):
 
     def has_seen(self, uid: Uid) -> bool:
         """Whether the object is here, or was deleted recently."""
-        return uid in self._items or uid in self._gone
+        return uid in self._values or uid in self._gone
 
     def has_dropped(self, uid: Uid) -> bool:
         """Whether the object was dropped, as far as the store remembers."""
@@ -92,19 +90,20 @@ class Store(Generic[V]):
         self._gone[uid] = self._lists
         if len(self._gone) > MOST_GONE:
             del self._gone[next(iter(self._gone))]
-        old = self._items.pop(uid, None)
-        if old is not None:
-            self._changed(uid, old.value, None)
+        if uid in self._values:
+            self._remove(uid)
 
     def leave(self, uid: Uid, version: int) -> None:
         """Forget an object that may come back: this version of it left the stream's selection.
 
         If a newer version is known, it stays: watches may show again what was before a list.
         """
-        old = self._items.get(uid)
-        if old is not None and old.version <= version:
-            del self._items[uid]
-            self._changed(uid, old.value, None)
+        if uid in self._versions and self._versions[uid] <= version:
+            self._remove(uid)
+
+    def _remove(self, uid: Uid) -> None:
+        del self._versions[uid]
+        self._changed(uid, self._values.pop(uid), None)
 
     def expire(self) -> None:
         """Trust no list that began before now."""
@@ -116,7 +115,7 @@ class Store(Generic[V]):
         self._lists += 1
         return self._lists
 
-    def replace(self, items: Collection[Item[V]], version: int, began: int) -> None:
+    def replace(self, objects: ObjectList[V], version: int, began: int) -> None:
         """Take in a list of that version: remove the objects that it lacks, but keep newer ones.
 
         So an object that was deleted while no watch ran is removed. ``began`` is the mark that
@@ -129,20 +128,26 @@ class Store(Generic[V]):
         if version < self._list_version:
             return  # a later list was faster
         self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
-        # At the first list nothing can be gone, so it needs no set of uids.
-        listed = {item.uid for item in items} if self._items else ()
-        for uid in [uid for uid in self._items if uid not in listed]:
-            self.leave(uid, version)
-        for item in items:
-            old = self._items.get(item.uid)
-            if old is None or (old.version <= version and old.version != item.version):
-                self._take(item)
+        if self._values or self._gone:
+            self._merge(objects, version)
+        else:  # the first list of many pods is not copied
+            self._values, self._versions = objects.values, objects.versions
+            for uid, value in objects.values.items():
+                self._changed(uid, None, value)
         self._list_version = version
         self._see(version)
         self.is_synced = True
         self._listed(began)
 
+    def _merge(self, objects: ObjectList[V], version: int) -> None:
+        for uid in [uid for uid in self._values if uid not in objects.values]:
+            self.leave(uid, version)
+        for uid, value in objects.values.items():
+            known, listed = self._versions.get(uid), objects.versions[uid]
+            if known is None or (known <= version and known != listed):
+                self._take(Item(uid, listed, value))
+
     def _rewind(self) -> None:
         """Give every known object the version 0, because versions have gone back."""
-        self._items = {uid: item._replace(version=0) for uid, item in self._items.items()}
+        self._versions = dict.fromkeys(self._versions, 0)
         self._list_version = self._newest = 0

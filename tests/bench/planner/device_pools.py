@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tutti.kube import kinds
-from tutti.kube.list_watch import Item
+from tutti.kube.list_watch import Item, ObjectList
 from tutti.model.devices.claims import (
     ClaimName,
     Consumer,
@@ -74,7 +74,9 @@ def cluster_state(picture: Snapshot, pools: Pools | None = None) -> ClusterState
         known[kinds.TAINT_RULE] = ()
     for kind, values in known.items():
         store = state.stores[kind]
-        store.replace([Item(Uid(uid), 1, value) for uid, value in values], 1, store.began())
+        store.replace(
+            ObjectList(Item(Uid(uid), 1, value) for uid, value in values), 1, store.began()
+        )
     show(state, picture)
     return state
 

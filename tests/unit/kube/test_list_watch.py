@@ -13,7 +13,7 @@ import pytest
 from tutti.kube import errors, kinds, list_watch, wire
 from tutti.kube.calls import Stream
 from tutti.kube.codec import decode
-from tutti.kube.list_watch import Item, Reflector
+from tutti.kube.list_watch import Item, ObjectList, Reflector
 from tutti.model.cluster import ForeignPod
 from tutti.model.keys import Uid
 
@@ -75,9 +75,9 @@ class Heard:
         """Number the lists."""
         return 1
 
-    def replace(self, items: Any, version: int, began: int) -> None:
+    def replace(self, objects: ObjectList[ForeignPod], version: int, began: int) -> None:
         """Note a list."""
-        self.told.append((version, sorted(item.uid for item in items), began))
+        self.told.append((version, sorted(objects.versions), began))
 
     def put(self, item: Item[ForeignPod]) -> None:
         """Note an object."""

@@ -461,7 +461,7 @@ def test_kopf_writes_nothing_keeps_little_and_lists_in_pages() -> None:
     assert not settings.posting.enabled
     assert isinstance(settings.persistence.diffbase_storage, handlers.NoDiffBase)
     assert isinstance(settings.persistence.progress_storage, handlers.NoProgress)
-    assert settings.watching.chunk_size == 500
+    assert settings.watching.chunk_size == client.PAGE
     assert not settings.watching.initial_streaming
     assert settings.queueing.worker_limit is None
     assert settings.queueing.idle_timeout <= 2

@@ -9,7 +9,7 @@ import pytest
 
 from tutti.kube.codec.queues import QueueObject
 from tutti.kube.gang_sources import GangObject
-from tutti.kube.list_watch import Item
+from tutti.kube.list_watch import Item, ObjectList
 from tutti.model.cluster import (
     ForeignPod,
     Member,
@@ -93,7 +93,9 @@ class Observed:
     def relist_bound(self, *pods: Member) -> None:
         """List the bound pods."""
         items: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in pods]
-        self.state.pods.bound.replace(items, self.version, self.state.pods.bound.began())
+        self.state.pods.bound.replace(
+            ObjectList(items), self.version, self.state.pods.bound.began()
+        )
 
     @property
     def seen(self) -> Snapshot:
@@ -120,7 +122,7 @@ def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
     for name in (*stores, "namespaces", "queues", "topologies"):
         assert not state.is_synced
         store = store_of(state, name)
-        store.replace([], 1, store.began())
+        store.replace(ObjectList(), 1, store.began())
     assert state.is_synced
     assert state.snapshot(3.0) == Snapshot(taken_at=3.0)
 
@@ -213,7 +215,7 @@ def test_after_a_restore_of_etcd_the_world_is_what_lists_show_then() -> None:
     ]
     for store, values in listed:
         items = [Item(value.uid, int(value.version), value) for value in values]
-        store.replace(items, int(pod.version), store.began())
+        store.replace(ObjectList(items), int(pod.version), store.began())
     assert [gang.min_member for gang in one.seen.gangs] == [1]
     assert one.members() == [("a-0", None)]
     assert one.used() == NOTHING
@@ -348,7 +350,7 @@ def test_a_list_asked_for_before_a_binding_was_answered_does_not_void_it() -> No
     one.state.pods.assume(pod, N1)
     began = one.state.pods.bound.began()
     one.state.pods.confirm(pod.uid, 1.0)
-    one.state.pods.bound.replace([], one.version, began)
+    one.state.pods.bound.replace(ObjectList(), one.version, began)
     assert one.used() == ONE
     one.relist_bound()
     assert one.used() == NOTHING
@@ -427,7 +429,7 @@ def test_a_pod_and_a_node_deleted_in_a_gap_leave_no_ghost() -> None:
     one.relist_bound(kept)
     state = one.state
     items = [Item(Uid("n1"), 1, node("n1", cpu=4).made)]
-    state.nodes.replace(items, one.version, state.nodes.began())
+    state.nodes.replace(ObjectList(items), one.version, state.nodes.began())
     assert one.members() == [("a-0", "n1")]
     assert [each.name for each in one.seen.nodes] == ["n1"]
 
@@ -484,7 +486,7 @@ class Truth:
     def list(self, state: ClusterState, stream: str) -> None:
         """Let a World list one stream."""
         store = store_of(state, stream)
-        store.replace(list(self.objects[stream].values()), self.version, store.began())
+        store.replace(ObjectList(self.objects[stream].values()), self.version, store.began())
 
     def happen(self) -> None:
         """Let one thing happen."""
@@ -798,7 +800,8 @@ def test_jobs_are_shown_once_they_are_listed_and_wake_when_they_change() -> None
         one.state.jobs.put(Item(Uid(uid), one.next(), Job("ml", "a", failures_left)))
 
     assert shown() is None
-    one.state.jobs.replace([Item(Uid("j-1"), 1, Job("ml", "a", 3))], 1, one.state.jobs.began())
+    listed = ObjectList([Item(Uid("j-1"), 1, Job("ml", "a", 3))])
+    one.state.jobs.replace(listed, 1, one.state.jobs.began())
     assert shown() == {}
     one.group()
     one.pend("a-0", owner=Owner("Job", "a", "batch"))
@@ -819,7 +822,7 @@ def test_of_jobs_of_one_name_the_latest_counts_in_whatever_order_they_go(
     uids: tuple[str, str],
 ) -> None:
     one = Observed()
-    one.state.jobs.replace([], 1, one.state.jobs.began())
+    one.state.jobs.replace(ObjectList(), 1, one.state.jobs.began())
     one.group()
     one.pend("a-0", owner=Owner("Job", "a", "batch"))
     for uid, left in (("a", 1), ("b", 2)):

@@ -13,7 +13,7 @@ from tests.harness.builders import gang, member, node, reservation, shape
 from tests.harness.fakes import Clock, FakeCluster, Life
 from tutti.kube.codec.queues import QueueObject
 from tutti.kube.gang_sources import GangObject
-from tutti.kube.list_watch import Item
+from tutti.kube.list_watch import Item, ObjectList
 from tutti.model.cluster import Namespace, SlotReservation
 from tutti.model.devices.claims import ClaimName, DeviceClaim, PodClaim
 from tutti.model.keys import GangKey, NodeName, Uid
@@ -38,7 +38,7 @@ class Standby:
         self.version = 0
         self.rounds = 0
         for store in chain(self.state.stores.values(), self.state.pods.stores):
-            store.replace([], 1, store.began())
+            store.replace(ObjectList(), 1, store.began())
         self.put(self.state.nodes, Uid("n1"), node("n1", cpu=64).made)
         self.put(self.state.queues, Uid("q"), QueueObject(Queue("vision", Uid("q"))))
         self.put(self.state.namespaces, Uid("ml"), Namespace("ml"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutti.kube.list_watch import Item
+from tutti.kube.list_watch import Item, ObjectList
 from tutti.model.keys import Uid
 from tutti.state import store
 from tutti.state.store import Store
@@ -35,7 +35,7 @@ class Watched:
         """Take in a list, asked for just now unless said otherwise."""
         mark = self.store.began() if began is None else began
         items = [Item(uid, number, f"{uid}{number}") for uid, number in versions]
-        self.store.replace(items, version, mark)
+        self.store.replace(ObjectList(items), version, mark)
 
 
 def test_the_newest_version_wins_in_any_order() -> None:
@@ -203,3 +203,21 @@ def test_deletions_are_forgotten_after_a_later_list_and_beyond_a_number() -> Non
         one.store.drop(Uid(f"other-{number}"))
     assert not one.store.has_seen(A)
     assert one.store.has_seen(Uid("other-0"))
+
+
+def test_the_first_list_is_kept_without_a_copy() -> None:
+    one = Watched()
+    objects = ObjectList([Item(A, 1, "a1"), Item(B, 2, "b2"), Item(A, 3, "a3")])
+    one.store.replace(objects, 3, one.store.began())
+    assert one.store._values is objects.values
+    assert one.changes == [("a", None, "a3"), ("b", None, "b2")]
+    one.put(A, 2)
+    assert one.store.get(A) == "a3"
+
+
+def test_a_first_list_after_a_deletion_lacks_what_was_deleted() -> None:
+    one = Watched()
+    mark = one.store.began()
+    one.store.drop(A)
+    one.list(3, (A, 1), (B, 2), began=mark)
+    assert list(one.store) == ["b2"]

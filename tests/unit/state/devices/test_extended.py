@@ -9,6 +9,7 @@ from tests.harness.builders import GangBuilder, gang, node
 from tests.harness.extended import GPU, container, requesting
 from tests.harness.fake_devices import CLAIMS, CLASSES, device_class, gpus
 from tests.harness.fakes import STREAMS, Clock, FakeCluster, Life, Watch, store_of
+from tutti.kube.list_watch import ObjectList
 from tutti.model.cluster import Member, PodReservation
 from tutti.model.devices.claims import ClaimAllocation, PodClaim
 from tutti.model.devices.extended import CLAIM_OF, ContainerRequests, claim_name
@@ -43,7 +44,7 @@ def listed(state: ClusterState, cluster: FakeCluster, *but: str) -> None:
     for name in STREAMS:
         if name not in but:
             store = store_of(state, name)
-            store.replace(cluster._listed(name), cluster.version, store.began())
+            store.replace(ObjectList(cluster._listed(name)), cluster.version, store.began())
 
 
 DEVICES = tuple(name for name in STREAMS if name.startswith("devices."))

@@ -9,6 +9,7 @@ from tests.harness.builders import gang, node
 from tests.harness.fake_devices import DRIVER, claim, device, device_class, gpus, request
 from tests.harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life, Watch, store_of
 from tutti.filters.devices import limits, rows, selectors
+from tutti.kube.list_watch import ObjectList
 from tutti.model.cluster import Member
 from tutti.model.devices.claims import (
     MOST_CONSUMERS,
@@ -132,7 +133,7 @@ def test_until_all_is_listed_pods_with_claims_wait() -> None:
     for name in STREAMS:
         if not name.startswith("devices."):
             store = store_of(state, name)
-            store.replace(cluster._listed(name), cluster.version, store.began())
+            store.replace(ObjectList(cluster._listed(name)), cluster.version, store.began())
     assert not state.devices.unevaluated()
     assert state.snapshot(0.0).gangs[0].members[0].device_problems == (UNLISTED,)
     assert state.devices.are_wanted

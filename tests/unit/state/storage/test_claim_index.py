@@ -10,7 +10,7 @@ from tutti.dump.load import snapshot_of
 from tutti.filters import volume_supply
 from tutti.filters.node_rules import fits_node
 from tutti.gang import finding_text
-from tutti.kube.list_watch import Item
+from tutti.kube.list_watch import Item, ObjectList
 from tutti.model.cluster import (
     GATE,
     BoundBy,
@@ -121,7 +121,7 @@ class Observed:
         store = getattr(self.storage, kind)
         self.version += 1
         listed = [Item(Uid(uid), self.version, one) for uid, one in items.items()]
-        store.replace(listed, self.version, store.began())
+        store.replace(ObjectList(listed), self.version, store.began())
 
     def put(self, kind: str, value: Any, uid: str = "") -> None:
         """Show an object."""
