@@ -97,7 +97,7 @@ def _default(tree: QueueTree, labels: Mapping[str, str]) -> Membership:
 
 
 def _not_a_leaf(tree: QueueTree, name: str, labels: Mapping[str, str]) -> Membership:
-    below = tuple(leaf for leaf in _usable(tree, labels) if name in tree.path(leaf))
+    below = tuple(leaf for leaf in _usable(tree, labels) if name in tree.paths[leaf])
     return Membership("", Refusal.NOT_A_LEAF, below, name, name)
 
 

@@ -121,8 +121,8 @@ def _strip(tree: QueueTree, running: Sequence[QueuedGang], starts: Sequence[Queu
     """Whether these starts, all of one queue, strip a gang of this queue."""
     queue = starts[0].queue
     # No gang below another child of the root counts for what queues here cover.
-    top = tree.path(queue)[-2:]
-    beside = [gang for gang in running if tree.path(gang.queue)[-2:] == top]
+    top = tree.paths[queue][-2:]
+    beside = [gang for gang in running if tree.paths[gang.queue][-2:] == top]
     cover = walk(tree, (*beside, *starts))
     uncovered = [g for g in beside if g.queue == queue and g.key not in cover.gangs]
     for priority in sorted({gang.priority for gang in uncovered}):

@@ -133,7 +133,7 @@ class _Scan:
             if gang.is_protected:
                 protected.setdefault(gang.queue, []).append(gang)
             kind = (gang.priority, lines[gang.key]), gang.started == inf
-            for queue in tree.path(gang.queue):
+            for queue in tree.paths[gang.queue]:
                 kinds[queue][kind] = kinds[queue].get(kind, 0) + 1
         scan = cls(tree, tier, covered, topmost, kinds, lines, protected)
         for gang in running:
@@ -144,7 +144,7 @@ class _Scan:
 
     def path(self, gang: QueuedGang) -> Sequence[str]:
         """The gang's own queue and the queues above it, as far as their tier lets them cover it."""
-        tiers, path = self.tree.tiers, self.tree.path(gang.queue)
+        tiers, path = self.tree.tiers, self.tree.paths[gang.queue]
         return [queue for queue in path[:-1] if tiers[queue] <= self.tier]
 
     def total(self, gangs: Iterable[GangKey]) -> Resources:
@@ -162,7 +162,7 @@ class _Scan:
         tree = self.tree
         inside: dict[str, list[QueuedGang]] = {queue: [] for queue in tree.queues}
         for start in starts:
-            for queue in tree.path(start.queue):
+            for queue in tree.paths[start.queue]:
                 inside[queue].append(start)
         kinds = {start.key: _StartKind.of(tree, start) for start in starts}
         feasible: dict[GangKey, list[str]] = {start.key: [] for start in starts}

@@ -46,7 +46,7 @@ def limits(
     """
     by_queue: dict[str, set[GangKey]] = {name: set() for name in tree.queues}
     for gang, own in gangs.items():
-        for step in tree.path(own):
+        for step in tree.paths[own]:
             by_queue[step].add(gang)
     limits = []
     for name in sorted(tree.queues):

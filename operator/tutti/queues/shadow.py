@@ -23,7 +23,7 @@ def stopped(
     if not below:
         return {}
     for gang in sorted(running, key=lambda gang: (gang.started, gang.key)):
-        for name in tree.path(gang.queue):
+        for name in tree.paths[gang.queue]:
             if name in below:
                 below[name].append(gang)
     return {name: _stopped(tree, name, gangs, charges) for name, gangs in below.items()}

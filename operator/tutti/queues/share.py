@@ -106,7 +106,9 @@ class Shares:
             name: 0 if past is None else int(past.mean_at(self.taken_at) * STEPS / MILLION)
             for name, past in records.items()
         }
-        paths = {queue: tuple(map(steps.__getitem__, tree.path(queue)[-2::-1])) for queue in queues}
+        paths = {
+            queue: tuple(map(steps.__getitem__, tree.paths[queue][-2::-1])) for queue in queues
+        }
         last = (inf,) * tree.height
         return {queue: _padded(path, tree.height) or last for queue, path in paths.items()}
 

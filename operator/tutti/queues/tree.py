@@ -53,7 +53,8 @@ class QueueTree:
     children: Mapping[str, Sequence[str]] = field(default_factory=dict)  # sorted by name
     depths: Mapping[str, int] = field(default_factory=dict)  # below the root
     from_the_leaves: tuple[str, ...] = ()  # all queues, each after those below it
-    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # up to the root
+    # Each queue and its ancestors, from the queue up to the root.
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # 0 for a leaf; the tier of an only child; else one more than the highest tier of the children.
     tiers: Mapping[str, int] = field(default_factory=dict)
     held: frozenset[str] = frozenset()  # start nothing
@@ -98,10 +99,6 @@ class QueueTree:
             held=held,
             draining_since=draining,
         )
-
-    def path(self, name: str) -> tuple[str, ...]:
-        """The queue and its ancestors, from the queue up to the root."""
-        return self.paths[name]
 
     @property
     def height(self) -> int:

@@ -85,7 +85,7 @@ def gang_covers(gangs: ChargedGangs, setting: Preemption) -> Mapping[GangKey, Ga
         name
         for name, may_end in modes.items()
         if may_end is not Preemption.OFF
-        and any(any(tree.guarantees[above].values()) for above in tree.path(name))
+        and any(any(tree.guarantees[above].values()) for above in tree.paths[name])
         and not tree.children[name]
     ]
     covers = {}
@@ -109,7 +109,7 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
     covered = _covered(gangs, walk(tree, gangs.running))
     numbers: dict[str, int] = {}
     for leaf in waiting:
-        for queue in tree.path(leaf):
+        for queue in tree.paths[leaf]:
             numbers[queue] = numbers.get(queue, 0) + 1
     totals = {key: charge.total for key, charge in gangs.charges.items()}
     in_shadow = stopped(tree, gangs.running, totals)

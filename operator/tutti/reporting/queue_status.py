@@ -158,7 +158,7 @@ def _accepting(tree: QueueTree, name: str) -> QueueCondition:
 
 def _stops(tree: QueueTree, name: str) -> Iterator[tuple[str, str]]:
     """Why a queue does not start all gangs: its own causes first, then causes of queues above."""
-    path = [tree.queues[step] for step in tree.path(name)]
+    path = [tree.queues[step] for step in tree.paths[name]]
     for queue in path:
         where = "" if queue.name == name else f"queue {queue.name} above it: "
         yield from ((reason, where + message) for reason, message in _own_stops(tree, queue))

@@ -140,7 +140,7 @@ def test_no_queue_covers_more_than_it_guarantees(
         below = [
             gang.minimum["gpu"]
             for gang in gangs
-            if gang.key in cover.gangs and name in RESEARCH.path(cover.gangs[gang.key])
+            if gang.key in cover.gangs and name in RESEARCH.paths[cover.gangs[gang.key]]
         ]
         assert sum(below) <= RESEARCH.guarantees[name]["gpu"]
     assert walk(RESEARCH, gangs[::-1]) == cover

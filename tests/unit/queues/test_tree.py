@@ -25,7 +25,7 @@ def test_a_queue_with_unreadable_fields_names_them() -> None:
 
 def test_paths_lead_to_the_root() -> None:
     tree = QueueTree.of(TEAMS)
-    assert tree.path("vision") == ("vision", "research", ROOT)
+    assert tree.paths["vision"] == ("vision", "research", ROOT)
     assert [tree.depths[name] for name in ("vision", "research", ROOT)] == [2, 1, 0]
     assert [*tree.from_the_leaves] == ["nlp", "vision", "research", ROOT]
     assert [tree.is_leaf(name) for name in ("vision", "research", ROOT)] == [True, False, True]
@@ -91,7 +91,7 @@ def test_queues_whose_parent_cannot_be_used_hang_from_the_root_and_start_nothing
     queues = [queue("a", "b"), queue("b", "a"), queue("c", "a"), queue("d", "gone"), queue("e")]
     tree = QueueTree.of(queues)
     assert tree.broken == {"a", "b", "d"}
-    assert tree.path("c") == ("c", "a", ROOT)
+    assert tree.paths["c"] == ("c", "a", ROOT)
     assert [tree.stop_of(name, 0.0) for name in "abcde"] == [Stop.HOLD] * 4 + [Stop.NONE]
     assert [*findings(queues, {})] == [
         Finding("a", Fault.CYCLE, ("b",)),

@@ -93,7 +93,7 @@ def rows_of_queue(
     if not snapshot.queues or queue not in tree.queues:
         names = ", ".join(sorted(tree.queues)) if snapshot.queues else "none"
         raise UnknownQueueError(f"--queue {queue}: no Queue has this name; there are: {names}")
-    return [row for row in standing_rows if row.queue and queue in tree.path(row.queue)]
+    return [row for row in standing_rows if row.queue and queue in tree.paths[row.queue]]
 
 
 def hindrance(standing_rows: Iterable[StandingRow]) -> str:
