@@ -39,7 +39,7 @@ class Item(NamedTuple, Generic[V]):
 class ObjectList(Generic[V]):
     """A whole list: the versions and the decoded values of its objects, by uid.
 
-    A list may have 50,000 pods, and two dicts take half the memory of an ``Item`` for each.
+    A list may have 50,000 pods, and two dicts take less memory than an ``Item`` for each.
     """
 
     __slots__ = ("values", "versions")

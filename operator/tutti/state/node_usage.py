@@ -6,14 +6,11 @@ nodes.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from ..model.cluster import Node
 from ..model.keys import NodeName, Uid
 from ..model.resources import NOTHING, Resources
-
-MOST_TOTALS = 4096  # equal totals that are shared; arbitrary
 
 
 class VolumeUsage(NamedTuple):
@@ -131,11 +128,5 @@ class NodeUsage:
         if usage is None:
             return NOTHING
         if usage.total is None:
-            usage.total = _shared(Resources.total(usage.pods.values()))
+            usage.total = Resources.total(usage.pods.values())
         return usage.total
-
-
-@lru_cache(maxsize=MOST_TOTALS)
-def _shared(total: Resources) -> Resources:
-    """One object for equal totals: many nodes run the same pods."""
-    return total
