@@ -54,10 +54,9 @@ def alone(room: Array, shape_demand: ShapeDemand) -> Array:
     """[node, row]: how many members of each shape fit, if no other shape is on the node."""
     counts = np.repeat(shape_demand.most[None, :], len(room), axis=0)
     for resource, column in enumerate(shape_demand.requests.T):
-        rows = np.flatnonzero(column)
-        if rows.size:
-            most = room[:, resource, None] // column[rows]
-            counts[:, rows] = np.minimum(counts[:, rows], most)
+        rows = slice(None) if column.all() else np.flatnonzero(column)  # a slice copies nothing
+        most = room[:, resource, None] // column[rows]
+        counts[:, rows] = np.minimum(counts[:, rows], most)
     return counts
 
 
