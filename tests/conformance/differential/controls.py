@@ -16,7 +16,7 @@ from .comparing import Case, compared, differs
 from .ours import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     Manifest = dict[str, Any]
     Change = Callable[[Manifest], None]
@@ -522,13 +522,20 @@ DROPPED = {
 }
 
 
-def unnoticed(cases: Sequence[Case], rows: Iterable[str] = tuple(CONTROLS)) -> list[str]:
-    """The wrong rules of these rows that the cases do not tell from the right ones."""
+def unnoticed(
+    cases: Sequence[Case],
+    rows: Iterable[str] = tuple(CONTROLS),
+    rare: Collection[str] = (),
+) -> list[str]:
+    """The wrong rules of these rows that the cases do not tell from the right ones.
+
+    Those in ``rare`` take more cases than these; they are not tried.
+    """
     known = [case for case, ours in compared(cases) if not (ours.unmodelled or differs(case, ours))]
-    dropped = DROPPED.get(chosen_k8s(), ())
+    left_out = {*DROPPED.get(chosen_k8s(), ()), *rare}
     return [
         control.name
         for row in rows
         for control in CONTROLS.get(row, ())
-        if control.name not in dropped and control.noticed(known) is None
+        if control.name not in left_out and control.noticed(known) is None
     ]
