@@ -72,7 +72,9 @@ class Controllers:
             self.cluster.put_storage("claims", replace(claim, selected_node=None))
             return
         name = f"pvc-{claim.key.name}"
-        volume = local(name, place)
+        volume = local(name, place, storage_class=claim.storage_class)
+        if claim.storage_class == "network":
+            volume = replace(volume, affinity=None)  # every node reaches it
         self.cluster.put_storage("volumes", replace(volume, claim=ClaimRef(claim.key, claim.uid)))
         self._bind(claim, name)
 
@@ -90,10 +92,12 @@ def claim(name: str, size: int = 10, storage_class: str = "local") -> Claim:
 
 
 def cluster_of(*parts: builders.NodeBuilder | builders.GangBuilder) -> FakeCluster:
-    """A cluster with two classes, and a claim for each pod, which has the name of the pod."""
+    """A cluster with three classes."""
     cluster = FakeCluster()
     cluster.put_storage("classes", StorageClass("local", waits=True, provisioner=NO_PROVISIONER))
-    cluster.put_storage("classes", StorageClass("disk", waits=True, provisioner="csi.example.com"))
+    for name in ("disk", "network"):
+        storage_class = StorageClass(name, waits=True, provisioner="csi.example.com")
+        cluster.put_storage("classes", storage_class)
     cluster.add(*parts)
     cluster.work = Controllers(cluster)
     return cluster
@@ -134,8 +138,29 @@ def mixed() -> FakeCluster:
     return cluster
 
 
+def sharing(cluster: FakeCluster, storage_class: str) -> FakeCluster:
+    """The cluster, in which all pods without a node name one claim."""
+    cluster.put_storage("claims", claim("data", storage_class=storage_class))
+    for pod in list(cluster.pods.values()):
+        if pod.node is None:
+            cluster.change_pod(pod.key.name, claims=("data",))
+    return cluster
+
+
+def shared() -> FakeCluster:
+    """Two gangs and a single pod on two nodes, which name one claim for a volume to be made."""
+    pods = gang("a").of(3, cpu=2), gang("b").of(1, cpu=1), single("s", cpu=1)
+    return sharing(cluster_of(host("n1"), host("n2"), *pods), "network")
+
+
+def shared_on_one_node() -> FakeCluster:
+    """A gang that has room on one node, from which alone its members reach the claim they share."""
+    nodes = host("n1", cpu=3), host("n2"), host("n3")
+    return sharing(cluster_of(*nodes, gang("a").of(3, cpu=1)), "disk")
+
+
 SCENARIOS: Mapping[str, Callable[[], FakeCluster]] = {
-    scenario.__name__: scenario for scenario in (static, dynamic, mixed)
+    scenario.__name__: scenario for scenario in (static, dynamic, mixed, shared, shared_on_one_node)
 }
 for_each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
@@ -149,7 +174,7 @@ def assert_whole(cluster: FakeCluster) -> None:
     """Every pod is bound, every promise was kept, and no claim names a node any more."""
     scenarios.assert_promises(cluster)
     assert None not in bound_nodes(cluster).values()
-    assert len(taken_volumes(cluster)) == len(cluster.pods)
+    assert len(taken_volumes(cluster)) == len(cluster.storage["storage.claims"])
 
 
 def taken_volumes(cluster: FakeCluster) -> set[str]:
@@ -242,6 +267,102 @@ async def test_a_volume_that_was_made_before_a_failure_stays_and_decides_the_nex
     await life.settle()
     assert_whole(cluster)
     assert made < taken_volumes(cluster)
+
+
+async def test_a_claim_that_pods_share_is_provisioned_once_and_other_pods_wait_for_it() -> None:
+    cluster, clock = shared(), Clock()
+    controllers = Controllers(cluster, hangs_on={"n1", "n2"})
+    cluster.work = controllers
+    life = Life(cluster, clock)
+    await life.turn()
+    cluster.add(host("n3"), gang("late").of(1, cpu=1))
+    cluster.change_pod("late-0", claims=("data",))
+    for _ in range(3):
+        await life.turn()
+    assert set(bound_nodes(cluster).values()) == {None}
+    said = " ".join(str(event["message"]) for event in cluster.events.values())
+    assert "claim data is being bound for other pods that name it" in said
+    controllers.hangs_on.clear()
+    await life.settle()
+    assert_whole(cluster)
+    assert cluster.calls.count("select_node") == 1
+    assert {"n1", "n2", "n3"} == set(bound_nodes(cluster).values())
+
+
+async def test_the_selected_node_of_a_claim_that_gangs_share_goes_with_the_last_of_them() -> None:
+    pods = gang("a").of(1, cpu=1), gang("b").of(1, cpu=1)
+    cluster = sharing(cluster_of(host("n1"), *pods), "network")
+    cluster.work = Controllers(cluster, hangs_on={"n1"})
+    life = Life(cluster, Clock())
+    for expected in ("n1", "n1", None):
+        for _ in range(3):
+            await life.turn()
+        (item,) = cluster.storage["storage.claims"].values()
+        assert item.value.selected_node == expected
+        if cluster.groups:
+            key = min(cluster.groups)
+            cluster.delete_group(key.name)
+            cluster.collect()
+
+
+async def test_gangs_whose_shared_claim_nobody_provisions_are_released_together() -> None:
+    cluster, clock = shared(), Clock()
+    controllers = Controllers(cluster, hangs_on={"n1", "n2"})
+    cluster.work = controllers
+    life = Life(cluster, clock)
+    for _ in range(3):
+        await life.turn()
+    reserved = set(cluster.reservations)
+    clock.now += 601.0
+    await life.turn()
+    assert reserved.isdisjoint(cluster.reservations)
+    # At once: the next leader would not know that Tutti has selected the node.
+    (item,) = cluster.storage["storage.claims"].values()
+    assert item.value.selected_node is None
+    assert set(bound_nodes(cluster).values()) == {None}
+    controllers.hangs_on.clear()
+    await life.settle()
+    assert_whole(cluster)
+
+
+async def test_a_gang_goes_on_when_those_that_it_shared_a_claim_with_are_gone() -> None:
+    pods = gang("a").of(1, cpu=4), gang("b").of(1, cpu=4)
+    cluster = sharing(cluster_of(host("n1"), host("n2"), *pods), "network")
+    controllers = Controllers(cluster, hangs_on={"n1", "n2"})
+    cluster.work = controllers
+    life = Life(cluster, Clock())
+    await life.turn()
+    (item,) = cluster.storage["storage.claims"].values()
+    by_node = {entry.node: r.gang for r in cluster.reservations.values() for entry in r.entries}
+    first = by_node.pop(item.value.selected_node)
+    (other,) = by_node.values()
+    cluster.delete_group(first.name)
+    cluster.delete_pod(f"{first.name}-0")
+    cluster.collect()
+    for _ in range(2):
+        await life.turn()
+    assert [reservation.gang for reservation in cluster.reservations.values()] == [other]
+    controllers.hangs_on.clear()
+    await life.settle()
+    assert set(bound_nodes(cluster)) == {f"{other.name}-0"}
+    assert set(bound_nodes(cluster).values()) == set(by_node)
+    assert "planning again" not in str(list(cluster.events.values()))
+
+
+async def test_a_gang_waits_for_room_on_the_nodes_that_reach_the_volume_its_members_share() -> None:
+    nodes = host("n1", cpu=2), host("n2", cpu=2)
+    cluster = sharing(cluster_of(*nodes, gang("a").of(3, cpu=1)), "disk")
+    life = Life(cluster, Clock())
+    for _ in range(6):
+        await life.turn()
+    assert set(bound_nodes(cluster).values()) == {None}
+    assert taken_volumes(cluster) == {"pvc-data"}
+    (made,) = (item.value for item in cluster.storage["storage.volumes"].values())
+    ((place,),) = (requirement.values for way in made.affinity for requirement in way)
+    cluster.put_node(host(place, cpu=3).made)
+    await life.settle()
+    assert_whole(cluster)
+    assert set(bound_nodes(cluster).values()) == {place}
 
 
 async def test_the_selected_node_of_a_released_gang_is_removed() -> None:

@@ -91,6 +91,22 @@ def test_sixty_four_members_get_a_volume_each_although_a_node_has_none(rig: Rig)
     assert len(set(chosen(rig).values())) == 64
 
 
+def test_a_gang_on_several_nodes_shares_a_claim_that_is_provisioned_once(rig: Rig) -> None:
+    rig.nodes(2, cpu=4, memory="16Gi")
+    with Provisioner(rig.plane.request, is_anywhere=True):
+        rig.create(pod_group("a", 3), claim("data", "disk"))
+        rig.create(*members("a", 3, cpu=2, spec=mounting("data")))
+        rig.until_bound("a", 3)
+    assert {pod["spec"]["nodeName"] for pod in rig.pods("a")} == {"node-000", "node-001"}
+    assert [*chosen(rig)] == ["data"]
+    selected = [
+        line
+        for line in rig.plane.audited()
+        if line["verb"] == "patch" and line["objectRef"]["resource"] == "persistentvolumeclaims"
+    ]
+    assert len(selected) == 1
+
+
 def test_ephemeral_volumes_have_claims_of_their_own(rig: Rig) -> None:
     rig.nodes(2, cpu=8, memory="32Gi")
     template = {"spec": claim("", "disk")["spec"]}

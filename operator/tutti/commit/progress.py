@@ -163,7 +163,7 @@ class VolumeProgress:
     def pending(self, reservation: Reservation, members: Sequence[Member]) -> "PendingVolumes":
         """The claims of these members that are not bound."""
         is_late = reservation.reserved_at <= self.deadline
-        choices: list[VolumeChoice] = []
+        choices: dict[VolumeChoice, None] = {}  # members may share a claim
         failed: dict[Uid, ChoiceState] = {}
         is_waiting = False
         for member in members:
@@ -178,7 +178,7 @@ class VolumeProgress:
                 failed[member.uid] = why[0]
             else:
                 is_waiting |= bool(states)
-                choices += [s.choice for s in states if s.stage is Stage.CHOSEN]
+                choices |= {s.choice: None for s in states if s.stage is Stage.CHOSEN}
         return PendingVolumes(tuple(choices), failed, is_waiting=is_waiting)
 
 

@@ -123,11 +123,20 @@ class Releaser:
             for released in ended
             if released.reservation.uid not in failed
         )
-        await self._limit.all(
-            partial(self._unselect, released, choice, failed)
+        selected = {  # by choice, because Reservations may share it
+            choice: released
             for released in ended
             for choice in released.ended_volumes
             if not choice.volume
+        }
+        ending = {
+            released.reservation.self_uid
+            for released in ended
+            if released.rest is None and released.reservation.uid not in failed
+        }
+        await self._limit.all(
+            partial(self._unselect, released, choice, ending, failed)
+            for choice, released in selected.items()
         )
         await self._limit.all(
             partial(self._writer.delete, released.reservation)
@@ -183,10 +192,20 @@ class Releaser:
         if not is_sure:
             failed.add(released.reservation.uid)
 
-    async def _unselect(self, released: Released, choice: VolumeChoice, failed: set[Uid]) -> None:
-        """Let no provisioner make a volume any more for a claim that Tutti had provisioned."""
+    async def _unselect(
+        self,
+        released: Released,
+        choice: VolumeChoice,
+        ending: Collection[Uid | None],
+        failed: set[Uid],
+    ) -> None:
+        """Let no provisioner make a volume any more for a claim that Tutti had provisioned.
+
+        A claim stays as it is if a Reservation has it that is not ``ending``.
+        """
         key = ClaimKey(released.reservation.gang.namespace, choice.claim)
-        if self._state.storage.is_chosen_by_another(key, released.reservation):
+        own = released.reservation.self_uid
+        if self._state.storage.is_chosen_by_others(key, {*ending, own}):
             return
         is_sure = False
         with self._backing_off(released.reservation, f"releasing claim {choice.claim}"):

@@ -75,13 +75,14 @@ def starts(steps: Steps, snapshot: Snapshot, members: Mapping[Uid, Member]) -> I
 
 
 def choices(steps: Steps) -> Sequence[tuple[GangKey, VolumeChoice]]:
-    """The claims that are still to be bound, with their gang."""
-    return [
-        (reservation.gang, choice)
+    """The claims that are still to be bound, with their gang, or one of those that share them."""
+    gangs = {
+        choice: reservation.gang
         for reservation, step in steps
         if isinstance(step, BindVolumes)
         for choice in step.choices
-    ]
+    }
+    return [(gang, choice) for choice, gang in gangs.items()]
 
 
 def failures(steps: Steps) -> Sequence[tuple[GangKey, Uid, str]]:

@@ -8,13 +8,14 @@ the counts of ``volume_supply`` promise.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from itertools import chain
 from typing import NamedTuple
 
 from ..model.cluster import Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement
 from ..model.decisions import Claim as GangClaim
 from ..model.inter_pod import HOSTNAME
-from ..model.keys import NodeName, Uid
+from ..model.keys import GangKey, NodeName, Uid
 from ..model.volumes import (
     Claim,
     ClaimKey,
@@ -105,16 +106,20 @@ class _Chooser:
         )
 
     def choose(
-        self, wanted: Iterable[tuple[ClaimKey, NodeName]]
+        self, wanted: Mapping[ClaimKey, Sequence[NodeName]]
     ) -> Mapping[ClaimKey, VolumeChoice]:
-        """The choice for each claim and node for which there is a volume."""
+        """The choice for each claim for which there is a volume on the nodes of its pods.
+
+        Pods on several nodes get a new volume, provisioned for one of these nodes.
+        """
         ranked = []
-        for key, name in wanted:
+        for key, name in _node_by_claim(wanted).items():
             claim, node = self.claims.get(key), self.nodes.get(name)
             if claim is None or claim.request is None or node is None:
                 continue
             labels = dict(node.labels)
-            found = self.candidates.at(claim.request, labels)
+            is_on_one = len({*wanted[key]}) == 1
+            found = self.candidates.at(claim.request, labels) if is_on_one else []
             ranked.append((name, len(found), -claim.request.size, key, claim, labels, found))
         ranked.sort(key=lambda one: one[:4])
         choices = {}
@@ -148,6 +153,20 @@ class _Chooser:
         return where is not None and volume_rules.holds_somewhere(where, labels)
 
 
+def _node_by_claim(wanted: Mapping[ClaimKey, Sequence[NodeName]]) -> Mapping[ClaimKey, NodeName]:
+    """For which of the nodes of its pods each claim gets its volume.
+
+    A node that another claim has already goes first: a pod with several claims then reaches all of
+    their volumes, even if drivers make them for one zone.
+    """
+    node_by_claim: dict[ClaimKey, NodeName] = {}
+    nodes: set[NodeName] = set()
+    for key, names in sorted(wanted.items(), key=lambda item: len({*item[1]})):
+        node_by_claim[key] = next((name for name in names if name in nodes), names[0])
+        nodes.add(node_by_claim[key])
+    return node_by_claim
+
+
 def with_volumes(
     snapshot: Snapshot, placements: Sequence[Placement], claims: Sequence[GangClaim]
 ) -> tuple[tuple[Placement, ...], tuple[GangClaim, ...]]:
@@ -159,12 +178,11 @@ def with_volumes(
         for member in gang.members
         if member.unbound_claims
     }
-    wanted = [
-        (key, assignment.node)
-        for decision in decisions
-        for assignment in decision.assignments
-        for key in _keys(members.get(assignment.uid))
-    ]
+    wanted: dict[ClaimKey, list[NodeName]] = {}
+    for decision in decisions:
+        for assignment in decision.assignments:
+            for key in _keys(members.get(assignment.uid)):
+                wanted.setdefault(key, []).append(assignment.node)
     if not wanted:
         return tuple(placements), tuple(claims)
     choices = _Chooser.of(snapshot).choose(wanted)
@@ -172,6 +190,18 @@ def with_volumes(
         tuple(replace(p, volumes=_chosen(p.assignments, members, choices)) for p in placements),
         tuple(replace(c, volumes=_chosen(c.assignments, members, choices)) for c in claims),
     )
+
+
+def sharing_gangs(snapshot: Snapshot) -> frozenset[GangKey]:
+    """The gangs of which a pod shares a claim that has no volume yet with another pod."""
+    for_one_pod = {claim.key for claim in snapshot.storage.claims if claim.for_one_pod}
+    users: dict[ClaimKey, list[GangKey]] = {}
+    for gang in snapshot.gangs:
+        for member in gang.members:
+            for key in _keys(member):
+                users.setdefault(key, []).append(gang.key)
+    shared = (own for key, own in users.items() if len(own) > 1 and key not in for_one_pod)
+    return frozenset(chain.from_iterable(shared))
 
 
 def _keys(member: Member | None) -> Iterable[ClaimKey]:
@@ -185,12 +215,12 @@ def _chosen(
     members: Mapping[Uid, Member],
     choices: Mapping[ClaimKey, VolumeChoice],
 ) -> tuple[VolumeChoice, ...]:
-    found = (
+    found = {
         choices[key]
         for assignment in assignments
         for key in _keys(members.get(assignment.uid))
         if key in choices
-    )
+    }
     return tuple(sorted(found, key=lambda choice: choice.claim))
 
 

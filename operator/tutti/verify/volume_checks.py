@@ -1,9 +1,9 @@
-"""The volumes of a plan checked: each claim gets one that its pod can use, and no two the same.
+"""The volumes of a plan checked: each claim gets one that its pods can use, and no two the same.
 
 It shares no code with what chooses volumes. Source: kube-scheduler's VolumeBinding.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..filters.node_rules import label_holds
 from ..model.cluster import Gang, Node, Snapshot
@@ -37,30 +37,56 @@ def faults(
     by_claim = {choice.claim: choice for choice in choices}
     if len(by_claim) < len(choices):
         yield "a claim gets two volumes"
-    wanted = {
-        name: (member, assignment.node)
-        for assignment in assignments
-        if (member := members.get(assignment.uid)) is not None
-        for name in member.unbound_claims
-    }
+    wanted: dict[str, list[Node | None]] = {}  # the nodes of its pods
+    for assignment in assignments:
+        member = members.get(assignment.uid)
+        for name in member.unbound_claims if member is not None else ():
+            wanted.setdefault(name, []).append(index.nodes.get(assignment.node))
     for name in sorted(wanted.keys() ^ by_claim.keys()):
         why = "it gets no volume" if name in wanted else "no pod waits for its volume"
         yield f"claim {name}: {why}"
     for name in sorted(wanted.keys() & by_claim.keys()):
-        (member, at), choice = wanted[name], by_claim[name]
-        key = ClaimKey(member.key.namespace, name)
-        claim, node = index.claims.get(key), index.nodes.get(at)
-        if claim is None or node is None or (claim.uid, choice.node) != (choice.uid, at):
+        choice, key = by_claim[name], ClaimKey(gang.key.namespace, name)
+        claim = index.claims.get(key)
+        nodes = {node.name: node for node in wanted[name] if node is not None}
+        is_right = (
+            claim is not None
+            and claim.uid == choice.uid
+            and None not in wanted[name]
+            and (choice.node in nodes or _is_shared(claim, gang, index))
+        )
+        if claim is None or not is_right:
             yield f"claim {name}: its volume is for another claim or node"
-        elif choice.volume:
-            volume = index.volumes.get(choice.volume)
-            if taken.get(choice.volume, choice.uid) != choice.uid:
-                yield f"claim {name}: another claim gets volume {choice.volume}"
-            elif volume is None or not _will_do(claim, volume, dict(node.labels)):
-                yield f"claim {name}: volume {choice.volume} will not do on {at}"
+        elif choice.volume and taken.get(choice.volume, choice.uid) != choice.uid:
+            yield f"claim {name}: another claim gets volume {choice.volume}"
+        else:
+            faults_by_node = _node_faults(claim, choice, nodes.values(), index)
+            yield from (f"claim {name}: {why}" for why in faults_by_node)
+        if choice.volume:
             taken[choice.volume] = choice.uid
-        elif not _can_be_made(claim, index.storage, node):
-            yield f"claim {name}: no volume can be provisioned on {at}"
+
+
+def _node_faults(
+    claim: Claim, choice: VolumeChoice, nodes: Iterable[Node], index: SnapshotLookup
+) -> Iterator[str]:
+    """One sentence for each node on which the pod of a claim cannot use its volume."""
+    volume = index.volumes.get(choice.volume)
+    for node in nodes:
+        if not choice.volume:
+            if not _can_be_made(claim, index.storage, node):
+                yield f"no volume can be provisioned on {node.name}"
+        elif volume is None or not _will_do(claim, volume, dict(node.labels)):
+            yield f"volume {choice.volume} will not do on {node.name}"
+
+
+def _is_shared(claim: Claim, gang: Gang, index: SnapshotLookup) -> bool:
+    """Whether other gangs share a claim: its volume may be for the node of a pod of theirs."""
+    return not claim.for_one_pod and any(
+        claim.key.name in member.unbound_claims
+        for other in index.gangs.values()
+        if other.key != gang.key and other.key.namespace == claim.key.namespace
+        for member in other.members
+    )
 
 
 def _will_do(claim: Claim, volume: Volume, labels: Mapping[str, str]) -> bool:

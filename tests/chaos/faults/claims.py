@@ -38,6 +38,7 @@ STARTED: Mapping[str, int] = {
     "drift": 2,  # devices of it go away, before or after its start
     "locals": 2,  # volumes that are there
     "both": 2,  # volumes that are made, and devices
+    "pair": 2,  # on two nodes, with one claim of a volume for both
     "doomed": 0,  # volumes that nobody makes; it loses a member, and there is no other
 }
 FIRST: Mapping[str, int] = {
@@ -69,6 +70,7 @@ CLASS_OF: Mapping[str, str] = {
     "both": supply.DISK,
     "doomed": supply.STUCK,
 }
+SHARED = "pair-data"  # the claim of all members of ``pair``
 # What stands in the end: devices and the pods that they are reserved for, volumes, by gang.
 HELD: Mapping[str, str] = {
     "devices of tensor": "2 for 2",
@@ -81,8 +83,9 @@ HELD: Mapping[str, str] = {
     "devices of both": "2 for 2",
     "volumes of locals": "2 bound",
     "volumes of both": "2 bound",
+    "volumes of pair": "1 bound",
     "volumes of doomed": "2 without",
-    "volumes for claims": "4",
+    "volumes for claims": "5",
 }
 _WAITS = ("NotEnoughRoom", "NoNodeFits")
 
@@ -93,6 +96,7 @@ def objects(namespace: str) -> Iterator[dict[str, Any]]:
         yield supply.template(name, namespace, count, size)
     yield supply.claim("share-all", namespace, 2)
     yield supply.local_volume(namespace, 0)
+    yield provisioner.claim(SHARED, supply.NETWORK, namespace=namespace)
     for name, storage_class in CLASS_OF.items():
         for number in range(FIRST[name]):
             yield provisioner.claim(f"{name}-{number}", storage_class, namespace=namespace)
@@ -115,7 +119,8 @@ def _about(namespace: str, gang: str) -> dict[str, Any]:
         spec["resourceClaims"] = [one]
     elif gang == "share":
         spec["resourceClaims"] = [{"name": "gpus", "resourceClaimName": "share-all"}]
-    about: dict[str, Any] = {"namespace": namespace, "spec": spec, "cpu": 1}
+    cpu = 5 if gang == "pair" else 1  # of the 8 that a node has
+    about: dict[str, Any] = {"namespace": namespace, "spec": spec, "cpu": cpu}
     if gang in ("extend", "beyond"):
         about[RESOURCE] = 1 if gang == "extend" else 2
     if gang == "brisk":
@@ -124,10 +129,10 @@ def _about(namespace: str, gang: str) -> dict[str, Any]:
 
 
 def _mounting(one: dict[str, Any], gang: str) -> dict[str, Any]:
-    """The pod with its volume, whose claim has its name."""
-    if gang not in CLASS_OF:
+    """The pod with its volume, whose claim has its name or is for the whole gang."""
+    if gang not in (*CLASS_OF, "pair"):
         return one
-    source = {"claimName": one["metadata"]["name"]}
+    source = {"claimName": SHARED if gang == "pair" else one["metadata"]["name"]}
     volumes = [{"name": "data", "persistentVolumeClaim": source}]
     return {**one, "spec": {**one["spec"], "volumes": volumes}}
 

@@ -28,7 +28,8 @@ GROUP, DRIVER = "resource.k8s.io/v1", "gpu.example.com"
 CLASS, RESOURCE = "gpu", "example.com/gpu"
 SLICES = f"/apis/{GROUP}/resourceslices"
 ALL_CLAIMS = f"/apis/{GROUP}/resourceclaims"
-LOCAL, DISK, STUCK = "local", "disk", "stuck"  # classes; nothing ever answers of the last
+# Classes; every node reaches volumes of the third, and nothing ever answers of the last.
+LOCAL, DISK, NETWORK, STUCK = "local", "disk", "network", "stuck"
 # Devices of each node; the pool is the first part of its name.
 NODES: Mapping[str, int] = {
     "dra-0": 2,
@@ -44,6 +45,8 @@ NODES: Mapping[str, int] = {
     "stuck-0": 2,
     "local-0": 0,
     "local-1": 0,
+    "pair-0": 0,
+    "pair-1": 0,
     "card-0": 0,
 }
 CARD = 80  # of one counter, which partitions of the card consume
@@ -68,6 +71,7 @@ def classes() -> list[dict[str, Any]]:
         _object("DeviceClass", CLASS, spec),
         storage_class(LOCAL, "kubernetes.io/no-provisioner"),
         storage_class(DISK, PROVISIONER),
+        storage_class(NETWORK, PROVISIONER),
         storage_class(STUCK, PROVISIONER),
     ]
 
@@ -171,7 +175,7 @@ def await_claims(request: Request, namespace: str, count: int) -> None:
 
 
 class Provisioner:
-    """Makes volumes of one class for one namespace; now and then, it says that it cannot."""
+    """Makes volumes of two classes for one namespace; now and then, it says that it cannot."""
 
     def __init__(self, request: Request, namespace: str) -> None:
         self._request = request
@@ -200,14 +204,17 @@ class Provisioner:
     def answer(self) -> None:
         """Do what there is to do."""
         for item in self.selected().values():
-            if item["spec"]["storageClassName"] != DISK:
+            if item["spec"]["storageClassName"] not in (DISK, NETWORK):
                 continue
             with suppress(RequestError):  # it has changed, or its volume is there
                 if self._answers in self._failures:
                     give_up(self._request, item)
                 else:
                     node = item["metadata"]["annotations"][SELECTED]
-                    self._request("POST", ALL_VOLUMES, made_volume(item, node))
+                    made = made_volume(item, node)
+                    if item["spec"]["storageClassName"] == NETWORK:
+                        del made["spec"]["nodeAffinity"]
+                    self._request("POST", ALL_VOLUMES, made)
                 self._answers += 1
 
 

@@ -101,6 +101,17 @@ def with_claims(of: GangBuilder, *claims: Claim, now: float = 0.0) -> Snapshot:
     return replace(picture, storage=Storage(claims), taken_at=now)
 
 
+def test_a_claim_that_members_share_is_bound_once() -> None:
+    def share(member: Member) -> Member:
+        return replace(member, claims=("a-0",), unbound_claims=("a-0",))
+
+    held = reservation(TWO, ("a-0", "n1"), ("a-1", "n1"))
+    held = replace(held, term=TERM, volumes=CHOICES[:1])
+    picture = replace(snapshot_of(ROOM, TWO.where(share), held), storage=Storage((claim("a-0"),)))
+    ((_, found),) = next_steps(picture, TERM)
+    assert found == BindVolumes(CHOICES[:1])
+
+
 def test_claims_are_bound_before_any_pod_is() -> None:
     ((_, found),) = next_steps(with_claims(TWO, claim("a-0"), claim("a-1", **SELECTED)), TERM)
     assert found == BindVolumes(CHOICES[:1])

@@ -132,6 +132,32 @@ def test_volumes_that_several_nodes_reach_are_candidates_and_those_taken_over_ar
     assert chosen(snapshot, N1) == {"c": "net"}
 
 
+def test_pods_on_several_nodes_that_share_a_claim_get_one_new_volume() -> None:
+    data = claim("data", storage_class="disk")
+    near = local("near", storage_class="disk")
+    snapshot = cluster(data, data, data, volumes=(near,))
+    snapshot = replace(snapshot, storage=Storage((data,), (near,), CLASSES))
+    assert chosen(snapshot, N1, N1) == {"data": "near"}
+    ((placement,), _) = volume_choice.with_volumes(snapshot, [placed(snapshot, N2, N1, N1)], [])
+    assert placement.volumes == (VolumeChoice("data", "u-data", "7", N2),)
+
+
+def test_claims_that_a_pod_shares_with_different_pods_are_provisioned_for_its_node() -> None:
+    """One names the first claim, the other both."""
+    both = ("data", "more")
+    claims = tuple(claim(name, storage_class="disk") for name in both)
+    snapshot = cluster(*claims)
+    (made,) = snapshot.gangs
+    first, second = made.members
+    members = (first, replace(second, claims=both, unbound_claims=both))
+    snapshot = replace(snapshot, gangs=(replace(made, members=members),))
+    ((placement,), _) = volume_choice.with_volumes(snapshot, [placed(snapshot, N1, N2)], [])
+    assert [(choice.claim, choice.node) for choice in placement.volumes] == [
+        ("data", N2),
+        ("more", N2),
+    ]
+
+
 def test_where_none_is_left_a_volume_is_provisioned() -> None:
     snapshot = cluster(claim("a", storage_class="disk"), claim("b", storage_class="disk"))
     assert chosen(snapshot, N1, N2) == {"a": "", "b": ""}

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import Snapshot
+from tutti.model.cluster import Member, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.inter_pod import Requirement
-from tutti.model.keys import NodeName
+from tutti.model.keys import GangKey, NodeName
 from tutti.model.volumes import (
     Capacity,
     Claim,
@@ -24,7 +24,7 @@ from tutti.model.volumes import (
 )
 from tutti.verify import plan_checks
 
-from ...harness.builders import NAMESPACE, gang, node, reservation, snapshot_of
+from ...harness.builders import NAMESPACE, GangBuilder, gang, node, reservation, snapshot_of
 
 HOST = "kubernetes.io/hostname"
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -102,6 +102,56 @@ def test_a_choice_is_for_this_claim_on_this_node() -> None:
     assert faults(replace(choice(0), uid="older"), choice(1)) == wrong
     unknown = seen(replace(STORAGE, claims=STORAGE.claims[1:]))
     assert faults(choice(0, "v0"), choice(1), snapshot=unknown) == wrong
+
+
+def sharing(storage: Storage, *others: GangBuilder) -> Snapshot:
+    """Both members, and all others, name one claim."""
+
+    def share(member: Member) -> Member:
+        return replace(member, claims=("c0",), unbound_claims=("c0",))
+
+    nodes = [
+        node(name, cpu=9).labelled(**{HOST: name, "zone": zone})
+        for name, zone in (("n1", "z1"), ("n2", "z2"))
+    ]
+    snapshot = snapshot_of(*nodes, GANG.where(share), *(other.where(share) for other in others))
+    return replace(snapshot, storage=storage)
+
+
+def shared_faults(snapshot: Snapshot, chosen: VolumeChoice) -> list[str]:
+    """What is wrong with a plan that puts the members on n1 and n2 with this volume for both."""
+    made = placement(chosen)
+    first, second = made.assignments
+    spread = replace(made, assignments=(first, replace(second, node=N2)))
+    sentences = plan_checks.violations(snapshot, Plan((spread,)))
+    return [sentence.removeprefix("gang ml/a: ") for sentence in sentences]
+
+
+def test_pods_that_share_a_claim_get_one_volume_that_all_of_their_nodes_can_use() -> None:
+    storage = replace(STORAGE, claims=STORAGE.claims[:1])
+    assert shared_faults(sharing(storage), choice(0)) == []
+    assert shared_faults(sharing(storage), choice(0, at=N2)) == []
+    assert shared_faults(sharing(storage), choice(0, "v0")) == [
+        "claim c0: volume v0 will not do on n2"
+    ]
+    in_z1 = replace(CLASS, topologies=((Requirement("zone", "In", ("z1",)),),))
+    assert shared_faults(sharing(replace(storage, classes=(in_z1,))), choice(0)) == [
+        "claim c0: no volume can be provisioned on n2"
+    ]
+
+
+def test_a_claim_that_gangs_share_may_be_provisioned_for_a_pod_of_another() -> None:
+    storage = replace(STORAGE, claims=STORAGE.claims[:1])
+    wrong = ["claim c0: its volume is for another claim or node"]
+    elsewhere, other = choice(0, at=NodeName("n3")), gang("b").of(1, cpu=1)
+    assert shared_faults(sharing(storage), elsewhere) == wrong
+    assert shared_faults(sharing(storage, other), elsewhere) == []
+    snapshot = sharing(storage, other)
+    ours, theirs = snapshot.gangs
+    moved = replace(theirs, key=GangKey("etl", "b"))
+    assert shared_faults(replace(snapshot, gangs=(ours, moved)), elsewhere) == wrong
+    for_one = replace(storage, claims=(replace(storage.claims[0], for_one_pod=True),))
+    assert shared_faults(sharing(for_one, other), elsewhere)[:1] == wrong
 
 
 Change = Callable[[Volume], Volume]

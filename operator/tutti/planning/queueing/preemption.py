@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ...filters import volume_choice
 from ...filters.disruption_budgets import Shortage
 from ...gang import order
 from ...gang.demand import PlacementRequest
@@ -62,6 +63,9 @@ class ClaimedPlan:
     ledger: QueueLedger
     room: Room  # negative where a node is overdrawn; without what is held
     hold: HeldCapacity | None = None  # for the starved gang: its limits, and its cover
+    # The gangs whose pods share a claim without a volume. Their nodes may not reach it once it is
+    # there, and their victims would have ended by then.
+    sharing: frozenset[GangKey] = frozenset()
     claims: tuple[Claim, ...] = ()
     # By gang without a claim: the gangs that could end for it, and the budgets that keep them.
     kept: Mapping[GangKey, Mapping[GangKey, Shortage]] = field(default_factory=dict)
@@ -93,6 +97,7 @@ class ClaimedPlan:
             replace(ledger, gangs=gangs),
             room,
             plan.hold,
+            volume_choice.sharing_gangs(compiled.snapshot),
         )
 
 
@@ -269,13 +274,14 @@ class _Entitlements:
 def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
     """Whether the gang may claim.
 
-    No member has a node or is absent, and each may preempt. None has a rule of affinity or spread,
-    which victims might satisfy. Such rules of other gangs count no pod before it has its node, so
-    they keep nobody from claiming.
+    No member has a node or is absent, and each may preempt. None shares a claim that has no volume
+    yet, or has a rule of affinity or spread, which victims might satisfy. Such rules of other gangs
+    count no pod before it has its node, so they keep nobody from claiming.
     """
     ledger = claimed.ledger
     return not (
         want.gang.key in ledger.begun
+        or want.gang.key in claimed.sharing
         or any(member.node is not None and not member.is_over for member in want.gang.members)
         or ledger.counts[want.gang.key].absent
         or any(_needs_others(group[0].shape) for group in want.alike)

@@ -4,7 +4,7 @@ Sources: kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and Node
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -13,7 +13,7 @@ from ...kube.codec.shapes import CLAIM_FIELD, NODE_NAME
 from ...model.cluster import BoundBy, Member
 from ...model.inter_pod import CLUSTER, AffinityTerm, Labels, PodSelector, Requirement
 from ...model.keys import NodeName, Uid
-from ...model.resources import Resources
+from ...model.resources import NOTHING, Resources
 from ...model.shapes import NodeTerm, Shape
 from ...model.volumes import (
     Claim,
@@ -30,6 +30,8 @@ from .attach_limits import AttachLimits, Handle
 from .claim_users import ClaimUsers
 from .volume_index import VolumeIndex
 
+COUNTED = "unbound, and named by several pods; PersistentVolumes are counted for it"
+OF_KUBE_SCHEDULER = "unbound, and named by pods that kube-scheduler binds, too"
 UNLISTED = "claims and volumes are still being listed"
 KNOWN = 16384  # shapes that are cached
 
@@ -43,17 +45,20 @@ class ClaimDemands:
         limits: AttachLimits,
         pods: ClaimUsers,
         chosen: Mapping[ClaimKey, VolumeChoice],
+        is_chosen_for: Callable[[Claim, Uid], bool],
         *,
         binds: bool,
     ) -> None:
         """``chosen`` has the choices of standing Reservations.
 
-        ``binds`` is as of ``ClaimIndex``.
+        ``is_chosen_for`` says whether a Reservation of this pod has chosen for the claim. ``binds``
+        is as of ``ClaimIndex``.
         """
         self._known = known
         self._limits = limits
         self._pods = pods
         self._chosen = chosen
+        self._is_chosen_for = is_chosen_for
         self._binds = binds
         self.supply = NO_SUPPLY
         self.is_supply_outdated = False
@@ -101,12 +106,26 @@ class ClaimDemands:
             if volume.in_tree:
                 demand.unmodelled.add(f"{CLAIM_FIELD} ({volume.in_tree})")
             self._attach(demand, claim, member.uid)
+        elif claim is not None and self._is_for_other_pods(claim, member):
+            demand.problems.append(f"claim {key.name} is being bound for other pods that name it")
         elif claim is not None and is_bound_by_us and self._is_arriving(claim):
             demand.unbound.append(key.name)
         elif claim is not None and self._known.waits_for_a_pod(claim):
             self._add_waiting_claim(demand, claim, member)
         else:
             demand.problems.append(f"claim {key.name} {_problem(claim, volume)}")
+
+    def _is_shared(self, claim: Claim, member: Member) -> bool:
+        """Whether several pods name the claim, and may use it at a time."""
+        others = self._pods.other_users([claim.key], member.uid)
+        return any(others) and not claim.for_one_pod
+
+    def _is_for_other_pods(self, claim: Claim, member: Member) -> bool:
+        """Whether a pod waits, and Reservations of others that share the claim chose for it."""
+        choice = self._chosen.get(claim.key)
+        is_chosen = choice is not None and choice.uid == claim.uid
+        is_of_others = is_chosen and not self._is_chosen_for(claim, member.uid)
+        return member.node is None and is_of_others and self._is_shared(claim, member)
 
     def _is_arriving(self, claim: Claim) -> bool:
         """Whether a claim got the volume that Tutti chose, and no watch has shown it yet."""
@@ -123,12 +142,12 @@ class ClaimDemands:
         """
         request, choice = claim.request, self._chosen.get(claim.key)
         is_bound_by_us = member.bound_by is BoundBy.TUTTI
-        is_shared = any(self._pods.other_users([claim.key], member.uid)) and not claim.for_one_pod
+        is_chosen = choice is not None and choice.uid == claim.uid
         if is_bound_by_us and not self._binds:
             demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
             return
-        if is_bound_by_us and is_shared:
-            demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, and named by several pods)")
+        if is_bound_by_us and not is_chosen and self._pods.is_of_kube_scheduler(claim.key):
+            demand.unmodelled.add(f"{CLAIM_FIELD} ({OF_KUBE_SCHEDULER})")
             return
         if request is None or request.selector is None:
             demand.problems.append(f"claim {claim.key.name} has a selector that cannot be read")
@@ -136,7 +155,6 @@ class ClaimDemands:
         if is_bound_by_us:
             demand.unbound.append(claim.key.name)
         self._attach(demand, claim, member.uid)
-        is_chosen = choice is not None and choice.uid == claim.uid
         volume = self._known.volume_for(claim)
         if volume is None and is_chosen and choice is not None and choice.volume:
             volume = self._known.volume(choice.volume)
@@ -146,24 +164,34 @@ class ClaimDemands:
         if volume is not None:
             demand.reach.update(volume.reach)
             return
-        if claim.selected_node is not None:
+        is_shared = self._is_shared(claim, member)
+        # A Reservation may have pods that share a claim on other nodes than the selected one.
+        if claim.selected_node is not None and not self._is_chosen_for(claim, member.uid):
             demand.nodes.add(claim.selected_node)
-        if not (is_chosen or is_shared):  # a Reservation names the node, or another pod may choose
-            self._add_need(demand, claim, request)
+        # A Reservation names the node, or a pod of kube-scheduler may choose it.
+        if not (is_chosen or (is_shared and not is_bound_by_us)):
+            self._add_need(demand, claim, request, is_shared=is_shared)
 
-    def _add_need(self, demand: "_Demand", claim: Claim, request: VolumeRequest) -> None:
-        """Add what a claim needs of the node of its pod, which may be any node so far."""
+    def _add_need(
+        self, demand: "_Demand", claim: Claim, request: VolumeRequest, *, is_shared: bool
+    ) -> None:
+        """Add what a claim needs of the node of its pod, which may be any node so far.
+
+        Pods that share a claim need no PersistentVolume each, so these cannot be counted for them.
+        """
         need = self.supply.needs.get(request)
         if need is None or (self._known.needs_capacities(claim) and not self.knows_capacities):
             self.is_supply_outdated = True
             demand.problems.append(UNLISTED)
         elif need.unmodelled:
             demand.unmodelled.add(f"{CLAIM_FIELD} ({need.unmodelled})")
-        elif claim.selected_node is None:
+        elif claim.selected_node is not None:
+            demand.reach.update(need.provisioned)
+        elif is_shared and need.amounts != NOTHING:
+            demand.unmodelled.add(f"{CLAIM_FIELD} ({COUNTED})")
+        else:
             demand.reach.update(need.reach)
             demand.amounts.append(need.amounts)
-        else:
-            demand.reach.update(need.provisioned)
 
     def pledged(self, keys: Iterable[ClaimKey]) -> Resources:
         """The volumes that these claims of a node's pods take, once kube-scheduler binds them."""

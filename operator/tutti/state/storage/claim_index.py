@@ -6,7 +6,7 @@ VolumeRestrictions and NodeVolumeLimits.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...filters.volume_supply import Waiting
 from ...kube import kinds
@@ -34,6 +34,22 @@ from .volume_index import VolumeIndex
 
 # Whether a pod shares a volume changes with other pods only while so few name the volume.
 MOST_SHARERS = 2
+
+
+class _Chosen(NamedTuple):
+    """What a Reservation has chosen for a claim, and the pods that it holds room for."""
+
+    choice: VolumeChoice
+    pods: frozenset[Uid]
+
+
+def _chosen_by(reservation: Reservation | None) -> Mapping[ClaimKey, _Chosen]:
+    """The choices of a Reservation by claim."""
+    if reservation is None or not reservation.volumes:
+        return {}
+    pods = frozenset(entry.uid for entry in reservation.entries)
+    space = reservation.gang.namespace
+    return {ClaimKey(space, of.claim): _Chosen(of, pods) for of in reservation.volumes}
 
 
 class ClaimIndex:
@@ -73,11 +89,16 @@ class ClaimIndex:
         self._limits = AttachLimits(self._known.volume)
         self._pods = ClaimUsers()
         self._chosen: dict[ClaimKey, VolumeChoice] = {}  # by standing Reservations
-        self._choices: dict[ClaimKey, dict[Uid | None, VolumeChoice]] = {}  # by each of these
+        self._choices: dict[ClaimKey, dict[Uid | None, _Chosen]] = {}  # by each of these
         # Choices of Reservations that are gone. A volume may still be made for some of them.
         self._abandoned: dict[ClaimKey, VolumeChoice] = {}
         self._demands = ClaimDemands(
-            self._known, self._limits, self._pods, self._chosen, binds=binds
+            self._known,
+            self._limits,
+            self._pods,
+            self._chosen,
+            self._is_chosen_for,
+            binds=binds,
         )
         self.capacities: Store[Capacity] = Store(self._capacity_changed, self._capacities_listed)
         self._is_known = False  # every kind was listed once
@@ -103,39 +124,41 @@ class ClaimIndex:
 
     def chosen(self, old: Reservation | None, new: Reservation | None) -> None:
         """Take in the choices of a Reservation that was created, changed or deleted."""
-        before, after = (
-            {}
-            if reservation is None
-            else {
-                ClaimKey(reservation.gang.namespace, choice.claim): choice
-                for choice in reservation.volumes
-            }
-            for reservation in (old, new)
-        )
+        before, after = _chosen_by(old), _chosen_by(new)
         if before != after:
             for key in before:
                 self._withdraw(key, None if old is None else old.self_uid)
-            for key, choice in after.items():
-                self._chosen[key] = choice
+            for key, chosen in after.items():
+                self._chosen[key] = chosen.choice
                 self._choices[key] = self._choices.get(key, {}) | {
-                    None if new is None else new.self_uid: choice
+                    None if new is None else new.self_uid: chosen
                 }
             self._outdate_supply()
             self._touch({*before, *after})
 
     def _withdraw(self, key: ClaimKey, reservation: Uid | None) -> None:
         """Forget what a Reservation has chosen for a claim; another one may have it, too."""
-        others = {of: choice for of, choice in self._choices.pop(key).items() if of != reservation}
+        others = {of: chosen for of, chosen in self._choices.pop(key).items() if of != reservation}
         choice = self._chosen.pop(key)
         if others:
             self._choices[key] = others
-            self._chosen[key] = [*others.values()][-1]
+            self._chosen[key] = [*others.values()][-1].choice
         else:
             self._abandoned[key] = choice
 
-    def is_chosen_by_another(self, key: ClaimKey, reservation: Reservation) -> bool:
-        """Whether another Reservation has chosen for this claim: a new pod took it over."""
-        return any(of != reservation.self_uid for of in self._choices.get(key, ()))
+    def is_chosen_by_others(self, key: ClaimKey, reservations: Collection[Uid | None]) -> bool:
+        """Whether a Reservation other than these has chosen for this claim.
+
+        A new pod took it over, or pods of several gangs share it.
+        """
+        return any(of not in reservations for of in self._choices.get(key, ()))
+
+    def _is_chosen_for(self, claim: Claim, pod: Uid) -> bool:
+        """Whether a Reservation of this pod has chosen for the claim."""
+        return any(
+            pod in chosen.pods and chosen.choice.uid == claim.uid
+            for chosen in self._choices.get(claim.key, {}).values()
+        )
 
     def abandoned(self) -> list[tuple[ClaimKey, VolumeChoice]]:
         """The claims that are provisioned for a node without any need: no Reservation has them."""
@@ -196,7 +219,7 @@ class ClaimIndex:
                 request,
                 claim.key,
                 first.created,
-                yields=first.yields or is_shared,  # those of several pods are not modelled
+                yields=first.yields or is_shared,  # no volumes are counted for several pods
                 has_node=first.node is not None,
                 may_start=not (first.is_gated or is_shared),
             )
@@ -282,10 +305,14 @@ class ClaimIndex:
             return
         self._storage = None
         self._limits.pod_changed(uid, old, new)
+        keys = {key for user in (old, new) if user is not None for key in user.claims}
+        before = {key for key in keys if self._pods.is_of_kube_scheduler(key)}
         self._pods.put(uid, new)
+        after = {key for key in keys if self._pods.is_of_kube_scheduler(key)}
         self._outdate_supply()
         if self._is_known:
-            self._notify(self._affected(old, new) - {uid})
+            affected = self._affected(old, new) | self._pods.uids(before ^ after)
+            self._notify(affected - {uid})
 
     def _affected(self, old: ClaimUser | None, new: ClaimUser | None) -> set[Uid]:
         """The pods that may demand something else, as a pod with some of their claims changed."""

@@ -61,6 +61,7 @@ class ClaimUsers:
         self._pods: dict[Uid, ClaimUser] = {}
         self._by_claim: dict[ClaimKey, set[Uid]] = {}
         self._with_node: dict[ClaimKey, set[Uid]] = {}
+        self._of_kube_scheduler: dict[ClaimKey, set[Uid]] = {}
         self.has_been_ours = False  # whether a pod of our scheduler has ever named a claim
 
     def get(self, uid: Uid) -> ClaimUser | None:
@@ -73,6 +74,7 @@ class ClaimUsers:
         for key in old.claims if old is not None else ():
             drop(self._by_claim, key, uid)
             drop(self._with_node, key, uid)
+            drop(self._of_kube_scheduler, key, uid)
         if new is not None:
             self._pods[uid] = new
             self.has_been_ours |= new.bound_by is not None
@@ -80,6 +82,8 @@ class ClaimUsers:
                 self._by_claim.setdefault(key, set()).add(uid)
                 if new.node is not None:
                     self._with_node.setdefault(key, set()).add(uid)
+                if new.bound_by is BoundBy.KUBE_SCHEDULER:
+                    self._of_kube_scheduler.setdefault(key, set()).add(uid)
 
     def uids(self, keys: Iterable[ClaimKey]) -> set[Uid]:
         """The pods that name one of these claims."""
@@ -96,6 +100,10 @@ class ClaimUsers:
     def with_node(self, key: ClaimKey, than: Uid) -> list[ClaimUser]:
         """The other pods that name this claim and have a node."""
         return [self._pods[uid] for uid in self._with_node.get(key, ()) if uid != than]
+
+    def is_of_kube_scheduler(self, key: ClaimKey) -> bool:
+        """Whether a pod that Tutti plans and kube-scheduler binds names this claim."""
+        return key in self._of_kube_scheduler
 
     def few(self, keys: Iterable[ClaimKey], most: int) -> set[Uid] | None:
         """The pods that name one of these claims; None if more than ``most`` do."""

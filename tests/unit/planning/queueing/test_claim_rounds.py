@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from tutti.filters import volume_choice
 from tutti.gang import finding_text, timeouts
 from tutti.model.cluster import STUCK_SECONDS, Reservation, Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
-from tutti.model.keys import NodeName, Uid
+from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.owners import Job, Owner
 from tutti.model.queues import Preemption, QueueMode
+from tutti.model.volumes import Claim, ClaimKey, Storage
 from tutti.planning import plan as planning
 from tutti.planning.queueing import claim_rounds, preemption
 from tutti.strategies import STRATEGIES
@@ -184,6 +186,22 @@ def test_a_pod_that_may_not_preempt_has_nobody_ended() -> None:
     low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
     mild = gang("mild").of(4, gpu=1).priority(1).each(may_preempt=False)
     assert claimed(snapshot_of(node("n1", gpu=8), low, mild)) == {}
+
+
+def test_pods_that_share_a_claim_without_a_volume_have_nobody_ended() -> None:
+    """Their nodes may not reach the volume, and it is made only after the others have ended."""
+    low = gang("low").of(8, gpu=1).bound_on(*["n1"] * 8)
+
+    def of(claim: str, members: int, *, for_one_pod: bool = False) -> Snapshot:
+        high = gang("high").of(members, gpu=4 // members).priority(1)
+        snapshot = snapshot_of(node("n1", gpu=8), low, high.each(unbound_claims=(claim,)))
+        known = Claim(ClaimKey(NAMESPACE, claim), for_one_pod=for_one_pod)
+        return replace(snapshot, storage=Storage((known,)))
+
+    assert volume_choice.sharing_gangs(of("data", 1)) == frozenset()
+    assert volume_choice.sharing_gangs(of("data", 2, for_one_pod=True)) == frozenset()
+    assert volume_choice.sharing_gangs(of("data", 2)) == {GangKey(NAMESPACE, "high")}
+    assert claimed(of("data", 2)) == {}
 
 
 def test_whoever_could_not_be_evicted_is_spared() -> None:

@@ -17,6 +17,7 @@ from tutti.model.cluster import (
     ForeignPod,
     Member,
     Phase,
+    PodReservation,
     Reservation,
     Snapshot,
 )
@@ -49,6 +50,7 @@ from tutti.model.volumes import (
 from tutti.planning.plan import SHARED, plan
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import storage_into
+from tutti.state.storage import claim_demand
 from tutti.state.storage.attach_limits import Handle, handle
 from tutti.strategies import load
 from tutti.strategies.best_fit import BestFit
@@ -155,9 +157,14 @@ class Observed:
         return self.state.snapshot(7.0)
 
     @property
+    def members(self) -> tuple[Member, ...]:
+        """The pods, as a decision would see them."""
+        return tuple(member for gang in self.seen.gangs for member in gang.members)
+
+    @property
     def member(self) -> Member:
         """The only pod, as a decision would see it."""
-        ((found,),) = (gang.members for gang in self.seen.gangs)
+        (found,) = self.members
         return found
 
     def reach(self) -> tuple[Reach, ...]:
@@ -944,14 +951,70 @@ def test_a_node_that_is_selected_for_a_claim_is_the_only_one() -> None:
     assert one.member.shape.volume_reach == ((),)
 
 
-def test_a_claim_that_several_pods_name_is_not_modelled_until_it_is_bound() -> None:
+def test_pods_that_share_a_claim_reach_where_it_can_be_provisioned() -> None:
+    one = Observed()
+    one.put("classes", replace(LATER, provisioner="one.csi", topologies=IN_Z1))
+    one.put("claims", open_claim(), "uid-data")
+    one.waits("a")
+    one.waits("b")
+    for waiting in one.members:
+        assert (waiting.unsupported_fields, waiting.volume_problems) == ((), ())
+        assert (waiting.shape.volume_reach, waiting.unbound_claims) == ((IN_Z1,), ("data",))
+    # As for kube-scheduler, a node that is selected for it already is the only one.
+    one.put("claims", replace(open_claim(), selected_node=NodeName("n7")), "uid-data")
+    here = (NodeTerm(fields=(Requirement("metadata.name", "In", ("n7",)),)),)
+    assert [waiting.shape.required for waiting in one.members] == [here, here]
+
+
+def test_pods_that_share_a_claim_are_not_modelled_where_volumes_are_counted() -> None:
     one = Observed()
     one.put("classes", LATER)
     one.put("claims", open_claim(), "uid-data")
     one.waits("a")
-    one.waits("b")
-    unsupported = {m.unsupported_fields for gang in one.seen.gangs for m in gang.members}
-    assert unsupported == {(f"{FIELD} (unbound, and named by several pods)",)}
+    other = one.waits("b")
+    counted = (f"{FIELD} ({claim_demand.COUNTED})",)
+    assert [waiting.unsupported_fields for waiting in one.members] == [counted, counted]
+    one.state.pods.pending.drop(other.uid)
+    assert one.member.unsupported_fields == ()
+
+
+def test_a_claim_that_pods_share_is_bound_for_those_of_its_reservations_first() -> None:
+    one = Observed()
+    one.put("classes", replace(LATER, provisioner="one.csi", topologies=IN_Z1))
+    one.put("claims", open_claim(), "uid-data")
+    pods = [one.waits(name) for name in ("a", "b", "c")]
+    here = NodeName("n1")
+    choice = VolumeChoice("data", "uid-data", "7", here)
+    first, second = (
+        replace(
+            held(choice),
+            uid=Uid(name),
+            self_uid=Uid(name),
+            entries=(PodReservation(pod.key, pod.uid, NodeName(place)),),
+        )
+        for name, pod, place in (("r", pods[0], "n1"), ("s", pods[1], "n2"))
+    )
+    one.state.reservations.store.put(Item(Uid("r"), 9, first))
+    one.state.reservations.store.put(Item(Uid("s"), 9, second))
+    one.put("claims", replace(open_claim(), selected_node=here), "uid-data")
+    waits = ("claim data is being bound for other pods that name it",)
+    a, b, c = one.members
+    assert (a.unbound_claims, a.volume_problems, a.shape) == (("data",), (), pods[0].shape)
+    assert (b.unbound_claims, b.volume_problems, b.shape) == (("data",), (), pods[1].shape)
+    assert (c.unbound_claims, c.volume_problems) == ((), waits)
+    # The same while no watch has shown the volume.
+    one.put("claims", claim(uid="uid-data"), "uid-data")
+    assert [m.volume_problems for m in one.members] == [(), (), waits]
+    one.put("claims", replace(open_claim(), selected_node=here), "uid-data")
+    # What one Reservation gives back is still chosen by the other.
+    one.state.reservations.store.drop(Uid("s"))
+    assert [m.volume_problems for m in one.members] == [(), waits, waits]
+    assert one.storage.abandoned() == []
+    one.state.reservations.store.put(Item(Uid("r"), 10, replace(first, entries=second.entries)))
+    assert [m.volume_problems for m in one.members] == [waits, (), waits]
+    one.put("volumes", HERE)
+    one.put("claims", claim(uid="uid-data"), "uid-data")
+    assert [m.shape.volume_reach for m in one.members] == [(IN_Z1,)] * 3
 
 
 def test_what_keeps_claims_from_being_modelled_is_said() -> None:
@@ -995,6 +1058,29 @@ def test_a_claim_that_kube_scheduler_binds_still_decides_to_which_nodes_its_pod_
     assert one.member.unbound_claims == ()
     one.put("claims", claim(is_lost=True), "uid-data")
     assert one.lacks() == ("claim data is lost: volume pv is gone",)
+
+
+def test_pods_that_share_a_claim_with_one_of_kube_scheduler_wait_until_it_is_bound() -> None:
+    one = Observed()
+    one.put("classes", replace(LATER, provisioner="one.csi"))
+    one.put("claims", open_claim(), "uid-data")
+    ours = [one.waits(name) for name in ("a", "b", "c")]
+    handed = one.waits("k", **HANDED)
+    mixed = (f"{FIELD} ({claim_demand.OF_KUBE_SCHEDULER})",)
+    assert [m.unsupported_fields for m in one.members] == [mixed, mixed, mixed, ()]
+    one.state.pods.pending.drop(handed.uid)
+    assert [m.unsupported_fields for m in one.members] == [(), (), ()]
+    # Once Tutti has chosen, kube-scheduler's pod waits, and is not pinned.
+    choice = VolumeChoice("data", "uid-data", "7", NodeName("n1"))
+    entries = tuple(PodReservation(pod.key, pod.uid, NodeName("n1")) for pod in ours)
+    one.state.reservations.store.put(Item(Uid("r"), 9, replace(held(choice), entries=entries)))
+    one.waits("l", **HANDED)
+    waits = ("claim data is being bound for other pods that name it",)
+    assert [m.unsupported_fields for m in one.members] == [(), (), (), ()]
+    assert [m.volume_problems for m in one.members] == [(), (), (), waits]
+    # The choice for a claim of the same name that is gone counts no more.
+    one.put("claims", replace(open_claim(), uid="newer"), "uid-newer")
+    assert [m.unsupported_fields for m in one.members] == [mixed, mixed, mixed, ()]
 
 
 def test_where_drivers_have_capacity_for_the_claims_of_kube_scheduler_is_asked_for() -> None:
@@ -1110,9 +1196,8 @@ def test_of_claims_that_overlap_the_one_goes_on_whose_pod_has_waited_longer() ->
     assert said() == [(), overlap]
     one.waits("b", "once", created=1.0)
     assert said() == [overlap, ()]
-    several = f"{FIELD} (unbound, and named by several pods)"
     one.waits("c", "once", created=1.0)
-    assert said() == [(), (several,), (several,)]
+    assert said() == [(), overlap, overlap]
 
 
 def test_a_claim_of_an_ephemeral_volume_has_to_be_the_pods_own() -> None:
