@@ -62,7 +62,7 @@ docs: $(STAMP)  ## Build the site of docs/ into build/site; a dead link fails
 	@$(BIN)/python -m mkdocs build --quiet --strict
 
 .PHONY: test
-test: $(STAMP)  ## Run every tier: unit, cycle, docs, api, e2e (about 30 minutes, plus the first build)
+test: $(STAMP)  ## Run every tier: unit, cycle, docs, api, e2e (about 45 minutes, plus the first build)
 	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@$(BIN)/python -m pytest $(QUICK) --cov --cov-report=term-missing:skip-covered
 	@K8S=$(K8S) $(BIN)/python -m pytest --tiers api,e2e --numprocesses 2 --dist loadfile
