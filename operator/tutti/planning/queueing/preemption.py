@@ -276,7 +276,7 @@ def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
 
     No member has a node or is absent, and each may preempt. None shares a claim that has no volume
     yet, or has a rule of affinity or spread, which victims might satisfy. Such rules of other gangs
-    count no pod before it has its node, so they keep nobody from claiming.
+    count no pod before it has its node, so they do not matter here.
     """
     ledger = claimed.ledger
     return not (

@@ -115,6 +115,11 @@ class ClaimDemands:
         else:
             demand.problems.append(f"claim {key.name} {_problem(claim, volume)}")
 
+    def _choice(self, claim: Claim) -> VolumeChoice | None:
+        """What a standing Reservation has chosen for the claim, and not for an older namesake."""
+        choice = self._chosen.get(claim.key)
+        return choice if choice is not None and choice.uid == claim.uid else None
+
     def _is_shared(self, claim: Claim, member: Member) -> bool:
         """Whether several pods name the claim, and may use it at a time."""
         others = self._pods.other_users([claim.key], member.uid)
@@ -122,16 +127,17 @@ class ClaimDemands:
 
     def _is_for_other_pods(self, claim: Claim, member: Member) -> bool:
         """Whether a pod waits, and Reservations of others that share the claim chose for it."""
-        choice = self._chosen.get(claim.key)
-        is_chosen = choice is not None and choice.uid == claim.uid
-        is_of_others = is_chosen and not self._is_chosen_for(claim, member.uid)
-        return member.node is None and is_of_others and self._is_shared(claim, member)
+        return (
+            member.node is None
+            and self._choice(claim) is not None
+            and not self._is_chosen_for(claim, member.uid)
+            and self._is_shared(claim, member)
+        )
 
     def _is_arriving(self, claim: Claim) -> bool:
         """Whether a claim got the volume that Tutti chose, and no watch has shown it yet."""
-        choice = self._chosen.get(claim.key)
         is_sound = claim.is_bound and not (claim.is_lost or claim.terminating)
-        return choice is not None and choice.uid == claim.uid and is_sound
+        return is_sound and self._choice(claim) is not None
 
     def _add_waiting_claim(self, demand: "_Demand", claim: Claim, member: Member) -> None:
         """Add what a claim demands that is bound only once the pod has a node.
@@ -140,13 +146,12 @@ class ClaimDemands:
         so its node has to be one where kube-scheduler can bind the claim. Where Tutti does not
         model that, kube-scheduler may refuse the node.
         """
-        request, choice = claim.request, self._chosen.get(claim.key)
+        request, choice = claim.request, self._choice(claim)
         is_bound_by_us = member.bound_by is BoundBy.TUTTI
-        is_chosen = choice is not None and choice.uid == claim.uid
         if is_bound_by_us and not self._binds:
             demand.unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
             return
-        if is_bound_by_us and not is_chosen and self._pods.is_of_kube_scheduler(claim.key):
+        if is_bound_by_us and choice is None and self._pods.is_of_kube_scheduler(claim.key):
             demand.unmodelled.add(f"{CLAIM_FIELD} ({OF_KUBE_SCHEDULER})")
             return
         if request is None or request.selector is None:
@@ -156,7 +161,7 @@ class ClaimDemands:
             demand.unbound.append(claim.key.name)
         self._attach(demand, claim, member.uid)
         volume = self._known.volume_for(claim)
-        if volume is None and is_chosen and choice is not None and choice.volume:
+        if volume is None and choice is not None and choice.volume:
             volume = self._known.volume(choice.volume)
             if volume is None or not volume.is_available:
                 demand.problems.append(f"claim {claim.key.name} lost volume {choice.volume}")
@@ -169,7 +174,7 @@ class ClaimDemands:
         if claim.selected_node is not None and not self._is_chosen_for(claim, member.uid):
             demand.nodes.add(claim.selected_node)
         # A Reservation names the node, or a pod of kube-scheduler may choose it.
-        if not (is_chosen or (is_shared and not is_bound_by_us)):
+        if choice is None and (is_bound_by_us or not is_shared):
             self._add_need(demand, claim, request, is_shared=is_shared)
 
     def _add_need(
