@@ -16,7 +16,7 @@ from tutti.strategies import work as counted_work
 from tutti.strategies.best_fit import best_fit
 from tutti.strategies.checks import is_sound, possible, shape_demand_of, worth
 from tutti.strategies.ilp import levels, patterns, strategy, trimming
-from tutti.strategies.ilp.engine import Answer, Cbc, SolverLimits
+from tutti.strategies.ilp.engine import ATTEMPTS, WITHOUT_CUTS, Answer, Cbc, SolverLimits
 from tutti.strategies.ilp.exchange import Exchange
 from tutti.strategies.ilp.levels import TOO_MANY, TOO_RICH
 from tutti.strategies.ilp.patterns import node_classes
@@ -89,6 +89,35 @@ def test_plain_pods_of_all_sizes_come_close_to_the_bound(pods: int, nodes: int) 
     assert value <= bound <= 1.01 * value
     assert solution.detail.startswith(TOO_RICH)
     assert engine.runs <= 2  # nothing is searched that can prove nothing
+
+
+class RecordingCbc(Cbc):
+    """An engine that knows how it was asked to search for whole numbers."""
+
+    def __init__(self) -> None:
+        """Nothing was asked yet."""
+        super().__init__()
+        self.attempts: list[int] = []
+
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
+        """Run, and record the attempt."""
+        if not relaxed:
+            self.attempts.append(effort.attempt)
+        return super().run(program, effort, relaxed=relaxed)
+
+
+@pytest.mark.usefixtures("no_clock")
+def test_the_engine_adds_no_cuts_to_a_program_that_hardly_proves_anything() -> None:
+    problem, few_nodes = gangs_on_nodes_short_of_cpu(400, 100), Budget(seconds=30, nodes=20)
+    engine = RecordingCbc()
+    solution = IlpStrategy(engine).solve(problem, few_nodes)
+    assert ATTEMPTS[WITHOUT_CUTS] == ("-cuts", "off")
+    assert set(engine.attempts) == {WITHOUT_CUTS}
+    ((_, value),), ((_, bound),) = admitted_value(problem, solution), solution.bounds
+    assert value <= bound <= 1.01 * value
+    engine = RecordingCbc()
+    IlpStrategy(engine).solve(singles_of_three_resources(14), few_nodes)
+    assert engine.attempts[0] == 0
 
 
 class FruitlessCbc(Cbc):

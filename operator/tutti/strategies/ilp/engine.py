@@ -57,6 +57,7 @@ _FEASIBLE = 2  # highspy's kSolutionStatusFeasible
 LEAST_SECONDS = 0.01  # the least time for CBC once its program is written
 # What each attempt turns off; which attempt ends soon differs from program to program.
 ATTEMPTS: Sequence[Sequence[str]] = ((), ("-cuts", "off"), ("-preprocess", "off"))
+WITHOUT_CUTS = 1  # for programs that hardly prove anything: cuts take time, and find no answer
 GRACE_SECONDS = 2.0  # for reading and writing files, beyond CBC's own limit
 VERSION_SECONDS = 30.0  # for a run that only says the version of CBC
 # CBC's "Continuous objective value" has only six digits, so it may be below the true value.

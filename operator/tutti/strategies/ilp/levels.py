@@ -22,7 +22,7 @@ from ..shape_demand import Array, ShapeDemand, condensed
 from ..work import Work
 from .columns import ColumnPool, LpRelaxation
 from .decode import split, whole_numbers
-from .engine import Answer, Engine, SolverLimits
+from .engine import WITHOUT_CUTS, Answer, Engine, SolverLimits
 from .exchange import Exchange
 from .patterns import node_classes
 from .program import Program
@@ -119,7 +119,8 @@ class LevelSearch:
 
     def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
         """Search for an answer that has a higher value on this level than the best so far."""
-        until, attempt = monotonic() + effort.seconds, 0
+        until = monotonic() + effort.seconds
+        attempt = WITHOUT_CUTS if self._program.is_rough else 0
 
         def run(*, relaxed: bool) -> Answer:
             remaining_effort = replace(effort, seconds=until - monotonic(), attempt=attempt)
@@ -146,7 +147,7 @@ class LevelSearch:
             if not len(new_columns):
                 bound = min(bound, max(value // unit, self._bound(answer, known // unit, bound)))
             attempt += 1
-            is_last = attempt == self._attempts or not self._is_small(len(new_columns))
+            is_last = attempt >= self._attempts or not self._is_small(len(new_columns))
             if bound * unit > value and (is_last or answer.outcome is Outcome.PROVED):
                 why = self._why(answer, is_complete=not len(new_columns))
                 return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
