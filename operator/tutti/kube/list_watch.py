@@ -76,6 +76,9 @@ class ReflectorSink(Protocol[V]):
     def began(self) -> int:
         """Mark the moment before a list is requested."""
 
+    def known(self, uid: Uid, version: int, listed: int) -> V | None:
+        """The value of this version of an object, for a list of the version ``listed``, if any."""
+
     def replace(self, objects: ObjectList[V], version: int, began: int) -> None:
         """Take in a whole list, which is the sink's from now on; other objects are gone."""
 
@@ -123,7 +126,8 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
                 raise errors.Unavailable(f"a list of {reflector.stream.name} names no version")
             for broken in page.broken:
                 logger.error("%s: left out: %s", reflector.stream.name, broken)
-            new_items = (_item(reflector, wire_object) for wire_object in page.items)
+            at = int(version)
+            new_items = (_listed_item(reflector, wire_object, at) for wire_object in page.items)
             objects.extend(new_item for new_item in new_items if new_item is not None)
     except errors.Gone as problem:
         if not (reflector.is_optional and problem.status == NOT_FOUND):
@@ -258,6 +262,13 @@ def _leave_out(reflector: Reflector[W, V], line: bytes) -> str:
     else:
         leave(reflector, event.item)
     return event.version
+
+
+def _listed_item(reflector: Reflector[W, V], wire_object: W, listed: int) -> Item[V] | None:
+    """The item of an object in a list of this version; what is known already is not decoded."""
+    uid, version = uid_of(wire_object), wire_object.metadata.resource_version
+    known = reflector.sink.known(uid, int(version), listed) if version.isdigit() else None
+    return _item(reflector, wire_object) if known is None else Item(uid, int(version), known)
 
 
 def _item(reflector: Reflector[W, V], wire_object: W) -> Item[V] | None:

@@ -115,6 +115,15 @@ class Store(Generic[V]):
         self._lists += 1
         return self._lists
 
+    def known(self, uid: Uid, version: int, listed: int) -> V | None:
+        """The value of this version of an object, for a list of the version ``listed``.
+
+        None if it is not here, or if ``listed`` is below versions that were seen: if etcd was
+        restored, another object may have this version now.
+        """
+        is_known = listed >= self._newest and self._versions.get(uid) == version
+        return self._values[uid] if is_known else None
+
     def replace(self, objects: ObjectList[V], version: int, began: int) -> None:
         """Take in a list of that version: remove the objects that it lacks, but keep newer ones.
 

@@ -16,6 +16,8 @@ from tutti.kube.codec import decode
 from tutti.kube.list_watch import Item, ObjectList, Reflector
 from tutti.model.cluster import ForeignPod
 from tutti.model.keys import Uid
+from tutti.model.resources import Resources
+from tutti.state.store import Store
 
 from . import objects
 
@@ -74,6 +76,9 @@ class Heard:
     def began(self) -> int:
         """Number the lists."""
         return 1
+
+    def known(self, uid: Uid, version: int, listed: int) -> ForeignPod | None:
+        """Nothing is kept here."""
 
     def replace(self, objects: ObjectList[ForeignPod], version: int, began: int) -> None:
         """Note a list."""
@@ -255,6 +260,37 @@ async def test_where_nothing_says_which_object_is_broken_all_are_listed_again() 
     told, asked = await followed([[page(5, pod("a", 1))], [page(9, pod("b", 7))]], [lines])
     assert told == [(5, ["a"], 1), (9, ["b"], 1)]
     assert asked == ["list", "5", "list", "9"]
+
+
+async def test_only_what_changed_since_the_last_list_is_decoded() -> None:
+    decoded: list[str] = []
+
+    def decoder(wire_pod: wire.Pod) -> ForeignPod | None:
+        decoded.append(wire_pod.metadata.name)
+        return decode.decode_occupant(wire_pod)
+
+    over = pod("over", 3, phase="Succeeded")
+    first = page(5, pod("a", 1), pod("b", 2), over)
+    second = page(8, pod("a", 1), pod("b", 7, cpu="2"), over)
+    restored = page(6, pod("a", 1, cpu="3"), pod("b", 2))
+    source = Scripted([[first], [second], [restored]], [])
+    store: Store[ForeignPod] = Store(lambda *_: None, lambda _: None)
+    feed = Reflector(kinds.BOUND, wire.Pod, decoder, store)
+    await list_watch.relist(source, feed)
+    kept = store.get(Uid("a"))
+    await list_watch.relist(source, feed)
+    assert decoded == ["a", "b", "over", "b", "over"]
+    assert store.get(Uid("a")) is kept
+    changed = store.get(Uid("b"))
+    assert changed is not None
+    assert changed.requests == Resources.of({"cpu": 2000, "pods": 1})
+    # Versions have gone back: an object of the same version may be another one.
+    decoded.clear()
+    await list_watch.relist(source, feed)
+    assert decoded == ["a", "b"]
+    other = store.get(Uid("a"))
+    assert other is not None
+    assert other.requests == Resources.of({"cpu": 3000, "pods": 1})
 
 
 async def test_the_collector_runs_again_after_a_list_that_failed() -> None:

@@ -193,6 +193,20 @@ def test_a_list_that_shows_nothing_new_tells_of_nothing() -> None:
     assert one.changes == [("a", None, "a3")]
 
 
+def test_only_the_very_version_is_known_and_only_if_versions_have_not_gone_back() -> None:
+    one = Watched()
+    one.put(A, 2)
+    assert one.store.known(A, 2, 2) == "a2"
+    assert one.store.known(A, 2, 7) == "a2"
+    assert one.store.known(A, 1, 7) is None
+    assert one.store.known(B, 2, 7) is None
+    assert one.store.known(A, 2, 1) is None
+    one.put(B, 9)
+    assert one.store.known(A, 2, 8) is None
+    one.store.drop(A)
+    assert one.store.known(A, 2, 9) is None
+
+
 def test_deletions_are_forgotten_after_a_later_list_and_beyond_a_number() -> None:
     one = Watched()
     one.store.drop(A)

@@ -7,6 +7,7 @@ sentence, or counts in the way that allows fewer placements.
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from sys import intern
+from typing import NamedTuple
 
 from ...model import ports
 from ...model.applications import DRIVER
@@ -23,11 +24,12 @@ from ...model.cluster import (
     ScheduledCondition,
     SlotReservation,
 )
+from ...model.devices.extended import ContainerRequests
 from ...model.keys import POD_GROUP, ApiKind, GangKey, Lease, NodeName, PodKey, Uid
 from ...model.owners import Job, Owner
 from ...model.queues import QueueRecord, RoleAtStart
 from ...model.resources import Resources
-from ...model.shapes import NO_PREFERENCES, Taint
+from ...model.shapes import NO_PREFERENCES, Shape, Taint
 from ...model.volumes import VolumeChoice
 from .. import wire
 from ..errors import BadObject
@@ -62,6 +64,7 @@ DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 PHASES = {str(phase): phase for phase in Phase}
 LEASE_MODE = "tutti.dev/mode"  # the annotation with the mode of the Tutti that leads
 NO_CONDITION = ScheduledCondition()
+NO_AFFINITY = wire.Affinity()
 
 
 def decode_node(node: wire.Node) -> Node:
@@ -84,16 +87,13 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
     """Read a pod that names our scheduler; the first source with a gang for it decides."""
     name = named(pod)
     metadata, spec = pod.metadata, pod.spec
-    rules, malformed = decode_rules(pod)
     try:
-        # A pod with malformed rules cannot be placed, so its preferences do not matter.
-        shape = decode_shape(pod, rules, NO_PREFERENCES if malformed else decode_preferences(pod))
-        extended = extended_requests(spec)
+        shape, malformed, extended, unsupported = _latest.needs_of(pod)
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     extended_claim, extended_resources = _extended_claim(pod.status) if extended else ("", ())
     labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
-    unsupported, grace = unmodelled(spec), spec.termination_grace_period_seconds
+    grace = spec.termination_grace_period_seconds
     if unsupported:
         read = {DEVICE_CLAIMS, *(source.pod_field for source in sources)}
         unsupported = tuple(_explained(field) for field in unsupported if field not in read)
@@ -135,6 +135,56 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         extended_resources=extended_resources,
         unread_gang=None if membership.group else unread_gang_of(pod, sources),
     )
+
+
+class _Needs(NamedTuple):
+    """What the spec of a pod asks of its node, and its fields that are not supported."""
+
+    shape: Shape
+    malformed: tuple[str, ...]  # fields in which a selector cannot be read
+    extended: tuple[ContainerRequests, ...]
+    unsupported: tuple[str, ...]
+
+
+def _needs(pod: wire.Pod) -> _Needs:
+    """Read the spec of a pod; raises ``QuantityError``."""
+    rules, malformed = decode_rules(pod)
+    # A pod with malformed rules cannot be placed, so its preferences do not matter.
+    preferences = NO_PREFERENCES if malformed else decode_preferences(pod)
+    shape = decode_shape(pod, rules, preferences)
+    return _Needs(shape, malformed, extended_requests(pod.spec), unmodelled(pod.spec))
+
+
+class _LatestPod:
+    """The pod that was read last: pods of a gang follow each other in lists, with equal specs."""
+
+    def __init__(self) -> None:
+        self._latest = wire.Pod(), _needs(wire.Pod())
+
+    def needs_of(self, pod: wire.Pod) -> _Needs:
+        """The needs of a pod: those of the pod before if both are alike."""
+        before, needs = self._latest
+        if not _need_the_same(pod, before):
+            needs = _needs(pod)
+            self._latest = pod, needs
+        return needs
+
+
+def _need_the_same(pod: wire.Pod, other: wire.Pod) -> bool:
+    """Whether pods are alike in all that their needs depend on.
+
+    The status counts for pods with a node. Namespace and labels count for rules between pods.
+    """
+    spec = pod.spec
+    if spec.node_name or spec != other.spec:
+        return False
+    if not spec.topology_spread_constraints and spec.affinity == NO_AFFINITY:
+        return True
+    own, others = pod.metadata, other.metadata
+    return own.namespace == others.namespace and own.labels == others.labels
+
+
+_latest = _LatestPod()
 
 
 def _extended_claim(status: wire.PodStatus) -> tuple[str, tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """The metadata of every API object: its name and its times."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from .. import wire
 from ..errors import BadObject
@@ -23,7 +24,13 @@ def named(obj: wire.Object) -> str:
 
 def seconds_of(moment: datetime | None) -> float:
     """A moment in seconds since the epoch; 0 if there is none."""
-    return moment.timestamp() if moment is not None else 0.0
+    return 0.0 if moment is None else _timestamp(moment)
+
+
+@lru_cache(maxsize=4096)
+def _timestamp(moment: datetime) -> float:
+    """The seconds since the epoch; many objects are created within a second, and share it."""
+    return moment.timestamp()
 
 
 def seconds_by_users(moment: datetime) -> float:

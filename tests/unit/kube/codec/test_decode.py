@@ -135,6 +135,62 @@ def test_pods_share_the_names_that_they_have_in_common() -> None:
     assert [name is first.node for name in occupants] == [True, True]
 
 
+MATCHING = {
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["run"]}
+    ]
+}
+APART = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+            ]
+        }
+    }
+}
+RESIZED = {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "5"}}]}
+
+
+@pytest.mark.parametrize(
+    ("common", "spec", "status", "metadata"),
+    [
+        ({}, {"containers": [container(cpu="3")]}, {}, {}),
+        ({}, {"nodeSelector": {"disk": "ssd"}}, {}, {}),
+        ({}, {"volumes": [{"name": "data", "cinder": {}}]}, {}, {}),
+        ({"containers": [container(cpu="1")], "nodeName": "n1"}, {}, RESIZED, {}),
+        (MATCHING, {}, {}, {"labels": {"run": "2"}}),
+        (MATCHING, {}, {}, {"namespace": "other"}),
+        (APART, {}, {}, {"namespace": "other"}),
+    ],
+)
+def test_what_a_pod_needs_does_not_depend_on_the_pod_that_was_read_before(
+    common: dict[str, Any], spec: dict[str, Any], status: dict[str, Any], metadata: dict[str, Any]
+) -> None:
+    usual = pod({"nodeSelector": None, **common}, labels={"run": "1"})
+    changed = {"labels": {"run": "1"}, **metadata}
+    other = pod({"nodeSelector": None, **common, **spec}, status, **changed)
+
+    def needs(of: wire.Pod) -> tuple[object, ...]:
+        member = decode_member(of)
+        return member.shape, member.unsupported_fields
+
+    own = needs(usual)
+    assert needs(other) != own
+    assert needs(usual) == own
+
+
+def test_pods_of_equal_specs_have_the_same_needs_whatever_their_labels() -> None:
+    first, second = (decode_member(pod(name=f"a-{i}", labels={"index": str(i)})) for i in range(2))
+    assert first.shape is second.shape
+    assert first.labels != second.labels
+
+
+def test_times_within_a_second_are_one_object() -> None:
+    first, second = (decode_member(pod(name=name)).created for name in ("a-0", "a-1"))
+    assert first is second
+
+
 def test_nodes_that_offer_the_same_share_its_amounts() -> None:
     assert node().allocatable is node(metadata={"name": "node-b"}).allocatable
 
