@@ -17,8 +17,10 @@ CODE := operator tests demo
 # What the tests run; `make control-plane` builds the rest, too.
 TEST_BINARIES := etcd kube-apiserver kube-scheduler kube-controller-manager kubectl kwok helm promtool \
   prometheus mpi-operator vc-controller-manager vc-webhook-manager
-# The tiers that need no control plane, on two cores.
-QUICK := --tiers unit,cycle,docs --numprocesses 2 --dist worksteal
+# The tiers that need no control plane, on two cores. Coverage is that of unit tests and of docs:
+# whatever must be covered has tests of its own.
+TWO_CORES := --numprocesses 2 --dist worksteal
+QUICK := --tiers unit,cycle,docs $(TWO_CORES)
 
 .PHONY: help
 help:  ## List the commands
@@ -64,7 +66,8 @@ docs: $(STAMP)  ## Build the site of docs/ into build/site; a dead link fails
 .PHONY: test
 test: $(STAMP)  ## Run every tier: unit, cycle, docs, api, e2e (about 45 minutes, plus the first build)
 	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
-	@$(BIN)/python -m pytest $(QUICK) --cov --cov-report=term-missing:skip-covered
+	@$(BIN)/python -m pytest --tiers unit,docs $(TWO_CORES) --cov --cov-report=term-missing:skip-covered
+	@$(BIN)/python -m pytest --tiers cycle $(TWO_CORES)
 	@K8S=$(K8S) $(BIN)/python -m pytest --tiers api,e2e --numprocesses 2 --dist loadfile
 
 .PHONY: test-fast

@@ -125,6 +125,14 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
                 "all of them one with ReadWriteMany"
             ),
         ),
+        (
+            findings.EvictionsCapped(3, 4),
+            "but not yet: this cycle ends 3 pods already, and at most 4 may",
+        ),
+        (
+            findings.EvictionsCapped(1, 2, "ml"),
+            "but not yet: 1 pod of queue ml ended within the last hour, and at most 2 may",
+        ),
         (findings.Quoted("denied the request"), "denied the request"),
         (
             findings.NothingStarts(Mode.SHADOW),

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Member, Phase
+from tutti.model.cluster import Member, Phase, ReservedVictim
+from tutti.model.decisions import Released
 from tutti.model.inter_pod import InterPodRules, Requirement, WeightedAffinityTerm
 from tutti.model.keys import POD, GangKey, NodeName, PodKey
 from tutti.model.shapes import Preferences, Shape, Toleration
@@ -15,6 +16,7 @@ from ...harness.builders import (
     member,
     node,
     peers,
+    reservation,
     resources,
     shape,
     single,
@@ -102,3 +104,22 @@ def test_a_snapshot_adds_up_what_its_nodes_offer() -> None:
     snapshot = replace(snapshot_of(), nodes=nodes)
     assert snapshot.allocatable == resources(cpu=7, gpu=1, pods=330)
     assert snapshot_of().allocatable == resources()
+
+
+def test_a_reservation_may_evict_what_it_ends_for_its_own_gang_and_for_its_claim() -> None:
+    own, other = gang("a").of(2, cpu=1), gang("b").of(2, cpu=1)
+    first, second = (pod.uid for pod in own.made.members)
+    victims = tuple(pod.uid for pod in other.made.members)
+    held = reservation(own, ("a-0", "n1"))
+    assert [*held.evictable] == []
+    ending = ReservedVictim(other.key, other.made.uid, victims, is_whole=True)
+    held = replace(held, evict=(second,), victims=(ending,))
+    assert [*held.evictable] == [second, *victims]
+    assert [*held.pods] == [first]
+
+
+def test_entries_that_are_not_kept_end() -> None:
+    held = reservation(gang("a").of(2, cpu=1), ("a-0", "n1"), ("a-1", "n1"))
+    rest = replace(held, entries=held.entries[:1])
+    assert [*Released(held, "why", rest).ended] == [held.entries[1]]
+    assert [*Released(held, "why").ended] == [*held.entries]

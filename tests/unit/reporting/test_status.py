@@ -434,6 +434,19 @@ def test_a_pod_has_an_event_of_its_own_only_for_a_reason_of_its_own() -> None:
     assert notes(empty.made, None) == [("a-1", "WaitingForVolumes", False)]
 
 
+def test_pods_of_another_stage_are_told_what_they_wait_for() -> None:
+    staged = gang("a").role("init", 1, cpu=1).role("train", 1, cpu=1)
+    conditions = [*notes_of(replace(staged.made, other_stages=("train",)), waits())]
+    init, train = conditions
+    assert (init.reason, init.may_change) == ("Unschedulable", False)
+    assert (train.member.role, train.reason) == ("train", "WaitingForStage")
+    assert train.message == (
+        "PodGroup a starts in stages: pods of the role 'train' wait until the pods of another "
+        "stage have started"
+    )
+    assert train.may_change
+
+
 def test_pods_that_wait_are_told_when_their_group_is_deleted_although_the_reason_stays() -> None:
     waiting = waits(Reason.WAITING_FOR_MEMBERS)
     for is_deleted in (False, True):

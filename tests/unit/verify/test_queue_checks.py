@@ -319,5 +319,14 @@ def test_a_claim_does_not_wait_for_the_victims_of_a_younger_claim() -> None:
     assert waits_for(4000) == ["c2"]
 
 
+def test_a_claim_of_another_queue_does_not_wait_for_a_limit() -> None:
+    victim = gang("victim").of(2, cpu=1).bound_on("n1", "n1").but(queue="a")
+    leaving = victim.each(terminating=True, gone_by=9.0)
+    claimant = gang("c").of(2, cpu=1).but(queue="b")
+    claim = replace(reservation(claimant, ("c-0", "n1"), ("c-1", "n1")), victims=())
+    world = snapshot_of(ROOMY, ML, capped("a", 1000), B, leaving, claimant, claim)
+    assert [*starts.awaiting_limits(world, [claim])] == []
+
+
 def test_a_claim_does_not_wait_if_that_would_not_bring_use_within_the_limit() -> None:
     assert waits_for(1000, second=False) == []

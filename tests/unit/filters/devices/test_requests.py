@@ -64,6 +64,17 @@ def test_a_claim_of_a_class_that_does_not_exist_has_a_problem() -> None:
     assert [r.name for r, _ in requests.selections(lacking, {"gpu": GPU})] == ["one"]
 
 
+def test_devices_are_not_written_into_a_claim_whose_class_has_gone_or_is_unsupported_by_now() -> (
+    None
+):
+    assert requests.broken_class(claim(PLAIN), {"gpu": GPU}) == ""
+    sentence = "names device class gpu, which does not exist"
+    assert requests.broken_class(claim(PLAIN), {}) == sentence
+    odd = DeviceClass("gpu", (), ("spec.a", "spec.b"))
+    sentence = "names device class gpu, which has spec.a, spec.b by now"
+    assert requests.broken_class(claim(PLAIN), {"gpu": odd}) == sentence
+
+
 def test_what_claim_class_and_expressions_need_is_named() -> None:
     odd_class = DeviceClass("gpu", ("ip(1)",), ("selectors[]",))
     own = claim(PLAIN, unsupported=("devices.constraints",))
