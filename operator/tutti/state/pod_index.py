@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..kube.list_watch import Item
-from ..model.cluster import BoundBy, ForeignPod, Member
+from ..model.cluster import GATE, BoundBy, ForeignPod, Member
 from ..model.keys import NodeName, Uid
 from .store import Store
 
@@ -181,8 +181,10 @@ class PodIndex:
         """Take in an unbound member as the API server just showed it."""
         uid, version = member.uid, int(member.version)
         if member.bound_by is BoundBy.KUBE_SCHEDULER:
-            if member.is_handed_over or member.node is None:
+            if member.is_handed_over or GATE in member.gates:
                 self.pinned.put(Item(uid, version, member))
+            elif member.node is None:  # a user has removed the gate
+                self.pinned.leave(uid, version)
         elif member.node is None:
             self.pending.put(Item(uid, version, member))
 

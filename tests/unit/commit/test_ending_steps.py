@@ -24,8 +24,10 @@ from tutti.model.cluster import (
     ReservedVictim,
     Snapshot,
 )
+from tutti.model.keys import Uid
+from tutti.model.queues import Queue
 
-from ...harness.builders import GangBuilder, gang, node, reservation, snapshot_of
+from ...harness.builders import GangBuilder, gang, node, reservation, snapshot_of, space
 
 TERM = "t"
 HIGH = gang("high").of(2, cpu=1).priority(9)
@@ -74,6 +76,17 @@ def test_a_claim_waits_until_its_victims_have_gone() -> None:
     # They are waited for even where there is room beside them.
     assert only_step(picture(ROOMY, HIGH, ending)) == Await()
     assert isinstance(only_step(picture(FULL, HIGH)), Bind)
+
+
+def test_a_claim_waits_for_pods_that_leave_room_below_the_limit_of_its_queue() -> None:
+    """Its victims have gone; pods of another gang count for the queue until they have gone, too."""
+    team = Queue("team", Uid("q"), limits=(("cpu", 2000),))
+    other = leaving(leaving(LOW.but(queue="team"), "low-0", gone_by=60.0), "low-1", gone_by=60.0)
+    alone = replace(CLAIM, victims=())
+    below = picture(node("n1", cpu=9), space("ml"), HIGH.but(queue="team"), other, team, held=alone)
+    assert only_step(below) == Await()
+    above = replace(below, queues=(replace(team, limits=(("cpu", 4000),)),))
+    assert isinstance(only_step(above), Bind)
 
 
 def test_a_claim_that_cannot_start_is_given_up_before_a_pod_ends_for_it() -> None:

@@ -48,6 +48,17 @@ def test_a_gated_pod_is_a_member_without_room_and_a_pinned_one_uses_its_node() -
     assert used(state_of(HANDED)) == GATED.shape.requests["cpu"]
 
 
+def test_a_pod_whose_gate_a_user_has_removed_is_no_member_whoever_shows_it_first() -> None:
+    state = state_of(GATED)
+    ungated = replace(GATED, gates=(), version="3")
+    state.pods.learn(replace(ungated, version="1"))
+    assert members(state.snapshot(0.0)) == [GATED]
+    state.pods.learn(ungated)
+    assert members(state.snapshot(0.0)) == []
+    state.pods.learn(replace(ungated, gates=("another",), version="4"))
+    assert members(state.snapshot(0.0)) == []
+
+
 def test_while_the_patch_is_on_its_way_the_pod_counts_as_handed_over() -> None:
     state = state_of(GATED)
     state.pods.assume(GATED, N1)

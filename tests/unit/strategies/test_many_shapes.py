@@ -28,6 +28,7 @@ from tutti.strategies.problem import (
     Outcome,
     Part,
     Problem,
+    SameDomain,
     admitted_value,
 )
 from tutti.strategies.shape_demand import ShapeDemand, alone, blocks, condensed
@@ -117,6 +118,18 @@ def test_the_engine_adds_no_cuts_to_a_program_that_hardly_proves_anything() -> N
     assert value <= bound <= 1.01 * value
     engine = RecordingCbc()
     IlpStrategy(engine).solve(singles_of_three_resources(14), few_nodes)
+    assert engine.attempts[0] == 0
+
+
+@pytest.mark.usefixtures("no_clock")
+def test_programs_of_required_domains_are_searched_with_cuts_first() -> None:
+    """In such programs cuts prove bounds."""
+    problem = gangs_on_nodes_short_of_cpu(80, 100)
+    racks, in_rack = np.arange(100, dtype=np.intp) // 50, (SameDomain(0, (0,)),)
+    demands = tuple(replace(demand, same_domain=in_rack) for demand in problem.demands)
+    engine = RecordingCbc()
+    in_racks = replace(problem, demands=demands, domains=(racks,))
+    IlpStrategy(engine).solve(in_racks, Budget(seconds=30, nodes=20))
     assert engine.attempts[0] == 0
 
 

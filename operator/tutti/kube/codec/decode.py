@@ -4,7 +4,7 @@ The counterpart of ``encode``. A field that cannot be read raises ``errors.BadOb
 sentence, or counts in the way that allows fewer placements.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
@@ -162,12 +162,25 @@ class _LatestPod:
         self._latest = wire.Pod(), _needs(wire.Pod())
 
     def needs_of(self, pod: wire.Pod) -> _Needs:
-        """The needs of a pod: those of the pod before if both are alike."""
+        """The needs of a pod: those of the pod before if both are alike.
+
+        The API server writes amounts as text. Pods in files may have 1 or true, which are equal in
+        Python, and only one of them is an amount.
+        """
         before, needs = self._latest
         if not _need_the_same(pod, before):
             needs = _needs(pod)
-            self._latest = pod, needs
+            if all(isinstance(amount, str) for amount in _amounts(pod.spec)):
+                self._latest = pod, needs
         return needs
+
+
+def _amounts(spec: wire.PodSpec) -> Iterator[object]:
+    """The amounts that the spec of a pod requests."""
+    yield from spec.overhead.values()
+    yield from spec.resources.requests.values()
+    for container in (*spec.containers, *spec.init_containers):
+        yield from container.resources.requests.values()
 
 
 def _need_the_same(pod: wire.Pod, other: wire.Pod) -> bool:

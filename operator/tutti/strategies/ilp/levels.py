@@ -120,7 +120,8 @@ class LevelSearch:
     def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
         """Search for an answer that has a higher value on this level than the best so far."""
         until = monotonic() + effort.seconds
-        attempt = WITHOUT_CUTS if self._program.is_rough else 0
+        is_hopeless = self._program.is_rough and self._attempts == 1
+        attempt = WITHOUT_CUTS if is_hopeless else 0
 
         def run(*, relaxed: bool) -> Answer:
             remaining_effort = replace(effort, seconds=until - monotonic(), attempt=attempt)

@@ -1,7 +1,7 @@
 """Wire objects to model values, as kubectl shows them and as nobody should write them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -178,6 +178,23 @@ def test_what_a_pod_needs_does_not_depend_on_the_pod_that_was_read_before(
     own = needs(usual)
     assert needs(other) != own
     assert needs(usual) == own
+
+
+@pytest.mark.parametrize(
+    "requesting",
+    [
+        lambda amount: {"containers": [container(cpu=amount)]},
+        lambda amount: {"initContainers": [container(cpu=amount)]},
+        lambda amount: {"overhead": {"cpu": amount}},
+        lambda amount: {"resources": {"requests": {"cpu": amount}}},
+    ],
+)
+def test_an_amount_that_is_none_is_refused_whatever_equal_pod_was_read_before(
+    requesting: Callable[..., dict[str, Any]],
+) -> None:
+    decode_member(pod(requesting(1)))
+    with pytest.raises(BadObject, match="not bool"):
+        decode_member(pod(requesting(amount=True)))
 
 
 def test_pods_of_equal_specs_have_the_same_needs_whatever_their_labels() -> None:
