@@ -234,9 +234,10 @@ class Client:
         """``on_answer`` gets each call and the HTTP status of its answer; ``clock`` gets its Date.
 
         ``sources`` decide which gang a pod is in. If Tutti ``hands_over``, pods of the default
-        scheduler are read as pods that kube-scheduler binds.
+        scheduler are read as pods that kube-scheduler binds. Otherwise their gangs wait.
         """
         self._member = hand_over.member_decoder(sources, hands_over=hands_over)
+        self._hands_over = hands_over
         self._clock = clock
         self._on_answer = on_answer
         self._lease = lease
@@ -346,8 +347,8 @@ class Client:
         path = call.path(gang.namespace, gang.name)
         patch = {"metadata": {"resourceVersion": version}} if version else {}
         body = await self._send(call, path, {**patch, "status": status}, kind="merge-patch")
-        group: GangObject = _read(body, kind.model, kind.decode)
-        return group
+        decode = hand_over.group_decoder(kind.decode, hands_over=self._hands_over)
+        return _read(body, kind.model, decode)
 
     async def bind_claim(self, claim: Claim, volume: str) -> Written[Volume]:
         """See ``Api.bind_claim``; both objects are read first."""

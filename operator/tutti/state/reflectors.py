@@ -10,12 +10,10 @@ from typing import Any
 from ..kube import kinds, list_watch, wire
 from ..kube.codec import decode, hand_over
 from ..kube.gang_sources import ALWAYS, GangSource
-from ..model.cluster import BoundBy, ForeignPod, Member, Reservation
+from ..model.cluster import ForeignPod, Member, Reservation
 from .cluster_state import ClusterState
 
 Reflector = list_watch.Reflector[Any, Any]
-
-NO_HAND_OVER = "spec.binding: KubeScheduler (settings.handOver is false)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +149,10 @@ def _gangs(
 
     Several projects have PodGroups, so the name of an optional stream has the API group.
     """
+    decode_group = hand_over.group_decoder(kind.decode, hands_over=hands_over)
 
     def declared(wire_object: wire.Object) -> Any:
-        gang = kind.decode(wire_object) if is_served(wire_object) else None
-        if hands_over or gang is None or gang.bound_by is BoundBy.TUTTI:
-            return gang
-        return replace(gang, unsupported_fields=(*gang.unsupported_fields, NO_HAND_OVER))
+        return decode_group(wire_object) if is_served(wire_object) else None
 
     name = f"{kind.title} of {kind.api.group}" if source.is_optional else kind.title
     return list_watch.Reflector(kind.stream(name=name), kind.model, declared, state.stores[kind])

@@ -16,12 +16,15 @@ from tutti.kube import access, client, errors, kinds
 from tutti.kube.calls import Call, Right
 from tutti.kube.codec import encode
 from tutti.kube.codec.devices import ClaimWrite
+from tutti.kube.codec.hand_over import NO_HAND_OVER
 from tutti.kube.concurrency import is_away
 from tutti.kube.gang_sources import GangObject, pod_group, volcano
 from tutti.model.applications import ConfigMapKey
 from tutti.model.decisions import Assignment
 from tutti.model.devices.claims import ClaimName, Consumer, DeviceClaim
 from tutti.model.keys import GangKey, Lease, NodeName, Uid
+
+from . import objects
 
 MEMBER = builders.member("a-0", builders.shape(cpu=1))
 TO_N1 = Assignment(MEMBER.key, Uid("u-1"), "7", NodeName("n1"))
@@ -238,6 +241,13 @@ async def test_of_volcanos_group_the_status_alone_is_sent() -> None:
     assert (asked.method, asked.path) == ("PATCH", path)
     assert asked.body == {"metadata": {"resourceVersion": "7"}, "status": {"phase": "Inqueue"}}
     assert written.version == "8"
+
+
+async def test_a_gang_that_tutti_may_not_hand_over_waits_whoever_shows_it() -> None:
+    group = objects.GROUP | {"spec": {"minMember": 1, "binding": "KubeScheduler"}}
+    async with reached(group) as (api, _):
+        written = await api.write_status(HELD.gang, {"phase": "Waiting"})
+    assert written.unsupported_fields == (NO_HAND_OVER,)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tutti.kube import kinds, list_watch, wire
+from tutti.kube.codec.hand_over import NO_HAND_OVER
 from tutti.kube.gang_sources import SOURCES
 from tutti.model.cluster import GATE, BoundBy, ForeignPod, Member
 from tutti.operator import handlers
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import (
-    NO_HAND_OVER,
     capacities_into,
     device_classes_into,
     devices_into,

@@ -1,4 +1,4 @@
-"""Pods that Tutti hands over to kube-scheduler: how they are read, and the patch that does it.
+"""Pods that Tutti hands over to kube-scheduler: how they and their gangs are read, and the patch.
 
 The patch pins a gated pod to its node and removes Tutti's gate in one write. The API server lets
 the required node affinity of a gated pod only be narrowed (``ValidatePodUpdate``).
@@ -16,7 +16,7 @@ from ...model.decisions import Assignment
 from ...model.keys import POD_GROUP
 from .. import wire
 from ..errors import BadObject, Conflict
-from ..gang_sources import ALWAYS, GangSource
+from ..gang_sources import ALWAYS, GangObject, GangSource
 from ..gang_sources.spark import TUTTI_GROUP_LABEL
 from .decode import decode_member
 from .encode import timestamp
@@ -29,6 +29,7 @@ HANDED_OVER_AT = "tutti.dev/handed-over-at"  # the annotation with the time of t
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NO_GROUP = f"spec.schedulingGates (without the label {TUTTI_GROUP_LABEL})"
 NATIVE_GROUP = "spec.schedulingGroup"
+NO_HAND_OVER = "spec.binding: KubeScheduler (settings.handOver is false)"
 # Fields that kube-scheduler models, and that therefore make no such pod wait.
 LET_THROUGH = ("spec.resourceClaims", "spec.volumes[].")
 
@@ -59,6 +60,25 @@ def member_decoder(
     return lambda pod: (
         decode_handed_member(pod) if pod.spec.scheduler_name == KUBE_SCHEDULER else decode(pod)
     )
+
+
+def group_decoder(
+    decode: Callable[[Any], GangObject], *, hands_over: bool
+) -> Callable[[Any], GangObject]:
+    """The decoder of objects that declare gangs; a gang waits if Tutti is to hand over and may not.
+
+    ``decode`` is the decoder of the kind.
+    """
+    if hands_over:
+        return decode
+
+    def declared(wire_object: Any) -> GangObject:
+        group = decode(wire_object)
+        if group.bound_by is BoundBy.TUTTI:
+            return group
+        return replace(group, unsupported_fields=(*group.unsupported_fields, NO_HAND_OVER))
+
+    return declared
 
 
 def decode_handed_member(pod: wire.Pod) -> Member:
