@@ -133,6 +133,18 @@ def test_programs_of_required_domains_are_searched_with_cuts_first() -> None:
     assert engine.attempts[0] == 0
 
 
+@pytest.mark.usefixtures("no_clock")
+def test_for_a_gang_that_is_alone_the_engine_adds_cuts() -> None:
+    chance = Random(35)
+    free = [[chance.randint(32, 35), chance.randint(64, 70)] for _ in range(60)]
+    asks = [[chance.randint(5, 17), chance.randint(8, 35)] for _ in range(40)]
+    parts = tuple(Part(shape, 0, 4) for shape in range(40))
+    engine = RecordingCbc()
+    alone = problem_of(free, asks, Demand(160, parts, (0,), DemandLevel(0), 160))
+    IlpStrategy(engine).solve(alone, Budget(seconds=30, nodes=20))
+    assert engine.attempts[:1] == [0]
+
+
 class FruitlessCbc(Cbc):
     """An engine that solves relaxations and finds no answer in whole numbers."""
 

@@ -120,8 +120,9 @@ class LevelSearch:
     def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
         """Search for an answer that has a higher value on this level than the best so far."""
         until = monotonic() + effort.seconds
-        is_hopeless = self._program.is_rough and self._attempts == 1
-        attempt = WITHOUT_CUTS if is_hopeless else 0
+        # A gang that is alone starts or does not: no answer comes close, so it is worth the time.
+        is_choice = len(self._candidates) > 1 and self._attempts == 1
+        attempt = WITHOUT_CUTS if is_choice and self._program.is_rough else 0
 
         def run(*, relaxed: bool) -> Answer:
             remaining_effort = replace(effort, seconds=until - monotonic(), attempt=attempt)
