@@ -428,6 +428,14 @@ def test_two_come_for_one_who_leaves() -> None:
     assert [bool(shares) for shares in swaps.shares()] == [False, True, True]
 
 
+def test_a_node_that_lacks_a_resource_takes_members_that_request_none_of_it() -> None:
+    singles = [gang(1, 0, value=3), gang(1, 1, value=5), gang(1, 2, value=9)]
+    problem = problem_of([[-3, 5]], [[0, 4], [0, 5], [1, 1]], *singles)
+    swaps = exchange(problem)
+    swaps.run(100, Work())
+    assert [bool(shares) for shares in swaps.shares()] == [False, True, False]
+
+
 def test_exchanges_leave_higher_levels_alone_and_lower_ones_out() -> None:
     singles = [gang(1, 0, level=2, value=1), gang(1, 1, value=1), gang(1, 2, level=-2, value=99)]
     problem = problem_of([[6]], [[3], [1], [2], [3]], *singles, gang(1, 3, value=5))

@@ -115,7 +115,7 @@ class Exchange:
         """The best waiting gangs that could go to the node if all others left it."""
         waiting = self._by_ratio[self._node[self._by_ratio] < 0]
         waiting = waiting[self._problem.allowed[self._shape[waiting], node]]
-        fitting: Array = waiting[_holds(most, self._asks[waiting])]
+        fitting: Array = waiting[_holds(most, self._asks[waiting].T)]
         return fitting[:MOST_WAITING]
 
     def _move(self, singles: Sequence[int], node: int) -> None:
@@ -136,7 +136,8 @@ class _Coming:
         values = np.concatenate([value[waiting], value[first] + value[second]])
         order = np.argsort(-values, kind="stable")
         self._values = values[order]
-        self._sums = np.concatenate([asks[waiting], asks[first] + asks[second]])[order]
+        sums = np.concatenate([asks[waiting], asks[first] + asks[second]])[order]
+        self._sums = np.ascontiguousarray(sums.T)
         self._first = np.concatenate([waiting, first])[order]
         self._second = np.concatenate([np.full(len(waiting), -1), second])[order]
 
@@ -144,7 +145,7 @@ class _Coming:
         """The most valuable set that fits and is worth more than ``least``; else empty."""
         end = int(np.searchsorted(-self._values, -least, side="left"))
         work.spend(end * len(room))
-        fits = _holds(room, self._sums[:end])
+        fits = _holds(room, self._sums[:, :end])
         at = int(fits.argmax()) if fits.any() else -1
         chosen = (int(self._first[at]), int(self._second[at])) if at >= 0 else ()
         return tuple(index for index in chosen if index >= 0)
@@ -185,8 +186,9 @@ def _leaving(own: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _holds(room: Array, asks: Array) -> Flags:
-    """[row]: whether it fits; only requested amounts count."""
-    holds: Flags = ((asks <= room) | (asks == 0)).all(axis=1)
+    """[column]: whether a column of ``asks`` fits; a request of zero always fits."""
+    most: Array = np.maximum(room, 0).reshape(-1, 1)
+    holds: Flags = np.all(asks <= most, axis=0)
     return holds
 
 
