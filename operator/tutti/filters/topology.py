@@ -111,9 +111,10 @@ class NestedDomains:
 
 def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
     """The values of these labels on a node; None if it lacks one."""
-    values = dict(node.labels)
-    path = tuple(values[label] for label in labels if label in values)
-    return path if labels and len(path) == len(labels) else None
+    try:
+        return tuple(map(dict(node.labels).__getitem__, labels)) or None
+    except KeyError:
+        return None
 
 
 def _renumbered(domains: Domains, counts: Mask) -> Domains:

@@ -3,6 +3,7 @@
 Domains are chosen by counting the room for each shape alone. ``preferred_domains`` moves the gangs.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, zip_longest
@@ -137,16 +138,20 @@ def placed_gang(
 ) -> PlacedGang:
     """The gang with its new members, in groups of one shape that the same rules cover."""
     rules = rules_of.of(members.gang)
+    new = [member for member in members.waiting if member.uid in assigned]
+    covered = {
+        role: tuple(domain_rules.covers(rule, role) for rule, _ in rules)
+        for role in {member.role for member in new}
+    }
     groups: dict[tuple[int, tuple[bool, ...]], list[Uid]] = {}
-    for member in members.waiting:
-        if member.uid in assigned:
-            covered = tuple(domain_rules.covers(rule, member.role) for rule, _ in rules)
-            groups.setdefault((base.shapes[member.shape], covered), []).append(member.uid)
-    seats: Seats = {}
-    for group, uids in enumerate(groups.values()):
-        for uid in uids:
-            node = base.index.rows[assigned[uid].node]
-            seats[group, node] = seats.get((group, node), 0) + 1
+    for member in new:
+        key = base.shapes[member.shape], covered[member.role]
+        groups.setdefault(key, []).append(member.uid)
+    seats = Counter(
+        (group, base.index.rows[assigned[uid].node])
+        for group, uids in enumerate(groups.values())
+        for uid in uids
+    )
     level_rules = tuple(
         replace(level_rule, groups=tuple(own))
         for index, (_, level_rule) in enumerate(rules)

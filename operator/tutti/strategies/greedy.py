@@ -223,6 +223,8 @@ class GreedyPlacement:
             rooms = self._rooms(own, missing)
         for number in segments.domains_for_whole(rooms, own.size):
             whole = min(sum(missing.values()), int(rooms[number])) // own.size
+            if not whole:
+                break
             inside = domain == number
             while whole and not self._takes(missing, inside, whole * own.size):
                 whole -= 1

@@ -236,7 +236,12 @@ def _room_in_segments(
         if len(path) > len(around) and domain_rules.includes(wide, rule.of):
             level, around = wide.level, path
     outer = base.domains.domains(around) if around else np.zeros_like(domains)
-    counts = Counter(m.shape for m in want.members if domain_rules.covers(rule.of, m.role))
+    counts = {
+        group[0].shape: n
+        for group in want.alike
+        if (n := sum(domain_rules.covers(rule.of, member.role) for member in group))
+    }
+    needed = _least_members(want, rule.of)
     fits = {
         shape: fits_per_node(rooms.free, base.requests[row], base.allowed[row])
         for shape in counts
@@ -262,7 +267,7 @@ def _room_in_segments(
             rule.size,
             whole=int((totals // rule.size).sum()),
             members=segments.most_members(totals, rule.size),
-            needed=_least_members(want, rule.of),
+            needed=needed,
             around_level=level,
             around="/".join(base.domains.values(around, number)) if around else "",
         )

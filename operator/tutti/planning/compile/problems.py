@@ -163,7 +163,8 @@ def _covered(want: PlacementRequest, rule: DomainRule) -> tuple[int, ...]:
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
     """The members of the request by role and shape, in the order of the oldest member of each."""
-    if not want.minimums and not want.gang.required_levels:
+    has_roles = want.minimums or want.gang.required_levels
+    if not has_roles or len({member.role for member in want.members}) == 1:
         return want.alike
     groups = dict[tuple[str, Shape], list[Member]]()
     for member in want.members:

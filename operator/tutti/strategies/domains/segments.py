@@ -14,9 +14,8 @@ from ..shape_demand import Array
 
 def by_domain(domain: Array, counts: Array) -> Array:
     """[domain]: the sum of the counts of its nodes."""
-    inside = domain >= 0
     size = int(domain.max(initial=-1)) + 1
-    return np.bincount(domain[inside], counts[inside], size).astype(np.int64)
+    return np.bincount(domain + 1, counts, size + 1)[1:].astype(np.int64)
 
 
 def most_members(rooms: Array, size: int) -> int:
