@@ -118,11 +118,11 @@ def _levels(view: View) -> list[list[str]]:
     from ..gang.quantities import format_amount
     from ..reporting import utilisation
 
-    found = utilisation.levels(view.snapshot)
-    offered = utilisation.rooms(view.snapshot) if found else ()
+    levels = utilisation.levels(view.snapshot)
+    offered = utilisation.rooms(view.snapshot) if levels else ()
     devices = [name for name in offered if "/" in name]
     lines = []
-    for room in found:
+    for room in levels:
         for name in devices or [name for name in ("cpu", "memory") if name in offered]:
             amount, place = room.largest_free(name)
             free = _within(format_amount(name, amount), place)
@@ -171,8 +171,8 @@ def levels(view: View) -> Sequence[Mapping[str, Any]]:
     from ..gang.quantities import quantity
     from ..reporting import utilisation
 
-    found = utilisation.levels(view.snapshot)
-    offered = [*utilisation.rooms(view.snapshot)] if found else []
+    levels = utilisation.levels(view.snapshot)
+    offered = [*utilisation.rooms(view.snapshot)] if levels else []
     return [
         {
             "topology": level.topology,
@@ -187,7 +187,7 @@ def levels(view: View) -> Sequence[Mapping[str, Any]]:
                 for values, room in level.domains.items()
             ],
         }
-        for level in found
+        for level in levels
     ]
 
 

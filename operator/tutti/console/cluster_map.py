@@ -198,7 +198,7 @@ def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]
 
 def _promises(snapshot: Snapshot, plan: Plan | None) -> Mapping[GangKey, tuple[Promise, ...]]:
     being_ended = snapshot.being_ended
-    found: list[Promise] = [
+    all_promises: list[Promise] = [
         (
             CLAIMED if any(v.gang in being_ended for v in reservation.victims or ()) else RESERVED,
             reservation,
@@ -206,10 +206,10 @@ def _promises(snapshot: Snapshot, plan: Plan | None) -> Mapping[GangKey, tuple[P
         for reservation in snapshot.reservations
     ]
     if plan is not None:
-        found += [(PLANNED, placement) for placement in plan.placements]
-        found += [(CLAIMED, claim) for claim in plan.claims]
+        all_promises += [(PLANNED, placement) for placement in plan.placements]
+        all_promises += [(CLAIMED, claim) for claim in plan.claims]
     promises: dict[GangKey, tuple[Promise, ...]] = {}
-    for promise in found:
+    for promise in all_promises:
         gang = promise[1].gang
         promises[gang] = (*promises.get(gang, ()), promise)
     return promises

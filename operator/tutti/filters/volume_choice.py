@@ -62,12 +62,12 @@ class Candidates:
         """The volumes that will do for a request on a node with these labels, smallest first."""
         host = labels.get(HOSTNAME, "")
         local = self.by_host.get((request.storage_class, host), ())
-        found = [
+        volumes = [
             volume
             for volume in (*local, *self.shared.get(request.storage_class, ()))
             if volume_rules.matches(request, volume) and volume_rules.is_reached(volume, labels)
         ]
-        return sorted(found, key=_size)
+        return sorted(volumes, key=_size)
 
 
 def _size(volume: Volume) -> tuple[int, str]:
@@ -119,12 +119,12 @@ class _Chooser:
                 continue
             labels = dict(node.labels)
             is_on_one = len({*wanted[key]}) == 1
-            found = self.candidates.at(claim.request, labels) if is_on_one else []
-            ranked.append((name, len(found), -claim.request.size, key, claim, labels, found))
-        ranked.sort(key=lambda one: one[:4])
+            volumes = self.candidates.at(claim.request, labels) if is_on_one else []
+            ranked.append((name, len(volumes), -claim.request.size, key, claim, labels, volumes))
+        ranked.sort(key=lambda row: row[:4])
         choices = {}
-        for name, _, _, key, claim, labels, found in ranked:
-            volume = self._volume(claim, found)
+        for name, _, _, key, claim, labels, volumes in ranked:
+            volume = self._volume(claim, volumes)
             if volume is not None:
                 self.taken.add(volume)
                 choices[key] = VolumeChoice(key.name, claim.uid, claim.version, name, volume)
@@ -132,14 +132,14 @@ class _Chooser:
                 choices[key] = VolumeChoice(key.name, claim.uid, claim.version, name)
         return choices
 
-    def _volume(self, claim: Claim, found: Sequence[Volume]) -> str | None:
+    def _volume(self, claim: Claim, volumes: Sequence[Volume]) -> str | None:
         """The volume that a claim gets; None if it is to be provisioned."""
         prebound = self.prebound.get(claim.key)
         if prebound is not None and prebound.is_for(claim):
             return prebound.name
         if claim.selected_node is not None:
             return None
-        return next((volume.name for volume in found if volume.name not in self.taken), None)
+        return next((volume.name for volume in volumes if volume.name not in self.taken), None)
 
     def _is_provisioned_at(self, claim: Claim, labels: Mapping[str, str]) -> bool:
         request, storage_class = claim.request, self.classes.get(claim.storage_class)
@@ -215,13 +215,13 @@ def _chosen(
     members: Mapping[Uid, Member],
     choices: Mapping[ClaimKey, VolumeChoice],
 ) -> tuple[VolumeChoice, ...]:
-    found = {
+    chosen = {
         choices[key]
         for assignment in assignments
         for key in _keys(members.get(assignment.uid))
         if key in choices
     }
-    return tuple(sorted(found, key=lambda choice: choice.claim))
+    return tuple(sorted(chosen, key=lambda choice: choice.claim))
 
 
 class Stage(Enum):

@@ -310,9 +310,9 @@ def _(finding: of.VolumesNotReady) -> str:
 def _(finding: of.NamesOneClaim) -> str:
     whose = f" of role {finding.role}" if finding.role else ""
     needed = f"{count(finding.needed, 'member')}{whose} must start together"
-    one = f"claim {finding.claim}, which one pod at a time may use (ReadWriteOncePod)"
+    claim = f"claim {finding.claim}, which one pod at a time may use (ReadWriteOncePod)"
     instead = "give each pod a claim of its own, or all of them one with ReadWriteMany"
-    return f"{needed}, but {finding.members} name {one}: {instead}"
+    return f"{needed}, but {finding.members} name {claim}: {instead}"
 
 
 @text.register

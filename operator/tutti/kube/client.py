@@ -357,14 +357,14 @@ class Client:
         if current.uid != claim.uid or current.volume or current.terminating:
             raise errors.Conflict(f"claim {claim.key.name} is another, or has a volume")
         path = Call.GET_VOLUME.path(name=volume)
-        found = _written(
+        current_volume = _written(
             await self._send(Call.GET_VOLUME, path), wire.PersistentVolume, volumes.decode_volume
         )
-        if found.value.is_for(claim):
-            return found
-        if not found.value.is_available:
+        if current_volume.value.is_for(claim):
+            return current_volume
+        if not current_volume.value.is_available:
             raise errors.Conflict(f"volume {volume} is not available")
-        call, patch = Call.PATCH_VOLUME, volumes.encode_binding(str(found.version), claim)
+        call, patch = Call.PATCH_VOLUME, volumes.encode_binding(str(current_volume.version), claim)
         body = await self._send(call, path, patch, kind="merge-patch")
         return _written(body, wire.PersistentVolume, volumes.decode_volume)
 
@@ -614,9 +614,9 @@ def _read(body: bytes, kind: type[W], decode_one: Callable[[W], V]) -> V:
 def _written(body: bytes, kind: type[W], decode_one: Callable[[W], V]) -> Written[V]:
     """Decode the answer to a call as ``_read`` does; return it with its uid and version."""
 
-    def written(found: W) -> Written[V]:
-        metadata = found.metadata
-        return Written(Uid(metadata.uid), int(metadata.resource_version), decode_one(found))
+    def written(answer: W) -> Written[V]:
+        metadata = answer.metadata
+        return Written(Uid(metadata.uid), int(metadata.resource_version), decode_one(answer))
 
     return _read(body, kind, written)
 

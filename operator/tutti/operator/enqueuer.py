@@ -99,11 +99,11 @@ class Enqueuer:
             return
         uids = {group.uid for group, _ in waiting}
         self._forget_all_but(uids)
-        waiting = [one for one in waiting if one[0].uid not in self._foreign]
+        waiting = [pair for pair in waiting if pair[0].uid not in self._foreign]
         if not waiting:
             return
         self._look_at = now + LOOK_SECONDS
-        due = [one for one in waiting if not self._is_put_off(one[0].uid, now)]
+        due = [pair for pair in waiting if not self._is_put_off(pair[0].uid, now)]
         expected = [job for job in self._expected(snapshot, now) if job.group.uid not in uids]
         most = waiting_jobs.most_pods(snapshot)
         told = sum(waiting_jobs.pods_in_plan(job.pods, most) for job in expected)
@@ -235,9 +235,9 @@ class Enqueuer:
 
         A plan may place jobs of up to ``most`` pods, and has ``told`` pods of jobs in any case.
         """
-        ordered = sorted(due, key=lambda one: self._turn(one[0], one[1], now))
+        ordered = sorted(due, key=lambda pair: self._turn(pair[0], pair[1], now))
         turn = self._in_turn(ordered, now, most, told)
-        unread = [one for one in turn if (one[0].uid, one[0].generation) not in self._pods]
+        unread = [pair for pair in turn if (pair[0].uid, pair[0].generation) not in self._pods]
         await self._gate.all(partial(self._read_one, group, gang, now) for group, gang in unread)
         turn = self._in_turn(turn, now, most, told)
         self._tried.update((group.uid, now) for group, _ in turn)

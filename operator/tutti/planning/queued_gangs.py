@@ -175,7 +175,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         _without(observed, rejections),
         queues,
         charges,
-        limits.limits(tree, queues, {key: one.total for key, one in charges.items()}),
+        limits.limits(tree, queues, {key: charge.total for key, charge in charges.items()}),
         charged,
         use.queue_use(charged, _waiting(pods.gangs, queues, charges)),
         stopped,

@@ -42,7 +42,7 @@ class GangCharge:
         """The minimum, the extras and what leaves, together."""
         if not (self.extras or self.leaving.amounts):
             return self.minimum
-        return Resources.total((self.minimum, self.leaving, *(one for _, one in self.extras)))
+        return Resources.total((self.minimum, self.leaving, *(extra for _, extra in self.extras)))
 
     def once_gone(self, stuck: Resources) -> "GangCharge":
         """The charge once all pods that leave have gone, but for pods with these requests."""

@@ -59,7 +59,7 @@ def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
     own: dict[str, list[QueuedGang]] = {}
     for gang in sorted(gangs, key=_order):
         own.setdefault(gang.queue, []).append(gang)
-    found = Cover()
+    cover = Cover()
     rests: dict[str, _Rest] = {}
     for queue in tree.from_the_leaves:
         rest = _Rest(own.get(queue, []))
@@ -68,8 +68,8 @@ def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
             rest.gangs += below.gangs
             rest.extras += below.extras
             rest.used += below.used
-        rests[queue] = _covered_here(tree, queue, rest, found)
-    return found
+        rests[queue] = _covered_here(tree, queue, rest, cover)
+    return cover
 
 
 def would_be_covered(
@@ -134,7 +134,7 @@ def _strip(tree: QueueTree, running: Sequence[QueuedGang], starts: Sequence[Queu
     return False
 
 
-def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Rest:
+def _covered_here(tree: QueueTree, queue: str, rest: _Rest, cover: Cover) -> _Rest:
     """Let one queue cover what fits, and return what it leaves to its parent."""
     guarantee = tree.guarantees[queue]
     if not any(guarantee.values()):
@@ -145,18 +145,18 @@ def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Re
     extras = rest.extras
     for gang in sorted(rest.gangs, key=lambda gang: _order_in(queue, gang)):
         if _take(left, gang.minimum):
-            found.gangs[gang.key] = queue
+            cover.gangs[gang.key] = queue
             extras += [(gang, pod, requests) for pod, requests in gang.extras]
         else:
             over.gangs.append(gang)
     for gang, pod, requests in sorted(extras, key=lambda extra: _order(extra[0])):
         if _take(left, requests):
-            found.extras[gang.key, pod] = queue
+            cover.extras[gang.key, pod] = queue
         else:
             over.extras.append((gang, pod, requests))
     here = Resources.of({line: spare[line] - left[line] for line in spare})
     over.used = rest.used + here
-    found.used[queue] = here
+    cover.used[queue] = here
     return over
 
 

@@ -82,16 +82,16 @@ def _bounds(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
 
     It is more than the queue guarantees if its children guarantee more together (a fault).
     """
-    found: dict[str, Mapping[str, int]] = {}
+    bounds: dict[str, Mapping[str, int]] = {}
     for queue in tree.from_the_leaves:
-        found[queue] = {
+        bounds[queue] = {
             line: max(
                 tree.guarantees[queue][line],
-                sum(found[child][line] for child in tree.children[queue]),
+                sum(bounds[child][line] for child in tree.children[queue]),
             )
             for line in tree.lines
         }
-    return found
+    return bounds
 
 
 _Count = tuple[Resources, int]  # what a gang requests of lines, and how many such gangs there are

@@ -35,12 +35,12 @@ def _stopped(
     gangs: Sequence[QueuedGang],
     charges: Mapping[GangKey, Resources],
 ) -> tuple[GangKey, ...]:
-    room, found = dict(tree.queues[name].limits), []
+    room, keys = dict(tree.queues[name].limits), []
     for gang in gangs:
         wanted = [(resource, n) for resource, n in charges[gang.key].amounts if resource in room]
         if any(n > room[resource] for resource, n in wanted):
-            found.append(gang.key)
+            keys.append(gang.key)
             continue
         for resource, n in wanted:
             room[resource] -= n
-    return tuple(found)
+    return tuple(keys)

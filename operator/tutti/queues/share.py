@@ -50,11 +50,11 @@ class Shares:
 
     def below(self) -> dict[str, Resources]:
         """The charge of each queue with all queues below it."""
-        found: dict[str, Resources] = {}
+        totals: dict[str, Resources] = {}
         for queue in self.tree.from_the_leaves:
-            parts = (found[child] for child in self.tree.children[queue])
-            found[queue] = Resources.total((self.charges.get(queue, NOTHING), *parts))
-        return found
+            parts = (totals[child] for child in self.tree.children[queue])
+            totals[queue] = Resources.total((self.charges.get(queue, NOTHING), *parts))
+        return totals
 
     def share(self, queue: str, charged: Resources) -> Fraction:
         """The largest part of any resource's total charged over the guarantee, divided by weight.
@@ -158,8 +158,8 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
             parent = waiting[shares.tree.parents[queue]]
             parent += _counted(shares, queue, charged[queue], waiting.pop(queue))
     waiting[ROOT] += _counted(shares, ROOT, charged[ROOT], unqueued)
-    found = ((_padded(turn.steps, height), turn.place, turn.gang) for turn in waiting[ROOT])
-    return [Turn(gang, steps, past[gang.queue]) for steps, _, gang in sorted(found)]
+    padded = ((_padded(turn.steps, height), turn.place, turn.gang) for turn in waiting[ROOT])
+    return [Turn(gang, steps, past[gang.queue]) for steps, _, gang in sorted(padded)]
 
 
 def decided_together(turns: Iterable[Turn]) -> Sequence[Sequence[Borrower]]:
@@ -168,14 +168,14 @@ def decided_together(turns: Iterable[Turn]) -> Sequence[Sequence[Borrower]]:
     A group has the borrowers of equal steps, priority and past use. If all of them are of one
     queue, the group also has the borrowers of this queue and priority that follow directly.
     """
-    found: list[list[Borrower]] = []
+    groups: list[list[Borrower]] = []
     for _, level in groupby(turns, key=lambda turn: (turn.steps, turn.gang.priority, turn.past)):
         gangs = [turn.gang for turn in level]
-        if found and len({(gang.queue, gang.priority) for gang in (*found[-1], *gangs)}) == 1:
-            found[-1] += gangs
+        if groups and len({(gang.queue, gang.priority) for gang in (*groups[-1], *gangs)}) == 1:
+            groups[-1] += gangs
         else:
-            found.append(gangs)
-    return found
+            groups.append(gangs)
+    return groups
 
 
 def decided_in_fact(
@@ -190,12 +190,12 @@ def decided_in_fact(
     exceeding. ``exceeding(started so far, others)`` returns the other gangs that exceed limits or
     room beside the started ones.
     """
-    found: list[Sequence[Borrower]] = []
+    groups: list[Sequence[Borrower]] = []
     left, before = [*borrowers], list[Borrower]()
     charges = dict(shares.charges)
     while left:
         for level in decided_together(turns(replace(shares, charges=charges), left)):
-            found.append(level)
+            groups.append(level)
             for gang in level:
                 if gang in started:
                     before.append(gang)
@@ -206,7 +206,7 @@ def decided_in_fact(
             left = [gang for gang in left if gang not in over]
             if over or any(gang not in started for gang in level):
                 break
-    return found
+    return groups
 
 
 class _Turn(NamedTuple):

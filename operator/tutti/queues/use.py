@@ -115,11 +115,11 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
     in_shadow = stopped(tree, gangs.running, totals)
     below = shares.below()
     below_covered = replace(shares, charges=covered).below()
-    found = []
+    uses = []
     for name in sorted(tree.queues):
         charged = below[name]
         own = shares.charges.get(ROOT, NOTHING) if name == ROOT else charged
-        found.append(
+        uses.append(
             QueueUse(
                 name,
                 charged,
@@ -130,7 +130,7 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
                 in_shadow.get(name, ()),
             )
         )
-    return tuple(found)
+    return tuple(uses)
 
 
 def _covered(gangs: ChargedGangs, cover: Cover) -> Mapping[str, Resources]:

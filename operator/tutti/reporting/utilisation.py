@@ -182,9 +182,9 @@ def _room_of(node: Node, reserved: Resources) -> DomainRoom:
     return DomainRoom(1, Resources(tuple(shown)), Resources(tuple(whole)))
 
 
-def _largest(found: Iterable[tuple[int, tuple[str, ...]]]) -> tuple[int, tuple[str, ...]]:
+def _largest(amounts: Iterable[tuple[int, tuple[str, ...]]]) -> tuple[int, tuple[str, ...]]:
     """The largest amount, and its domain; none if there is no domain."""
-    return max(found, key=itemgetter(0), default=(0, ()))
+    return max(amounts, key=itemgetter(0), default=(0, ()))
 
 
 @lru_cache(maxsize=1024)

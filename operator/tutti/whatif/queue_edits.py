@@ -67,7 +67,7 @@ def with_queue(of: Snapshot, queue: Queue, known: Iterable[Namespace] = ()) -> S
 def _with(of: Snapshot, queue: Queue) -> Snapshot:
     """The Snapshot with this queue, in place of any other of its name."""
     others = (old for old in of.queues if old.name != queue.name)
-    return replace(of, queues=tuple(sorted((*others, queue), key=lambda one: one.name)))
+    return replace(of, queues=tuple(sorted((*others, queue), key=lambda other: other.name)))
 
 
 def _now(of: Snapshot) -> float:

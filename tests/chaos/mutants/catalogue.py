@@ -259,7 +259,7 @@ FORGETS_TIERS = Mutant(
 )
 BORROWS_IN_ANY_ORDER = Mutant(
     "lets the queue that has borrowed most go first",
-    (Patch("queues/share.py", "in sorted(found)]", "in sorted(found, reverse=True)]"),),
+    (Patch("queues/share.py", "in sorted(padded)]", "in sorted(padded, reverse=True)]"),),
 )
 QUEUE_MUTANTS = (EXCEEDS_LIMITS, KNOWS_NO_COVER, FORGETS_TIERS, BORROWS_IN_ANY_ORDER)
 
@@ -449,8 +449,8 @@ ENDS_THE_FIRST_BY_NAME = Mutant(
     (
         Patch(
             "planning/queueing/victims.py",
-            "sorted(candidates, key=lambda one: (one.cost, one.name))",
-            "sorted(candidates, key=lambda one: one.name)",
+            "sorted(candidates, key=lambda candidate: (candidate.cost, candidate.name))",
+            "sorted(candidates, key=lambda candidate: candidate.name)",
         ),
     ),
 )

@@ -73,10 +73,10 @@ def _domains(snapshot: Snapshot, nodes: Sequence[Node]) -> Mapping[NodeName, str
             labels = domain_rules.labels_of(level, snapshot.topologies)
             paths = {node.name: path_of(node, labels) for node in nodes}
             name = level.rpartition("/")[2]
-            found = {node: f"{name} {'/'.join(path)}" for node, path in paths.items() if path}
-            n = len(set(found.values()))
+            titles = {node: f"{name} {'/'.join(path)}" for node, path in paths.items() if path}
+            n = len(set(titles.values()))
             if level != HOSTNAME and len(set(best.values())) < n <= MOST_DOMAINS:
-                best = found
+                best = titles
     return best
 
 

@@ -39,9 +39,9 @@ def on(node: NodeName, slices: Iterable[ResourceSlice]) -> Here:
     by_pool: dict[pools.PoolName, list[ResourceSlice]] = {}
     for piece in slices:
         by_pool.setdefault(pools.pool_of(piece), []).append(piece)
-    found = [pools.devices(pieces).get(node, ()) for pieces in by_pool.values()]
+    devices = [pools.devices(pieces).get(node, ()) for pieces in by_pool.values()]
     is_whole = all(node not in pools.unusable_on(pieces) for pieces in by_pool.values())
-    return Here([device for own in found for device in own], is_whole)
+    return Here([device for own in devices for device in own], is_whole)
 
 
 def chosen(
@@ -84,6 +84,6 @@ def chosen(
 
 def _all_of(selected: Selection, here: Here, rules: Collection[TaintRule]) -> Collection[DeviceId]:
     """All devices of a node that a selection takes; none if it cannot have one of them."""
-    found = [d for d in here.devices if selectors.matches(selected.expressions, d)]
-    can_have = here.is_whole and all(requests.is_untainted(selected, d, rules) for d in found)
-    return [device.id for device in found] if can_have else ()
+    matching = [d for d in here.devices if selectors.matches(selected.expressions, d)]
+    can_have = here.is_whole and all(requests.is_untainted(selected, d, rules) for d in matching)
+    return [device.id for device in matching] if can_have else ()

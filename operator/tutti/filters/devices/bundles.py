@@ -173,12 +173,12 @@ def _bundle(
             )
             names.append(tuple(name for name, _ in group))
     parts = tuple((selected, request.count) for request, selected in own)
-    found = {
+    rules = {
         Constraint(of.attribute, tuple(bound[i]), of.is_distinct)
         for i, of in enumerate(constraints)
     }
     is_simple = len(options) == len(parts)
-    bundle = Bundle(parts, tuple(sorted(found)), () if is_simple else tuple(options))
+    bundle = Bundle(parts, tuple(sorted(rules)), () if is_simple else tuple(options))
     return ClaimBundle(bundle, tuple(request for request, _ in own), tuple(names))
 
 

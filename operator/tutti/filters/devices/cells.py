@@ -94,7 +94,7 @@ def needs(want: Want, kinds: Sequence[Kind], there: Room) -> Collection[Need]:
     Raises:
         NoLimitsError: there are too many.
     """
-    found: dict[Need, None] = {}
+    fitting: dict[Need, None] = {}
     for way in ways(want, kinds, [kind.devices for kind in kinds]):
         taken = Counter(kind for kind, _ in way if not kinds[kind].stacks)
         for kind, _ in way:
@@ -108,14 +108,14 @@ def needs(want: Want, kinds: Sequence[Kind], there: Room) -> Collection[Need]:
             sorted([*taken.items(), *((i, tuple(sorted(n))) for i, n in from_stacks.items())])
         )
         if _less(there, need):
-            found[need] = None
-    return found.keys()
+            fitting[need] = None
+    return fitting.keys()
 
 
-def joined(found: Iterable[Collection[Need]]) -> Sequence[set[int]]:
+def joined(by_bundle: Iterable[Collection[Need]]) -> Sequence[set[int]]:
     """The cells: the kinds and counters that needs join."""
     cells: list[set[int]] = []
-    for own in found:
+    for own in by_bundle:
         for need in own:
             here = {i for i, _ in need}
             here.update(*(cell for cell in cells if not cell.isdisjoint(here)))
@@ -141,10 +141,10 @@ def filled(
     order = sorted(cell)
     index = {i: at for at, i in enumerate(order)}
     local = tuple(tuple(sorted(tuple((index[i], n) for i, n in need) for need in of)) for of in own)
-    found = _filled(local, tuple(there[i] for i in order))
+    paths = _filled(local, tuple(there[i] for i in order))
     return {
         numbers: [(at, tuple((order[i], n) for i, n in need)) for at, need in path]
-        for numbers, path in found.items()
+        for numbers, path in paths.items()
     }
 
 
@@ -155,19 +155,19 @@ _Path = tuple[tuple[int, Need], ...]
 def _filled(own: tuple[tuple[Need, ...], ...], there: Room) -> Mapping[Numbers, _Path]:
     by_numbers: dict[Numbers, dict[Room, _Path]] = {(0,) * len(own): {there: ()}}
     steps = 0
-    for at, found in enumerate(own):
+    for at, own_needs in enumerate(own):
         newest = by_numbers
         while newest:
             more: dict[Numbers, dict[Room, _Path]] = {}
             for numbers, lefts in newest.items():
                 grown = (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :])
-                steps += len(lefts) * len(found)
+                steps += len(lefts) * len(own_needs)
                 if steps > MOST_STEPS:
                     raise NoLimitsError(f"more than {MOST_STEPS} ways to fill a node")
                 remaining = {
                     rest: (*path, (at, need))
                     for left, path in lefts.items()
-                    for need in found
+                    for need in own_needs
                     if (rest := _less(left, need))
                 }
                 if remaining:

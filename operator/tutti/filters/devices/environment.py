@@ -134,9 +134,9 @@ def _holds(program: Program, device: Seen) -> bool:
 def _replaced(expression: str) -> str:
     """The expression with our functions in place of those that the engine has otherwise."""
     made, end = "", 0
-    for found in _REPLACED.finditer(_code(expression)):
-        made += f"{expression[end : found.start()]}{_OURS}"
-        end = found.start()
+    for match in _REPLACED.finditer(_code(expression)):
+        made += f"{expression[end : match.start()]}{_OURS}"
+        end = match.start()
     return made + expression[end:]
 
 
@@ -154,7 +154,7 @@ def _reads(expression: str) -> Iterator[Read]:
 
 def _code(expression: str) -> str:
     """The expression with blanks in place of its string literals and comments."""
-    return _NO_CODE.sub(lambda found: " " * len(found[0]), expression)
+    return _NO_CODE.sub(lambda match: " " * len(match[0]), expression)
 
 
 def _device(reads: Iterable[Read], device: Seen) -> Mapping[str, Any]:

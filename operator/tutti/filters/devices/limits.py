@@ -108,8 +108,8 @@ def _limits(
         there = cells.room(merged, counters)
         own: dict[int, Collection[Need]] = {}
         for i, want in wants.items():
-            if i not in untied and (found := cells.needs(want, merged, there)):
-                own[i] = found
+            if i not in untied and (needs := cells.needs(want, merged, there)):
+                own[i] = needs
         parts = {i: {bit for bit, _ in wants[i].parts} for i in own}
         bits = {i: {bit for bit, _ in wants[i].parts} for i in untied}
         others = loose | sum(1 << bit for bit in set().union(*bits.values()))
@@ -181,8 +181,8 @@ def _crossed(
                 meeting.setdefault(bit, set()).add(i)
     return {
         other
-        for i, found in own.items()
-        for kind in {at for need in found for at, _ in need if at < len(kinds)}
+        for i, needs in own.items()
+        for kind in {at for need in needs for at, _ in need if at < len(kinds)}
         for bit in parts[i] or (None,)
         if bit is None or kinds[kind].selections >> bit & 1
         for other, devices in meeting.items()
@@ -195,10 +195,10 @@ def _groups(
     own: Mapping[int, Collection[Need]],
 ) -> Sequence[tuple[Sequence[int], Sequence[Collection[int]]]]:
     """The bundles that share cells, with these cells."""
-    found = cells.joined(own.values())
+    joined = cells.joined(own.values())
     groups: list[tuple[list[int], list[Collection[int]]]] = []
     for i, needs in own.items():
-        mine: list[Collection[int]] = [cell for cell in found if cells.inside(cell, needs)]
+        mine: list[Collection[int]] = [cell for cell in joined if cells.inside(cell, needs)]
         sharing = [group for group in groups if any(cell in group[1] for cell in mine)]
         group = sorted([i, *(j for known, _ in sharing for j in known)])
         others = [cell for _, known in sharing for cell in known if cell not in mine]
@@ -208,13 +208,13 @@ def _groups(
 
 def _bounds(
     group: Sequence[int],
-    found: Sequence[Collection[int]],
+    shared_cells: Sequence[Collection[int]],
     own: Mapping[int, Collection[Need]],
     there: cells.Room,
 ) -> Iterator[tuple[Weights, int]]:
     """The limits of bundles that share devices or counters."""
     fitting: set[Numbers] = {(0,) * len(group)}
-    for cell in found:
+    for cell in shared_cells:
         here = cells.filled(cell, [cells.inside(cell, own[i]) for i in group], there)
         fitting = {
             tuple(n + more for n, more in zip(known, new, strict=True))

@@ -29,9 +29,9 @@ def devices(pieces: Iterable[ResourceSlice]) -> Mapping[NodeName | None, tuple[D
     by_node: dict[NodeName | None, list[Device]] = {}
     is_spread = counters.are_spread(current)
     for piece in current:
-        found = (_spread(of) if of.counters else of for of in piece.devices)
-        by_node.setdefault(piece.node, []).extend(found if is_spread else piece.devices)
-    return {node: tuple(found) for node, found in by_node.items() if not _has_twins(found)}
+        spread = (_spread(of) if of.counters else of for of in piece.devices)
+        by_node.setdefault(piece.node, []).extend(spread if is_spread else piece.devices)
+    return {node: tuple(own) for node, own in by_node.items() if not _has_twins(own)}
 
 
 def unusable_on(pieces: Collection[ResourceSlice]) -> Collection[NodeName | None]:
@@ -51,6 +51,6 @@ def _spread(device: Device) -> Device:
     return replace(device, unsupported=(*device.unsupported, "consumesCounters at several nodes"))
 
 
-def _has_twins(found: Iterable[Device]) -> bool:
-    names = Counter(device.id.name for device in found)
+def _has_twins(devices: Iterable[Device]) -> bool:
+    names = Counter(device.id.name for device in devices)
     return any(times > 1 for times in names.values())

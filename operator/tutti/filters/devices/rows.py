@@ -61,10 +61,10 @@ def fitting_rows(
         except TooManyRowsError:
             return None
 
-    if (found := named(kept)) is None:
+    if (names := named(kept)) is None:
         kept = fitting(groups, lambda wanted: named(wanted) is not None)
-        found = rows(selections, parts, kept)
-    return kept, found
+        names = rows(selections, parts, kept)
+    return kept, names
 
 
 def _parts(patterns: Iterable[Collection[Mask]], wanted: Mask) -> Collection[frozenset[Mask]]:
@@ -72,19 +72,19 @@ def _parts(patterns: Iterable[Collection[Mask]], wanted: Mask) -> Collection[fro
 
     A selection that shares its devices with no other is in no part: it is a row by itself.
     """
-    found: set[frozenset[Mask]] = set()
+    all_parts: set[frozenset[Mask]] = set()
     for own in {frozenset(mask & wanted for mask in pattern) for pattern in patterns}:
         parts: list[tuple[Mask, list[Mask]]] = []
         for mask in own:
             if mask & mask - 1:
                 joined = [part for part in parts if part[0] & mask]
                 parts = [part for part in parts if not part[0] & mask]
-                every = [mask, *(one for _, masks in joined for one in masks)]
+                every = [mask, *(other_mask for _, masks in joined for other_mask in masks)]
                 parts.append((union(every), every))
         alone = [mask for mask in own if mask and not mask & mask - 1]
         for whole, masks in parts:
-            found.add(frozenset((*masks, *(mask for mask in alone if mask & whole))))
-    return found
+            all_parts.add(frozenset((*masks, *(mask for mask in alone if mask & whole))))
+    return all_parts
 
 
 def fitting(

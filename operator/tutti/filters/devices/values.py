@@ -47,10 +47,10 @@ class Number(NamedTuple):
 
 def number(text: str) -> Number | None:
     """The number that a quantity stands for; None if this is no quantity."""
-    found = _QUANTITY.fullmatch(text[: _MOST_READ + 1])
-    if found is None or not 0 < len(text) <= _MOST_READ:
+    match = _QUANTITY.fullmatch(text[: _MOST_READ + 1])
+    if match is None or not 0 < len(text) <= _MOST_READ:
         return None
-    whole, part, suffix, exponent = (group or "" for group in found.groups())
+    whole, part, suffix, exponent = (group or "" for group in match.groups())
     bits = _BINARY.get(suffix, 0)
     if exponent:
         if suffix not in ("e", "E") or not exponent.lstrip("+-") or int(exponent) not in INT64:
@@ -97,26 +97,26 @@ def added(one: Number, other: Number) -> Number:
 
 def amount(text: str) -> Fraction | None:
     """The value of a quantity; None if this is no quantity."""
-    found = number(text)
-    return None if found is None else found.value
+    parsed = number(text)
+    return None if parsed is None else parsed.value
 
 
 def quantity(text: str) -> Value:
     """The CEL value of a quantity; raises ``ValueError``."""
-    if (found := number(text)) is None:
+    if (parsed := number(text)) is None:
         raise ValueError(f"{text!r} is no quantity")
-    return value_of(found)
+    return value_of(parsed)
 
 
-def value_of(found: Number) -> Value:
+def value_of(amount: Number) -> Value:
     """The CEL value of a number.
 
     Equal quantities may be kept in different forms. So the bits of the form are zeros, of which
     each is an int or a float: to CEL all of them are equal.
     """
-    form = (found.power - _SMALLEST) * 2 + found.is_small
+    form = (amount.power - _SMALLEST) * 2 + amount.is_small
     bits = [0.0 if bit == "1" else 0 for bit in f"{form:0{_FORM_BITS}b}"]
-    return {QUANTITY: str(found.value), _FORM: bits}
+    return {QUANTITY: str(amount.value), _FORM: bits}
 
 
 def number_of(value: Value) -> Number:
@@ -158,10 +158,10 @@ def _without_zeros(part: str) -> str:
 
 def version_parts(text: str) -> tuple[Any, ...]:
     """The numbers of a semantic version, its words and its build; raises ``ValueError``."""
-    found = _VERSION.fullmatch(text)
-    if found is None:
+    match = _VERSION.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is no semantic version")
-    words = (found[4] or "").split(".")
-    if any(word.isdigit() and int(word) not in UINT64 for word in (*found.groups()[:3], *words)):
+    words = (match[4] or "").split(".")
+    if any(word.isdigit() and int(word) not in UINT64 for word in (*match.groups()[:3], *words)):
         raise ValueError(f"{text!r} has a number of more than 64 bits")
-    return found.groups()
+    return match.groups()

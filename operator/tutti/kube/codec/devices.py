@@ -153,11 +153,11 @@ def decode_device_claim(claim: devices.ResourceClaim) -> DeviceClaim:
     named(claim)
     metadata, spec, status = claim.metadata, claim.spec.devices, claim.status
     unknown: set[str] = set()
-    requests = [request for each in spec.requests for request in _request(each, unknown)]
+    requests = [request for read in spec.requests for request in _request(read, unknown)]
     constraints = [
         constraint
-        for each in spec.constraints
-        for constraint in _constraint(each, requests, unknown)
+        for read in spec.constraints
+        for constraint in _constraint(read, requests, unknown)
     ]
     if len({request.admin_access for request in requests}) > 1:
         unknown.add(f"requests[].{EXACTLY}.{ADMIN} beside requests without it")
@@ -326,8 +326,8 @@ def reserved_claims(read: objects.ReservedClaims) -> tuple[ClaimAllocation, ...]
             claim.name,
             Uid(claim.uid),
             tuple(
-                DeviceResult(found.request, DeviceId(found.driver, found.pool, found.device))
-                for found in claim.devices
+                DeviceResult(result.request, DeviceId(result.driver, result.pool, result.device))
+                for result in claim.devices
             ),
         )
         for claim in read.claims

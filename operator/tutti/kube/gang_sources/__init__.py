@@ -138,7 +138,7 @@ def _is_automatic(source: GangSource, pod: wire.Pod) -> bool:
 def application_of(pod: wire.Pod, sources: Iterable[GangSource]) -> ApplicationPod | None:
     """The application of a pod by the first of these sources that finds one."""
     readers = (source.application_of for source in sources if source.application_of is not None)
-    return next((found for read in readers if (found := read(pod)) is not None), None)
+    return next((application for read in readers if (application := read(pod)) is not None), None)
 
 
 def unread_gang_of(pod: wire.Pod, sources: Collection[GangSource]) -> GangKey | None:

@@ -215,8 +215,8 @@ def _without_segments(rooms: FitByShape, want: PlacementRequest) -> RoomInSegmen
     for rule in want.gang.segments:
         labels = domain_rules.labels_of(rule.of.level, rooms.base.topologies)
         if labels and _least_members(want, rule.of) > 0:
-            found = _room_in_segments(rooms, want, rule, labels)
-            best = max(found, key=lambda room: room.members, default=None)
+            rooms_in_domains = _room_in_segments(rooms, want, rule, labels)
+            best = max(rooms_in_domains, key=lambda room: room.members, default=None)
             if best is not None and best.members < best.needed:
                 return best
     return None
@@ -255,11 +255,11 @@ def _room_in_segments(
     if around:
         pairs, own = np.unique(outer[inside] * width + own, return_inverse=True)
     size = len(pairs)
-    each = [
+    by_shape = [
         np.minimum(np.bincount(own, fits[shape][inside], size).astype(np.int64), n)
         for shape, n in counts.items()
     ]
-    of_pairs = np.array(each, np.int64).reshape(-1, size).sum(axis=0)
+    of_pairs = np.array(by_shape, np.int64).reshape(-1, size).sum(axis=0)
     first = np.searchsorted(pairs // width, np.arange(1, int(outer.max(initial=-1)) + 1))
     for number, totals in enumerate(np.split(of_pairs, first) if len(outer) else ()):
         yield RoomInSegments(

@@ -104,9 +104,9 @@ class _Finder:
         matching = self._given(wishes, rest, self._remaining(node, taken))
         short |= {wish.claim for i, wish in enumerate(wishes) if i not in matching}
         for name in named.keys() - wanted.keys():
-            found = self._administered(named[name], node)
-            results[name] = found
-            short |= set() if found else {name}
+            administered = self._administered(named[name], node)
+            results[name] = administered
+            short |= set() if administered else {name}
         for i, device in matching.items():
             if not is_stand_in(device):
                 result = DeviceResult(self._name(wishes[i], device), device)
@@ -147,10 +147,10 @@ class _Finder:
         if node not in self._at:
             self._at[node] = admin_access.on(node, self._room.slices)
         asked = admin_access.wanted(claim, self._classes)
-        found = admin_access.chosen(asked, self._at[node], self._room.rules) or ()
+        chosen = admin_access.chosen(asked, self._at[node], self._room.rules) or ()
         return [
             DeviceResult(request.name, device)
-            for request, devices in zip(claim.requests, found, strict=False)
+            for request, devices in zip(claim.requests, chosen, strict=False)
             for device in devices
         ]
 
@@ -211,8 +211,8 @@ class _Finder:
         bits = (wish.bit for wish in wishes if wish.bit >= 0)
         if shared := counter_choice.sharing(bits, devices):
             places = [i for i, w in enumerate(wishes) if w.bit >= 0 and shared >> w.bit & 1]
-            found = counter_choice.chosen([wishes[i].bit for i in places], devices, left)
-            given.update(zip(places, found, strict=False))
+            chosen = counter_choice.chosen([wishes[i].bit for i in places], devices, left)
+            given.update(zip(places, chosen, strict=False))
             devices = [device for device in devices if not device.selections & shared]
         rarest = sorted(devices, key=lambda device: (device.selections.bit_count(), device.id))
         kinds = {wish.bit: wish.selection for wish in wishes}

@@ -73,8 +73,8 @@ class BundleChoice:
                     rest[kind] -= 1
                     for counter, n in self._kinds[kind].counters:
                         amounts[counter] -= n
-                if (found := self._from(at + 1, tuple(rest), amounts, suits)) is not None:
-                    return [way, *found]
+                if (others := self._from(at + 1, tuple(rest), amounts, suits)) is not None:
+                    return [way, *others]
         except NoLimitsError:
             pass
         self._dead.add((at, left))

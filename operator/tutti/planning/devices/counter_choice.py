@@ -21,14 +21,14 @@ _Reached = dict[Numbers, tuple[tuple[int, Need], ...]]
 def sharing(wanted: Iterable[int], free: Sequence[FreeDevice]) -> int:
     """The selections, of those with these indexes, that compete with some that have counters."""
     every = sum(1 << bit for bit in {*wanted})
-    found, grown = 0, 0
+    competing, grown = 0, 0
     for device in free:
         grown |= device.selections & every if device.counters else 0
-    while grown != found:
-        found = grown
+    while grown != competing:
+        competing = grown
         for device in free:
-            grown |= device.selections & every if device.selections & found else 0
-    return found
+            grown |= device.selections & every if device.selections & competing else 0
+    return competing
 
 
 def chosen(

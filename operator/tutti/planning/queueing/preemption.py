@@ -265,9 +265,11 @@ class _Entitlements:
         if kind not in self._known:
             mode = self._rules.modes.get(start.queue, Preemption.OFF)
             running = self.ledger.running
-            found = claims.entitlement(self.ledger.tree, running, start, mode)
-            is_free = found is None or covered_round.leaves_cover(start, self._hold, self.ledger)
-            self._known[kind] = found if is_free else None
+            entitlement = claims.entitlement(self.ledger.tree, running, start, mode)
+            is_free = entitlement is None or covered_round.leaves_cover(
+                start, self._hold, self.ledger
+            )
+            self._known[kind] = entitlement if is_free else None
         return self._known[kind]
 
 
@@ -389,7 +391,7 @@ def _of_most_helpful(
     shares: dict[GangKey, Fraction] = {}
     members = Counter[GangKey]()
     for candidate in candidates:
-        parts = (Fraction(one.freed.get(candidate.name, 0), one.amount) for one in missing)
+        parts = (Fraction(lack.freed.get(candidate.name, 0), lack.amount) for lack in missing)
         freed = sum((min(part, Fraction(1)) for part in parts), Fraction(0))
         shares[candidate.gang] = max(shares.get(candidate.gang, Fraction(0)), freed)
         members[candidate.gang] = max(members[candidate.gang], len(candidate.members))

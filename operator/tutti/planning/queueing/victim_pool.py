@@ -120,7 +120,7 @@ class VictimPool:
         """
         if not self.budgets.by_namespace:
             return candidates, {}
-        ordered = sorted(candidates, key=lambda one: (one.cost, one.name))
+        ordered = sorted(candidates, key=lambda candidate: (candidate.cost, candidate.name))
         kept = {
             candidate.gang: shortage
             for candidate, shortage in self._shortages(ordered)
@@ -155,7 +155,11 @@ class VictimPool:
 
     def freed(self, candidates: Sequence[Candidate]) -> Mapping[CandidateName, Freed]:
         """By candidate: the rows of nodes where its end frees room, and how much; rounded down."""
-        new = [one for one in candidates if one.name not in self.known[one.gang].freed]
+        new = [
+            candidate
+            for candidate in candidates
+            if candidate.name not in self.known[candidate.gang].freed
+        ]
         rows = {node.name: row for row, node in enumerate(self.grid.nodes)}
         units = np.array(self.grid.units, dtype=object)
         shapes = {member.shape for candidate in new for member in candidate.members}
@@ -168,7 +172,10 @@ class VictimPool:
             table = np.concatenate([gain for _, gain in placed] or [np.zeros((0, len(units)))])
             whole = np.minimum(table, grids.AMOUNT_LIMIT).astype(np.int64)
             self.known[candidate.gang].freed[candidate.name] = where, whole
-        return {one.name: self.known[one.gang].freed[one.name] for one in candidates}
+        return {
+            candidate.name: self.known[candidate.gang].freed[candidate.name]
+            for candidate in candidates
+        }
 
     def missing(
         self, want: PlacementRequest, room: Room, freed: Mapping[CandidateName, Freed]

@@ -102,7 +102,7 @@ def cheapest(
     answer = suffice(_without_parts(candidates))
     if answer is None:
         return None
-    ordered = sorted(candidates, key=lambda one: (one.cost, one.name))
+    ordered = sorted(candidates, key=lambda candidate: (candidate.cost, candidate.name))
     may_all_end = len(together(ordered)) == len(ordered)
 
     def may_end(some: Sequence[Candidate]) -> bool:
@@ -119,9 +119,9 @@ def cheapest(
                 return Victims(tuple(some), least, cost)
     if tried < most_sets and next(sets, None) is None:  # all sets were tried
         return None
-    counted = [_cheapest_in_total(ordered, one) for one in missing]
+    counted = [_cheapest_in_total(ordered, lack) for lack in missing]
     if counted:
-        cost, some = max(counted, key=lambda one: one[0])
+        cost, some = max(counted, key=lambda pair: pair[0])
         bound = max(bound, cost)
         is_tried = not _has_parts(some) and may_end(some)
         if is_tried and (least := suffice(some)) is not None:
@@ -154,10 +154,10 @@ def _cheapest_in_total(
             cost = before[0].plus(candidate.cost)
             if known is None or cost < known[0]:
                 best[amount] = cost, (candidate, before[1])
-    found = best[wanted]
-    if found is None:
+    cheapest = best[wanted]
+    if cheapest is None:
         return FREE, ()
-    cost, chain = found
+    cost, chain = cheapest
     return cost, [*_links(chain)]
 
 
@@ -210,8 +210,8 @@ def _few(
     blocks = [[*reversed(ordered)]]
     while blocks:
         block = blocks.pop()
-        left_out = {id(one) for one in block}
-        others = [one for one in chosen if id(one) not in left_out]
+        left_out = {id(candidate) for candidate in block}
+        others = [candidate for candidate in chosen if id(candidate) not in left_out]
         if (remaining := suffice(_without_parts(others))) is not None:
             chosen, answer = others, remaining
         elif len(block) > 1:
@@ -233,12 +233,17 @@ def _few_together(
     may not all end (``few``); then with one candidate before all others, the cheapest first, as one
     of these has to end. None if nothing suffices: other sets are not tried.
     """
-    alone = ((one,) for one in islice(ordered, MOST_STARTS))
-    for first in ((), few.candidates, *((*one, *few.candidates) for one in alone)):
-        some = together([*{one.name: one for one in (*first, *ordered)}.values()])
+    alone = ((candidate,) for candidate in islice(ordered, MOST_STARTS))
+    for first in ((), few.candidates, *((*candidate, *few.candidates) for candidate in alone)):
+        some = together([*{candidate.name: candidate for candidate in (*first, *ordered)}.values()])
         if (answer := suffice(_without_parts(some))) is not None:
-            kept = {one.name for one in some}
-            return _few([one for one in ordered if one.name in kept], suffice, answer, few.bound)
+            kept = {candidate.name for candidate in some}
+            return _few(
+                [candidate for candidate in ordered if candidate.name in kept],
+                suffice,
+                answer,
+                few.bound,
+            )
     return None
 
 
@@ -249,12 +254,12 @@ def _has_parts(some: Sequence[Candidate]) -> bool:
 
 def _without_parts(some: Sequence[Candidate]) -> list[Candidate]:
     """The same candidates, without extras of gangs that end whole."""
-    whole = {one.gang for one in some if one.is_whole}
-    return [one for one in some if one.is_whole or one.gang not in whole]
+    whole = {candidate.gang for candidate in some if candidate.is_whole}
+    return [candidate for candidate in some if candidate.is_whole or candidate.gang not in whole]
 
 
 def _total(some: Sequence[Candidate]) -> Cost:
     total = FREE
-    for one in some:
-        total = total.plus(one.cost)
+    for candidate in some:
+        total = total.plus(candidate.cost)
     return total

@@ -80,8 +80,8 @@ def asked(
     known = {of for ask in kept for of in ask.wants.selections}
     whole = {of for ask in kept for of in ask.wants.whole}
     tied, ties = _tied(kept, known, have_counters=have_counters)
-    found = (ask.wants.administered for ask in waiting)
-    administered = [*dict.fromkeys(filter(None, found))]
+    all_administered = (ask.wants.administered for ask in waiting)
+    administered = [*dict.fromkeys(filter(None, all_administered))]
     return Asked(
         _sorted(known),
         tied,
@@ -173,9 +173,9 @@ def _sorted(items: Iterable[T]) -> tuple[T, ...]:
 def _each_once(groups: Iterable[Sequence[Selection]]) -> tuple[tuple[Selection, ...], ...]:
     """Each selection in the first group that has it; groups without one are left out."""
     known: set[Selection] = set()
-    found: list[tuple[Selection, ...]] = []
+    distinct: list[tuple[Selection, ...]] = []
     for group in groups:
         if new := tuple(of for of in group if of not in known):
-            found.append(new)
+            distinct.append(new)
             known.update(new)
-    return tuple(found)
+    return tuple(distinct)

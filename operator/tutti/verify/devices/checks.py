@@ -192,15 +192,15 @@ class DeviceLedger:
         if claim.takes_nothing:
             taken, held = set(), ()
         for request_name, device in allocation.results:
-            place, found = self._known.device(device)
-            if found is None or place != node or found.unsupported:
+            place, entry = self._known.device(device)
+            if entry is None or place != node or entry.unsupported:
                 yield f"{pod}: node {node} has no device {device}"
             elif device in taken or device in held:
                 yield f"{pod}: device {device} is in use"
-            elif request_name not in by_name or not self._suits(found, by_name[request_name]):
+            elif request_name not in by_name or not self._suits(entry, by_name[request_name]):
                 yield f"{pod}: device {device} will not do for request {request_name}"
             taken.add(device)
-            if found is not None and found.counters and self._is_exceeded(device):
+            if entry is not None and entry.counters and self._is_exceeded(device):
                 yield f"{pod}: device {device} needs more of a counter than is left"
 
     def _is_exceeded(self, device: DeviceId) -> bool:
@@ -228,8 +228,8 @@ class DeviceLedger:
 
     def _value(self, device: DeviceId, wanted: AttributeName) -> tuple[object, ...] | None:
         """The type and the value of an attribute; None if the device does not have it."""
-        _, found = self._known.device(device)
-        for domain, name, value, is_version in () if found is None else found.attributes:
+        _, entry = self._known.device(device)
+        for domain, name, value, is_version in () if entry is None else entry.attributes:
             if domain == wanted.domain and name == wanted.name:
                 return type(value), is_version, value
         return None
@@ -248,8 +248,8 @@ class DeviceLedger:
         wanted = {
             device
             for pool in self._known.pools
-            for device, (place, found) in self._known.devices_of(pool).items()
-            if place == node and self._selects(found, request)
+            for device, (place, entry) in self._known.devices_of(pool).items()
+            if place == node and self._selects(entry, request)
         }
         return bool(wanted) and len(devices) == len(wanted) and wanted == set(devices)
 

@@ -35,11 +35,11 @@ def faults(snapshot: Snapshot, plan: Plan, setting: Preemption) -> tuple[str, ..
     ]
     placed, after = {p.gang for p in plan.placements}, _once_placed(snapshot, plan.placements)
     protected = _protected(after, budgets.unendable(after) if after.queues else ())
-    found = violations(after, plan.claims, modes, protected)
-    if found and placed:
+    broken = violations(after, plan.claims, modes, protected)
+    if broken and placed:
         # Borrowers start after the claims by guarantee, but a walk may take them earlier.
-        found = violations(after, plan.claims, modes, protected, later=placed)
-    return (*spared, *budgets.faults(snapshot, plan.claims), *found)
+        broken = violations(after, plan.claims, modes, protected, later=placed)
+    return (*spared, *budgets.faults(snapshot, plan.claims), *broken)
 
 
 def _mode(queue: Queue, setting: Preemption) -> Preemption:
@@ -116,7 +116,10 @@ def _once_placed(snapshot: Snapshot, placements: Sequence[Placement]) -> Snapsho
     standing = {reservation.uid: reservation for reservation in snapshot.reservations}
     for uid, placement in placed.items():
         before = standing.get(uid)
-        new = [PodReservation(one.pod, one.uid, one.node) for one in placement.assignments]
+        new = [
+            PodReservation(assignment.pod, assignment.uid, assignment.node)
+            for assignment in placement.assignments
+        ]
         standing[uid] = Reservation(
             placement.gang,
             uid,

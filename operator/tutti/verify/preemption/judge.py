@@ -231,7 +231,9 @@ class ClaimJudge:
 
     def _claimant(self, claim: Claim, gang: Gang) -> ItemGang:
         members = {member.uid: member for member in gang.members}
-        placed = [members[one.uid] for one in claim.assignments if one.uid in members]
+        placed = [
+            members[assignment.uid] for assignment in claim.assignments if assignment.uid in members
+        ]
         minimum = Counter[str]()
         for member in placed:
             minimum.update(lookup.needs(member.shape))

@@ -140,4 +140,6 @@ def _misplaced(queues: Mapping[str, Queue]) -> Collection[str]:
 
 
 def _selects(selector: Selector | None, labels: Labels) -> bool:
-    return selector is not None and all(label_holds(one, labels) for one in selector)
+    return selector is not None and all(
+        label_holds(requirement, labels) for requirement in selector
+    )
