@@ -21,6 +21,7 @@ SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 SLICES_IN_LAYERS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
 KAI_REQUIRED = "kai.scheduler/topology-required-placement"
 KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
+KAI_SEGMENTS = "kai.scheduler/segment-topology-required-placement"
 _LARGEST, _DIGITS = 5_000, 4  # of a segment, as in a PodGroup
 
 
@@ -49,8 +50,10 @@ def levels_of(job: wire.Metadata, templates: Iterable[PodTemplates]) -> NamedLev
     required = {DomainRule(job.annotations.get(KAI_REQUIRED, ""))}
     preferred = {DomainRule(job.annotations.get(KAI_PREFERRED, ""))}
     segments: dict[str, SegmentRule] = {}  # by role
-    unsupported: list[str] = []
-    templates = () if QUEUE_LABEL in job.labels else tuple(templates)
+    templates = tuple(templates)
+    marked = (job.annotations, *(template.annotations for template in templates))
+    unsupported = [f"annotation {KAI_SEGMENTS}"] if any(KAI_SEGMENTS in m for m in marked) else []
+    templates = () if QUEUE_LABEL in job.labels else templates
     together: dict[str, set[str]] = {}  # roles, by the name of their group
     for template in templates:
         together.setdefault(template.annotations.get(TOGETHER, ""), set()).add(template.role)

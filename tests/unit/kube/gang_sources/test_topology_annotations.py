@@ -102,6 +102,16 @@ def test_the_levels_of_kai_are_those_of_all_pods() -> None:
     assert gang.preferred_domains == (DomainRule("rack"),)
 
 
+@pytest.mark.parametrize("place", ["of the job", "of a template"])
+def test_segments_of_kai_keep_the_gang_waiting(place: str) -> None:
+    """A gang that started without them would be slower than it asked to be."""
+    key = "kai.scheduler/segment-topology-required-placement"
+    annotations = {"annotations": {key: "rack", "kai.scheduler/segment-size": "2"}}
+    of_job, of_template = (annotations, {}) if place == "of the job" else ({}, annotations)
+    gang = jobset(of_job, node={"metadata": of_template})
+    assert (gang.segments, gang.unsupported_fields) == ((), (f"annotation {key}",))
+
+
 def test_a_ray_cluster_names_levels_of_its_head_and_of_groups() -> None:
     together = template(**{"required-topology": "block", "group-name": "all"})
     workers = [

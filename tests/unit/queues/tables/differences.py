@@ -31,8 +31,8 @@ class Difference(StrEnum):
         "for ever because of another."
     )
     PROTECTED = (
-        "Nothing that runs is ended for another gang, so a gang that cannot be ended borrows as "
-        "others do."
+        "Without preemption, nothing that runs is ended for another gang, so a gang that cannot be "
+        "ended borrows as others do."
     )
     LENDING = (
         "What a guarantee does not use is lent whole, because idle room helps nobody; what others "
