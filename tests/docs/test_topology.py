@@ -1,4 +1,4 @@
-"""The manifests of docs/topology.md: gangs start in the domains that the page says.
+"""The manifests of docs/topology.md and docs/spark.md: gangs start in the domains that pages say.
 
 tests/api/test_crds.py sends the same manifests to an API server.
 """
@@ -23,19 +23,21 @@ from .reference import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tutti.model.decisions import Plan
 
 Json = dict[str, Any]
-PAGE = ROOT / "docs" / "topology.md"
+PAGE, SPARK = ROOT / "docs" / "topology.md", ROOT / "docs" / "spark.md"
 BLOCKS, RACKS, NODES, CPUS = "ab", 3, 4, 4  # blocks; racks of each, nodes of each, CPUs of each
 SIZES = {"train": 18, "tune": 16, "pretrain": 40}
 
 
-def manifests() -> Mapping[str, Json]:
-    """The objects of all blocks of YAML, by name."""
-    texts = re.findall(r"(?ms)^```yaml\n(.*?)^```", PAGE.read_text())
-    return {made["metadata"]["name"]: made for made in map(yaml.safe_load, texts)}
+def manifests(page: Path = PAGE) -> Mapping[str, Json]:
+    """The objects of all blocks of YAML that have names, by name."""
+    texts = re.findall(r"(?ms)^```yaml\n(.*?)^```", page.read_text())
+    made = (manifest for manifest in map(yaml.safe_load, texts) if "metadata" in manifest)
+    return {manifest["metadata"]["name"]: manifest for manifest in made}
 
 
 def nodes(cpus: int, levels: Sequence[str]) -> Iterator[Json]:
@@ -76,11 +78,11 @@ def pods(group: Json) -> Iterator[Json]:
         }
 
 
-def planned(group: Json, cpus: int = CPUS) -> Plan:
-    """What a plan does with this gang alone."""
+def planned(group: Json, cpus: int = CPUS, members: Iterable[Json] = ()) -> Plan:
+    """What a plan does with this gang alone; with ``members`` instead of all that it needs."""
     network = manifests()["network"]
     levels = [level["nodeLabel"] for level in network["spec"]["levels"]]
-    items = [network, *nodes(cpus, levels), group, *pods(group)]
+    items = [network, *nodes(cpus, levels), group, *(members or pods(group))]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     snapshot = snapshot_of(dump.read([dump.Text("page", text.encode())]))
     return planning.plan(snapshot, BestFit(), BestFit(), Budget(10, 10.0))
@@ -124,6 +126,23 @@ def test_a_preferred_rack_is_one_and_one_that_is_too_small_is_not_waited_for() -
     tune = manifests()["tune"]
     assert len(set(racks(planned(tune)).values())) == 1
     assert len(set(racks(planned(tune, CPUS - 1)).values())) == 2
+
+
+def test_room_for_the_executors_is_held_in_the_rack_of_their_driver() -> None:
+    group = manifests(SPARK)["nightly"]
+    assert "`topology: {required: example.com/rack}`" in SPARK.read_text()
+    group["spec"]["topology"] = {"required": "example.com/rack"}
+    driver = next(pods(group))
+    del driver["metadata"]["labels"]["tutti.dev/role"]
+    driver["metadata"]["labels"] |= {"spark-role": "driver", "spark-app-selector": "spark-1"}
+    plan = planned(group, cpus=1, members=[driver])
+    (placement,) = plan.placements
+    assert len(placement.slots) == 2
+    held = {slot.node.rpartition("-")[0] for slot in placement.slots}
+    assert {*racks(plan).values()} == held
+    group["spec"]["roles"][1]["minMember"] = NODES
+    plan = planned(group, cpus=1, members=[driver])
+    assert [rejection.reason for rejection in plan.rejections] == [Reason.NOT_ENOUGH_ROOM]
 
 
 def test_each_segment_is_in_one_rack() -> None:
