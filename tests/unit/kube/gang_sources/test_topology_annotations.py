@@ -108,8 +108,12 @@ def test_segments_of_kai_keep_the_gang_waiting(place: str) -> None:
     key = "kai.scheduler/segment-topology-required-placement"
     annotations = {"annotations": {key: "rack", "kai.scheduler/segment-size": "2"}}
     of_job, of_template = (annotations, {}) if place == "of the job" else ({}, annotations)
-    gang = jobset(of_job, node={"metadata": of_template})
-    assert (gang.segments, gang.unsupported_fields) == ((), (f"annotation {key}",))
+    groups = [{"groupName": "small", "template": {"metadata": of_template}}]
+    metadata = {"name": "ray", "uid": "u", **of_job}
+    body = {"metadata": metadata, "spec": {"workerGroupSpecs": groups}}
+    cluster = decode_cluster(wire.parse_one(body, RayCluster))
+    for gang in (jobset(of_job, node={"metadata": of_template}), cluster):
+        assert (gang.segments, gang.unsupported_fields) == ((), (f"annotation {key}",))
 
 
 def test_a_ray_cluster_names_levels_of_its_head_and_of_groups() -> None:
