@@ -39,8 +39,8 @@ from ..search.partial_plan import PartialPlan
 from ..search.starvation import HeldCapacity
 from . import covered_round, victims
 from .ledger import Kind, QueueLedger
-from .victim_pool import CandidateName, Freed, PreemptionRules, Room, VictimPool, holders
-from .victims import Candidate, Missing, Victims
+from .victim_pool import Freed, PreemptionRules, Room, VictimPool, holders
+from .victims import Candidate, CandidateName, Missing, Victims
 
 MOST_VICTIMS = 1_000  # gangs that a Reservation names, by its CRD
 MOST_CLAIMANTS = 64  # gangs for which one plan searches victims
@@ -316,8 +316,10 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
     freed = claimed.pool.freed(candidates)
     chosen = _cheapest(claimed, want, candidates, freed)
     if chosen is not None and (crowd := len(_gangs(chosen.candidates))) > MOST_VICTIMS:
-        missing = claimed.pool.missing(want, claimed.room, freed)
-        fewer = _cheapest(claimed, want, _of_most_helpful(candidates, [*missing]), freed)
+        names = {candidate.name for candidate in chosen.candidates}
+        domains = claimed.pool.domains(want, claimed.room, freed)
+        domain = max(domains, key=lambda domain: len(domain.candidates & names))
+        fewer = _cheapest(claimed, want, _of_most_helpful(candidates, domain.missing), freed)
         if fewer is None:
             return replace(claimed, crowds={**claimed.crowds, want.gang.key: crowd})
         chosen = replace(fewer, bound=chosen.bound)
@@ -363,8 +365,8 @@ def _cheapest(
                 return after
         return None
 
-    missing = claimed.pool.missing(want, claimed.room, freed)
-    return victims.cheapest(candidates, placed, missing, together=claimed.pool.together)
+    domains = claimed.pool.domains(want, claimed.room, freed)
+    return victims.cheapest(candidates, placed, domains, together=claimed.pool.together)
 
 
 def _room_without(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...filters.disruption_budgets import DisruptionBudgets, Shortage
+from ...gang import domain_rules
 from ...gang.demand import PlacementRequest
 from ...model.cluster import DisruptionBudget, Gang, Member, Snapshot
 from ...model.keys import GangKey, NodeName, Uid
@@ -21,10 +22,9 @@ from ..compile import grids
 from ..compile.grids import Grid
 from ..search.partial_plan import PartialPlan
 from .ledger import QueueLedger
-from .victims import Candidate, Cost, Missing
+from .victims import Candidate, CandidateName, Cost, Domain, Missing
 
 Room = NDArray[np.int64]  # [node, resource]
-CandidateName = tuple[GangKey, str]
 Freed = tuple[NDArray[np.intp], Room]  # the rows of nodes, and what each of them gains
 
 DAY_SECONDS = 24 * 3600  # of its own work, at most, count for what earlier ends cost a gang
@@ -177,19 +177,40 @@ class VictimPool:
             for candidate in candidates
         }
 
-    def missing(
+    def domains(
         self, want: PlacementRequest, room: Room, freed: Mapping[CandidateName, Freed]
-    ) -> Iterator[Missing]:
-        """What victims must free of each resource, on all nodes on which members may run."""
+    ) -> Iterator[Domain]:
+        """The domains that could have the gang, and what victims must free there of each resource.
+
+        They are those of the narrowest level that all members must be in one domain of. If there
+        is no such level, all nodes are one domain. Only nodes on which members may run count.
+        """
         grid = self.grid
         rows = [grid.shapes[group[0].shape] for group in want.alike]
-        allowed = np.asarray(grid.allowed[rows].any(axis=0))
         sizes = np.repeat(grid.requests[rows], [len(group) for group in want.alike], axis=0)
         least = np.sort(sizes, axis=0)[: want.need].sum(axis=0)
-        short = least - np.maximum(room[allowed], 0).sum(axis=0)
-        totals = {name: gains[allowed[where]].sum(axis=0) for name, (where, gains) in freed.items()}
-        for r in np.flatnonzero(short > 0):
-            yield Missing(int(short[r]), {name: int(total[r]) for name, total in totals.items()})
+        allowed = grid.allowed[rows].any(axis=0)
+        domains = np.where(allowed, self._numbers(want.gang), -1)
+        short = least - _by_domain(domains, np.maximum(room, 0))
+        gains = _gains_by_domain(freed, domains, len(short))
+        for lack, own in zip(short, gains, strict=True):
+            lacks = [
+                Missing(int(lack[r]), {name: int(gain[r]) for name, gain in own.items()})
+                for r in np.flatnonzero(lack > 0)
+            ]
+            yield Domain(own.keys(), tuple(lacks))
+
+    def _numbers(self, gang: Gang) -> NDArray[np.intp]:
+        """[node]: the domain in which all members of the gang must be; -1 if it is in none."""
+        paths = [
+            domain_rules.labels_of(rule.level, self.grid.topologies)
+            for rule in gang.same_domain
+            if not rule.roles
+        ]
+        labels = max(paths, key=len, default=())
+        if labels:
+            return self.grid.domains.domains(labels)
+        return np.zeros(len(self.grid.nodes), dtype=np.intp)
 
     def room_once_gone(self) -> Room:
         """The room of each node once all terminating pods have gone, strays included.
@@ -281,6 +302,31 @@ class _Ends:
         for pod, candidate in self.extras.items():
             if (gang, pod) in entitlement.extras:
                 yield candidate
+
+
+def _by_domain(domains: NDArray[np.intp], amounts: Room) -> Room:
+    """[domain, resource]: the sums over the nodes of each domain; -1 is no domain."""
+    sums = np.zeros((int(domains.max(initial=-1)) + 1, amounts.shape[1]), dtype=np.int64)
+    np.add.at(sums, domains[domains >= 0], amounts[domains >= 0])
+    return sums
+
+
+def _gains_by_domain(
+    freed: Mapping[CandidateName, Freed], domains: NDArray[np.intp], number: int
+) -> Sequence[Mapping[CandidateName, NDArray[np.int64]]]:
+    """[domain]: what each candidate with pods there frees of each resource."""
+    gains: list[dict[CandidateName, NDArray[np.int64]]] = [{} for _ in range(number)]
+    if not freed:
+        return gains
+    names, pairs = [*freed], [*freed.values()]
+    rows = np.concatenate([where for where, _ in pairs])
+    owners = np.repeat(np.arange(len(names)), [len(where) for where, _ in pairs])
+    inside = domains[rows] >= 0
+    keys, own = np.unique(owners[inside] * number + domains[rows[inside]], return_inverse=True)
+    amounts = np.concatenate([amounts for _, amounts in pairs])[inside]
+    for key, sums in zip(keys.tolist(), _by_domain(own, amounts), strict=True):
+        gains[key % number][names[key // number]] = sums
+    return gains
 
 
 def _share(ledger: QueueLedger, member: Member) -> Fraction:

@@ -3,6 +3,11 @@
 The victims of a claim must make room in one domain, which no amount by itself says.
 """
 
+import random
+from collections.abc import Sequence
+
+import pytest
+
 from tutti.model.cluster import Snapshot
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
@@ -10,7 +15,7 @@ from tutti.strategies.best_fit import BestFit
 
 from ....harness.builders import AMPLE_BUDGET, NodeBuilder, node, topology
 from ....harness.counting import calls_of
-from .test_failures_of_others import cluster, quota, runs, waits
+from .test_failures_of_others import NOW, cluster, quota, runs, waits
 from .test_failures_of_preemption import FULL, all_ends, ends, planned
 
 NETWORK = topology("rack")
@@ -46,10 +51,12 @@ def test_kueue_10815_what_ends_for_a_guarantee_is_in_one_rack() -> None:
     assert all_ends(together) == ["b0", "b2"]
 
 
-def crowded(small: int, large: int) -> Snapshot:
-    """A gang of 20 that must be in one rack waits beside gangs of 2 and of 8 that run."""
+def crowded(sizes: Sequence[int], ages: Sequence[float] = (NOW,)) -> Snapshot:
+    """A gang of 20 that must be in one rack waits beside gangs of these sizes that run.
+
+    The ages are in seconds; if there are fewer than gangs, they repeat.
+    """
     own = quota("a")
-    sizes = [2] * small + [8] * large
     nodes = [in_rack(f"n{n}", f"r{n // 20}", gpu=4) for n in range(sum(sizes))]
     starts = [sum(sizes[:g]) for g in range(len(sizes))]
     running = [
@@ -59,6 +66,7 @@ def crowded(small: int, large: int) -> Snapshot:
             waits(f"g{g}", "a", size, g % 7, gpu=4),
             own,
             *(f"n{n}" for n in range(first, first + size)),
+            at=NOW - ages[g % len(ages)],
         )
     ]
     new = waits("new", "a", 20, 10, gpu=4).together("rack")
@@ -73,5 +81,17 @@ def test_kueue_13148_a_claim_among_700_gangs_takes_four_times_the_work_of_175() 
         (claim,) = made.claims
         assert len({int(assignment.node[1:]) // 20 for assignment in claim.assignments}) == 1
 
-    few, many = crowded(150, 25), crowded(600, 100)
+    few, many = crowded([2] * 150 + [8] * 25), crowded([2] * 600 + [8] * 100)
     assert calls_of(lambda: claims(many)) <= 4.4 * calls_of(lambda: claims(few))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_victims_are_those_of_the_rack_in_which_they_lose_least(seed: int) -> None:
+    """More sets cost less than are tried: they are counted rack by rack, which proves the cost."""
+    draw = random.Random(seed)
+    sizes = [2] * 150 + [8] * 25
+    draw.shuffle(sizes)
+    scene = crowded(sizes, [draw.choice((10, 100, 1_000, 5_000)) for _ in sizes])
+    (claim,) = planned(scene).claims
+    assert claim.cost == claim.bound
+    assert len({int(assignment.node[1:]) // 20 for assignment in claim.assignments}) == 1

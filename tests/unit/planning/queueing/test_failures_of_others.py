@@ -64,13 +64,13 @@ def waits(name: str, into: str, members: int = 1, priority: int = 0, **each: Any
     return made.priority(priority).but(queue=into, created=NOW)
 
 
-def runs(of: GangBuilder, into: Queue, *nodes: str) -> tuple[Part, Part]:
+def runs(of: GangBuilder, into: Queue, *nodes: str, at: float = 1.0) -> tuple[Part, Part]:
     """The gang on these nodes, and the record of its start."""
     needed = [member.shape.requests for member in of.members[: of.made.min_member]]
     total = needed[0].scaled(len(needed))
     start = (RoleAtStart("", len(needed), total),)
     bound = of.bound_on(*nodes)
-    record = QueueRecord(into.name, into.uid, 1.0, start)
+    record = QueueRecord(into.name, into.uid, at, start)
     return bound, replace(reservation(bound), record=record)
 
 

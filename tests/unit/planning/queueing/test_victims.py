@@ -1,6 +1,6 @@
 """The victims that cost least, with numbers in the place of rooms."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -13,7 +13,15 @@ from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning.queueing import victims
-from tutti.planning.queueing.victims import FREE, Candidate, Cost, Missing, Together, cheapest
+from tutti.planning.queueing.victims import (
+    FREE,
+    Candidate,
+    Cost,
+    Domain,
+    Missing,
+    Together,
+    cheapest,
+)
 
 SHAPE = Shape(Resources.of({"cpu": 1}))
 
@@ -237,8 +245,10 @@ def test_no_victim_can_be_spared_and_a_proof_holds(
         assert freed([other for other in found.candidates if other is not candidate]) < wanted
 
 
-def missing(wanted: int, candidates: Sequence[Candidate], scale: int = 1) -> Missing:
-    return Missing(wanted * scale, {one.name: len(one.members) * scale for one in candidates})
+def missing(wanted: int, candidates: Sequence[Candidate], scale: int = 1) -> Domain:
+    """A domain in which these candidates have all of their pods."""
+    freed = {one.name: len(one.members) * scale for one in candidates}
+    return Domain(freed.keys(), (Missing(wanted * scale, freed),))
 
 
 def test_where_too_many_sets_cost_less_counting_proves_the_cheapest_set() -> None:
@@ -278,7 +288,8 @@ def test_counting_tries_no_gang_together_with_its_extras() -> None:
 def test_amounts_that_nobody_frees_prove_nothing() -> None:
     gangs = [whole(f"g{i:02}", 1, 2) for i in range(20)]
     idle = Missing(5, {one.name: 0 for one in gangs})
-    found = cheapest(gangs, enough(10), [idle, missing(90, gangs)], most_sets=50)
+    both = Domain(idle.freed.keys(), (idle, *missing(90, gangs).missing))
+    found = cheapest(gangs, enough(10), [both], most_sets=50)
     assert found is not None
     assert found.bound < found.cost
 
@@ -304,3 +315,92 @@ def test_counting_finds_no_more_than_the_cheapest_set_costs(
         return
     assert found.bound <= min(costs) <= found.cost
     assert wanted * scale > victims.MOST_AMOUNTS or found.cost == found.bound
+
+
+PODS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 4), min_size=1)
+Pods = Mapping[str, int]  # of a gang, by domain
+
+
+def cases(pods: Sequence[tuple[Pods, int]], extra_pods: int) -> list[tuple[Candidate, Pods]]:
+    """A candidate for each gang; the first gang has so many extras in its first domain, too."""
+    gangs = [
+        (whole(f"g{i}", sum(by_domain.values()), work), by_domain)
+        for i, (by_domain, work) in enumerate(pods)
+    ]
+    (domain, first), *_ = pods[0][0].items()
+    extras = range(min(extra_pods, first))
+    return gangs + [(extra("g0", f"g0-{i}", 1), {domain: 1}) for i in extras]
+
+
+def domains_of(candidates: Sequence[tuple[Candidate, Pods]], wanted: int) -> Iterator[Domain]:
+    for domain in "abc":
+        freed = {one.name: pods[domain] for one, pods in candidates if domain in pods}
+        yield Domain(freed.keys(), (Missing(wanted, freed),))
+
+
+@given(
+    pods=st.lists(st.tuples(PODS, st.integers(0, 9)), min_size=1, max_size=6),
+    extra_pods=st.integers(0, 2),
+    wanted=st.integers(1, 12),
+    refused=st.booleans(),
+    limits=st.sampled_from(((1, 1), (2, 1), (3, 2), (32, 8))),
+)
+def test_the_domain_with_the_cheapest_victims_is_searched_first(
+    pods: list[tuple[Pods, int]],
+    extra_pods: int,
+    wanted: int,
+    refused: bool,  # noqa: FBT001 - a drawn value
+    limits: tuple[int, int],
+) -> None:
+    """Against all sets; if nodes refuse some that counting accepts, the bound still holds."""
+    candidates = cases(pods, extra_pods)
+    own = {candidate.name: by_domain for candidate, by_domain in candidates}
+    need = wanted + refused
+
+    def suffice(some: Sequence[Candidate]) -> int | None:
+        sums = [sum(own[one.name].get(domain, 0) for one in some) for domain in "abc"]
+        return freed(some) if max(sums) >= need else None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(victims, "MOST_COUNTED", limits[0])
+        patch.setattr(victims, "MOST_DOMAINS", limits[1])
+        found = cheapest(
+            [one for one, _ in candidates], suffice, domains_of(candidates, wanted), most_sets=1
+        )
+    sets = [
+        some
+        for n in range(len(candidates) + 1)
+        for some in combinations([one for one, _ in candidates], n)
+        if not victims._has_parts(some)
+    ]
+    costs = [victims._total(some) for some in sets if suffice(some)]
+    if not costs:
+        assert found is None
+        return
+    assert found is not None
+    assert found.bound <= min(costs) <= found.cost
+    is_exact = not (refused or extra_pods) and limits[0] > 2
+    assert not is_exact or found.cost == found.bound == min(costs)
+    for spared in found.candidates:
+        assert suffice([one for one in found.candidates if one is not spared]) is None
+
+
+def test_victims_are_searched_in_other_domains_if_nodes_of_the_first_refuse_them() -> None:
+    """In a, all must end; in b, two of the dearer gangs suffice. c has too few pods."""
+    gangs = [*((whole(f"a{i}", 1, 2), {"a": 1}) for i in range(20))]
+    gangs += [*((whole(f"b{i}", 2, 9), {"b": 2}) for i in range(5))]
+    gangs += [(whole("c", 3, 1), {"c": 3})]
+    own = {candidate.name: by_domain for candidate, by_domain in gangs}
+
+    def suffice(some: Sequence[Candidate]) -> int | None:
+        in_a, in_b = (sum(own[one.name].get(domain, 0) for one in some) for domain in "ab")
+        return 1 if in_a == 20 or in_b >= 4 else None
+
+    candidates = [candidate for candidate, _ in gangs]
+    found = cheapest(candidates, suffice, domains_of(gangs, 4), most_sets=5)
+    assert found is not None
+    assert {*names(found.candidates)} == {"b0", "b1"}
+    assert found.bound.work == 8  # four of the gangs in a, by counting
+    anywhere = cheapest(candidates, suffice, most_sets=5)
+    assert anywhere is not None
+    assert anywhere.cost.work == 40
