@@ -40,13 +40,41 @@ def queue(spec: object, name: str = "vision") -> dict[str, Any]:
     }
 
 
-def topology(*labels: str) -> dict[str, Any]:
+def topology(*labels: str, api: str = "tutti.dev/v1alpha1") -> dict[str, Any]:
     """A Topology of these levels."""
     return {
-        "apiVersion": "tutti.dev/v1alpha1",
+        "apiVersion": api,
         "kind": "Topology",
         "metadata": {"name": "network"},
         "spec": {"levels": [{"nodeLabel": label} for label in labels]},
+    }
+
+
+def crd_of(name: str, kind: str, version: str, scope: str = "Namespaced") -> dict[str, Any]:
+    """A CRD that accepts any spec; the whole CRDs are those of `make conformance`."""
+    plural, group = name.split(".", 1)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": name,
+            # the API server asks for it below the groups of Kubernetes' projects
+            "annotations": {"api-approved.kubernetes.io": "unapproved, of a test"},
+        },
+        "spec": {
+            "group": group,
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "scope": scope,
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
     }
 
 

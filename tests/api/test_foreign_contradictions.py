@@ -12,7 +12,7 @@ from tutti.operator.kopf_lists import CHECK_SECONDS
 
 from ..harness.controlplane.pins import chosen_k8s
 from ..harness.rig import Rig, pod, pod_group
-from .test_gang_sources import crd_of
+from .bodies import crd_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

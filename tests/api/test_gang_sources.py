@@ -10,6 +10,8 @@ import pytest
 from tests.harness.rig import Rig, pod
 from tutti.operator.kopf_lists import CHECK_SECONDS
 
+from .bodies import crd_of
+
 CRD = Path(__file__).parents[1] / "bench" / "e2e" / "coscheduling-crd.yaml"
 NAME = "podgroups.scheduling.x-k8s.io"
 LABEL = "scheduling.x-k8s.io/pod-group"
@@ -21,34 +23,6 @@ JOBSET_LABELS = {
     "jobset.sigs.k8s.io/jobset-name": "gang",
     "jobset.sigs.k8s.io/replicatedjob-name": "workers",
 }
-
-
-def crd_of(name: str, kind: str, version: str) -> dict[str, Any]:
-    """A CRD that accepts any spec; the whole CRDs are those of `make conformance`."""
-    plural, group = name.split(".", 1)
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": name,
-            # the API server asks for it below the groups of Kubernetes' projects
-            "annotations": {"api-approved.kubernetes.io": "unapproved, of a test"},
-        },
-        "spec": {
-            "group": group,
-            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
 
 
 def ray_cluster() -> dict[str, Any]:

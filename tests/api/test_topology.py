@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tutti.operator.kopf_lists import CHECK_SECONDS
+
 from ..harness.rig import Rig, pod_group
-from .bodies import topology
+from .bodies import crd_of, topology
 from .places import Place
 
 if TYPE_CHECKING:
@@ -47,6 +49,26 @@ def test_a_gang_starts_in_one_rack_and_its_replacement_returns_there(rig: Rig) -
     place.until_pod_bound("train-4")
     names = {rig.pod(f"train-{i}", place.name)["spec"]["nodeName"] for i in range(1, 5)}
     assert {name.rsplit("-", 2)[-2] for name in names} == {"r2"}
+
+
+@pytest.mark.parametrize("api", ["kueue.x-k8s.io/v1beta2", "kai.scheduler/v1alpha1"])
+def test_a_topology_of_another_project_has_levels_once_its_kind_is_there(
+    rig: Rig, api: str
+) -> None:
+    """The CRD comes while Tutti runs."""
+    place = Place(rig)
+    group, version = api.split("/")
+    level = f"{group}/pod"
+    rig.nodes(1, f"{place.name}-p1", labels={"pool": place.name, level: "p1"}, cpu=1, memory="8Gi")
+    rig.nodes(2, f"{place.name}-p2", labels={"pool": place.name, level: "p2"}, cpu=1, memory="8Gi")
+    made = pod_group("train", 2, namespace=place.name)
+    made["spec"]["topology"] = {"required": level}
+    rig.create(made)
+    place.members("train", 2, cpu=1)
+    place.until_waiting("train", "UnknownLevel", f"no Topology has the level {level}")
+    rig.plane.install([crd_of(f"topologies.{group}", "Topology", version, "Cluster")])
+    rig.create(topology(level, api=api))
+    rig.until(lambda: place.bound("train") == 2, "the gang starts", 2 * CHECK_SECONDS)
 
 
 def test_a_gang_goes_to_one_rack_if_it_can_and_says_so_if_it_cannot(rig: Rig) -> None:

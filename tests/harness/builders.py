@@ -431,7 +431,7 @@ def snapshot_of(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) ->
         strays=tuple(strays),
         namespaces=tuple(sorted(spaces, key=lambda namespace: namespace.name)),
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
-        topologies=tuple(sorted(topologies, key=lambda topology: topology.name)),
+        topologies=tuple(sorted(topologies, key=lambda topology: topology.order)),
         budgets=tuple(sorted(budgets, key=str)),
         jobs=jobs or None,
     )

@@ -94,6 +94,8 @@ STREAMS = (
     "namespaces",
     "queues",
     "topologies",
+    "kueue_topologies",
+    "kai_topologies",
     "budgets",
     "jobs",
     "devices.slices",
@@ -859,6 +861,8 @@ class FakeCluster:
             "groups": lambda: [Item(g.uid, int(g.version), g) for g in self.groups.values()],
             "queues": lambda: [Item(q.queue.uid, int(q.version), q) for q in self.queues.values()],
             "topologies": lambda: [*self.topologies.values()],
+            "kueue_topologies": list,
+            "kai_topologies": list,
             "budgets": lambda: [*self.budgets.values()],
             "jobs": lambda: [*self.jobs.values()],
             "reservations": lambda: [

@@ -15,9 +15,10 @@ from .findings import MissingIndex, UnknownLevel
 def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
     """The node labels that identify a domain of the level, the widest first.
 
-    There are none if no topology has the level. If several have it, the first by name counts.
+    There are none if no topology has the level. If several have it, the first counts, in the order
+    of ``Topology.order``.
     """
-    for topology in sorted(topologies, key=lambda topology: topology.name):
+    for topology in sorted(topologies, key=lambda topology: topology.order):
         levels = topology.levels
         if level in levels:
             return levels[: levels.index(level) + 1]

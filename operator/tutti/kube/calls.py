@@ -135,8 +135,9 @@ class Kind(Generic[W, V]):
 
     @property
     def title(self) -> str:
-        """The plural in words for users: PriorityClasses."""
-        return self.api.kind + self.plural[len(self.api.kind) :]
+        """The plural in words for users: PriorityClasses, Topologies."""
+        stem = self.api.kind.removesuffix("y")
+        return stem + self.plural[len(stem) :]
 
     def right(self, verb: str, subresource: str = "") -> Right:
         """The right that a call about objects of this kind needs."""

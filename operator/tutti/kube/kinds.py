@@ -6,6 +6,7 @@ watch in the chart; a test fails if that right is missing. The larger models and
 pods, nodes and volumes, are in ``wire`` and ``codec``.
 """
 
+from functools import partial
 from typing import Any, TypeAlias
 
 from ..model.cluster import DisruptionBudget, Namespace, PriorityClass
@@ -168,37 +169,49 @@ class TopologySpec(wire.Wire):
 
 
 class TopologyObject(wire.Object):
-    """A tutti.dev Topology."""
+    """A Topology of Tutti, Kueue or KAI-Scheduler: all three have the same fields."""
 
     spec: TopologySpec = TopologySpec()
 
 
-def decode_topology(read: TopologyObject) -> Topology:
+def decode_topology(read: TopologyObject, group: str = "") -> Topology:
     """Read a Topology; if it names a label twice, the first counts."""
     named(read)
     labels = dict.fromkeys(level.node_label for level in read.spec.levels)
-    return Topology(read.metadata.name, tuple(labels))
+    return Topology(read.metadata.name, tuple(labels), group)
 
 
 def encode_topology(topology: Topology) -> dict[str, Any]:
     """A Topology in the form of the API; for dumps."""
+    kind = next(kind for kind in TOPOLOGIES if kind.api.group == (topology.group or TUTTI))
     return {
-        "apiVersion": api_version(POD_GROUP.group, TUTTI_VERSION),
+        "apiVersion": api_version(kind.api.group, kind.version),
         "kind": "Topology",
-        "metadata": {"name": topology.name, "uid": f"topology-{topology.name}"},
+        "metadata": {"name": topology.name, "uid": f"topology-{topology.title}"},
         "spec": {"levels": [{"nodeLabel": label} for label in topology.levels]},
     }
 
 
-TOPOLOGY = Kind(
-    ApiKind(POD_GROUP.group, "Topology"),
-    "topologies",
-    TopologyObject,
-    decode_topology,
-    is_namespaced=False,
-    version=TUTTI_VERSION,
-    is_optional=True,
-)
+def _topology(group: str, version: str) -> Kind[TopologyObject, Topology]:
+    own = "" if group == TUTTI else group
+    return Kind(
+        ApiKind(group, "Topology"),
+        "topologies",
+        TopologyObject,
+        partial(decode_topology, group=own),
+        is_namespaced=False,
+        version=version,
+        is_optional=True,
+    )
+
+
+TUTTI = POD_GROUP.group
+TOPOLOGY = _topology(TUTTI, TUTTI_VERSION)
+# Source: topology_types.go in apis/kueue/v1beta2 of Kueue, and in pkg/apis/kai/v1alpha1 of KAI.
+KUEUE_TOPOLOGY = _topology("kueue.x-k8s.io", "v1beta2")
+KAI_TOPOLOGY = _topology("kai.scheduler", "v1alpha1")
+FOREIGN_TOPOLOGIES = (KUEUE_TOPOLOGY, KAI_TOPOLOGY)
+TOPOLOGIES = (TOPOLOGY, *FOREIGN_TOPOLOGIES)
 CLAIM = Kind(
     ApiKind("", "PersistentVolumeClaim"),
     "persistentvolumeclaims",
@@ -285,7 +298,14 @@ GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.ki
 # The kinds that declare gangs in every cluster.
 PRESENT_GANGS = tuple(kind for source in gang_sources.ALWAYS for kind in source.kinds)
 # The kinds that the cluster state always has, beside pods and the kinds that declare gangs.
-CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE, QUEUE, TOPOLOGY)
+CLUSTER: tuple[AnyKind, ...] = (
+    NODE,
+    RESERVATION,
+    PRIORITY_CLASS,
+    NAMESPACE,
+    QUEUE,
+    *TOPOLOGIES,
+)
 # The kinds that are listed and watched only once a pod of ours names a claim.
 STORAGE: tuple[AnyKind, ...] = (
     CLAIM,

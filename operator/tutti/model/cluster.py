@@ -533,7 +533,7 @@ class Snapshot:
     queues: tuple[Queue, ...] = ()  # sorted by name
     # Reservations that hold no room and keep the record of a start, sorted by gang.
     start_records: tuple[Reservation, ...] = ()
-    topologies: tuple[Topology, ...] = ()  # sorted by name
+    topologies: tuple[Topology, ...] = ()  # sorted by ``order``
     # Gangs that no plan ends for another gang, because their eviction was refused recently.
     protected: frozenset[Uid] = frozenset()
     # Sorted by namespace and name; none are read while Tutti ends no gang for another.

@@ -80,6 +80,17 @@ class Topology:
 
     name: str
     levels: tuple[str, ...]  # labels of nodes, the widest first
+    group: str = ""  # the API group of another project's object; empty for Tutti's own
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """By what topologies are sorted: Tutti's own come first, then by group and name."""
+        return self.group, self.name
+
+    @property
+    def title(self) -> str:
+        """The name, with the group of another project."""
+        return f"{self.name} of {self.group}" if self.group else self.name
 
 
 HOSTNAME = "kubernetes.io/hostname"  # the label of a node's name

@@ -161,7 +161,7 @@ def _levels(
             if len(path) >= depth:
                 domains.setdefault(path[:depth], []).append(room)
         total = {path: DomainRoom.total(domains[path]) for path in sorted(domains)}
-        yield LevelRoom(topology.name, level, total)
+        yield LevelRoom(topology.title, level, total)
 
 
 def _path(node: Node, levels: Sequence[str]) -> tuple[str, ...]:

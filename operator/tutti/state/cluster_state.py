@@ -81,6 +81,8 @@ class ClusterState:
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.queues: Store[QueueObject] = Store(self._queue_changed, self._listed)
         self.topologies: Store[Topology] = Store(self._topology_changed, self._listed)
+        self.kueue_topologies: Store[Topology] = Store(self._topology_changed, self._listed)
+        self.kai_topologies: Store[Topology] = Store(self._topology_changed, self._listed)
         self.budgets: Store[DisruptionBudget] = Store(self._budget_changed, self._listed)
         self.jobs: Store[Job] = Store(self._job_changed, self._listed)
         self.reservations = ReservationIndex(
@@ -104,6 +106,8 @@ class ClusterState:
             kinds.NAMESPACE: self.namespaces,
             kinds.QUEUE: self.queues,
             kinds.TOPOLOGY: self.topologies,
+            kinds.KUEUE_TOPOLOGY: self.kueue_topologies,
+            kinds.KAI_TOPOLOGY: self.kai_topologies,
             kinds.BUDGET: self.budgets,
             kinds.JOB: self.jobs,
             **self.storage.stores,
@@ -122,7 +126,7 @@ class ClusterState:
         self._lost_members = LostMembers(self._node_usage, self._gangs.gang)
         self.refusals = ApiBackoffs(wake)
         self._queues: tuple[Queue, ...] = ()  # sorted by name
-        self._topologies: tuple[Topology, ...] = ()  # sorted by name
+        self._topologies: tuple[Topology, ...] = ()  # sorted by ``order``
         self._budgets: tuple[DisruptionBudget, ...] = ()  # sorted by namespace and name
         self._jobs: dict[JobKey, dict[Uid, Job]] = {}  # of each name, the latest comes last
         self.protected: dict[Uid, float] = {}  # gangs that end for no other one, until when
@@ -334,9 +338,10 @@ class ClusterState:
 
     def _topology_changed(self, _uid: Uid, old: Topology | None, new: Topology | None) -> None:
         if old != new:
-            # Of several Topologies of one name, the latest counts.
-            by_name = {topology.name: topology for topology in self.topologies}
-            self._topologies = tuple(by_name[name] for name in sorted(by_name))
+            # Of several Topologies of one name and group, the latest counts.
+            topologies = chain(self.topologies, self.kueue_topologies, self.kai_topologies)
+            by_order = {topology.order: topology for topology in topologies}
+            self._topologies = tuple(by_order[order] for order in sorted(by_order))
             self._wake()
 
     def _budget_changed(

@@ -154,8 +154,13 @@ def _gangs(
     def declared(wire_object: wire.Object) -> Any:
         return decode_group(wire_object) if is_served(wire_object) else None
 
-    name = f"{kind.title} of {kind.api.group}" if source.is_optional else kind.title
-    return list_watch.Reflector(kind.stream(name=name), kind.model, declared, state.stores[kind])
+    stream = kind.stream(name=_with_group(kind) if source.is_optional else kind.title)
+    return list_watch.Reflector(stream, kind.model, declared, state.stores[kind])
+
+
+def _with_group(kind: kinds.AnyKind) -> str:
+    """The name of a stream of a kind that Tutti or another project has, too."""
+    return f"{kind.title} of {kind.api.group}"
 
 
 def _reflector(
@@ -163,4 +168,5 @@ def _reflector(
 ) -> Reflector:
     """The reflector of a kind into its store; ``read`` replaces the decoder of the kind."""
     sink, decoder = state.stores[kind], read or kind.decode
-    return list_watch.Reflector(kind.stream(), kind.model, decoder, sink, kind.is_optional)
+    stream = kind.stream(name=_with_group(kind) if kind in kinds.FOREIGN_TOPOLOGIES else "")
+    return list_watch.Reflector(stream, kind.model, decoder, sink, kind.is_optional)

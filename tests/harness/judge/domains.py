@@ -75,7 +75,7 @@ class _Cluster:
 
     gangs: dict[Key, _Gang] = field(default_factory=dict)
     nodes: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    topologies: dict[str, Topology] = field(default_factory=dict)
+    topologies: dict[tuple[str, str], Topology] = field(default_factory=dict)
     levels_known: set[str] = field(default_factory=set)  # at any time
 
     def gang(self, key: Key) -> _Gang:
@@ -101,7 +101,7 @@ class _Cluster:
             case Node() as node:
                 self.nodes[node.key.name] = node.labels
             case Topology() as topology:
-                self.topologies[topology.key.name] = topology
+                self.topologies[topology.order] = topology
                 self.levels_known |= {*topology.levels}
 
     def _forget(self, before: object) -> None:
@@ -113,7 +113,7 @@ class _Cluster:
             case Node() as node:
                 self.nodes.pop(node.key.name, None)
             case Topology() as topology:
-                self.topologies.pop(topology.key.name, None)
+                self.topologies.pop(topology.order, None)
 
     def faults(self, gang: _Gang, old: Places, new: Places) -> Iterator[str]:
         """What is wrong with places that the gang did not have before."""

@@ -18,7 +18,14 @@ from .history import FOREIGN, Body, Change, Event, Gap, Kind
 RETRY_SECONDS = 0.1
 APPEAR_SECONDS = 0.5  # between two looks for a kind that most clusters never have
 SETTLED_SECONDS = 0.05  # a refused watch says so at once
-OPTIONAL = (Kind.QUEUES, Kind.TOPOLOGIES, Kind.DEVICE_CLAIMS, Kind.DEVICE_SLICES)
+OPTIONAL = (
+    Kind.QUEUES,
+    Kind.TOPOLOGIES,
+    Kind.KUEUE_TOPOLOGIES,
+    Kind.KAI_TOPOLOGIES,
+    Kind.DEVICE_CLAIMS,
+    Kind.DEVICE_SLICES,
+)
 WATCH_SECONDS = 300
 CLOSING_SECONDS = 1  # what a watch still owes comes first, at once
 QUIET_SECONDS = 0.1

@@ -23,6 +23,8 @@ class Kind(StrEnum):
     RESERVATIONS = "/apis/tutti.dev/v1alpha1/reservations"
     QUEUES = "/apis/tutti.dev/v1alpha1/queues"
     TOPOLOGIES = "/apis/tutti.dev/v1alpha1/topologies"
+    KUEUE_TOPOLOGIES = "/apis/kueue.x-k8s.io/v1beta2/topologies"
+    KAI_TOPOLOGIES = "/apis/kai.scheduler/v1alpha1/topologies"
     VOLUME_CLAIMS = "/api/v1/persistentvolumeclaims"
     VOLUMES = "/api/v1/persistentvolumes"
     DEVICE_CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"

@@ -21,6 +21,12 @@ class Topology:
 
     key: Key
     levels: tuple[str, ...]
+    group: str = ""  # of another project
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """Those of Tutti come first."""
+        return self.group, self.key.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,10 @@ class Rule:
         return not self.roles or role in self.roles
 
 
-def read_topology(key: Key, body: Body) -> Topology:
+def read_topology(key: Key, body: Body, group: str = "") -> Topology:
     """Read a Topology."""
     levels = (body.get("spec") or {}).get("levels") or ()
-    return Topology(key, tuple(level["nodeLabel"] for level in levels))
+    return Topology(key, tuple(level["nodeLabel"] for level in levels), group)
 
 
 def read_rules(spec: Mapping[str, Any]) -> tuple[Rule, ...]:
@@ -66,8 +72,8 @@ def _rules(topology: Mapping[str, Any], roles: frozenset[str]) -> Iterator[Rule]
 
 
 def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
-    """The labels that tell the domains of a level apart; the first Topology by name counts."""
-    for topology in sorted(topologies, key=lambda one: one.key):
+    """The labels that tell the domains of a level apart; the first Topology that has it counts."""
+    for topology in sorted(topologies, key=lambda one: one.order):
         if level in topology.levels:
             return topology.levels[: topology.levels.index(level) + 1]
     return ()

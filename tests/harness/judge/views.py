@@ -427,6 +427,8 @@ _READERS: Mapping[Kind, Callable[[Body], View]] = {
     Kind.POD_GROUPS: _pod_group,
     Kind.QUEUES: lambda body: read_queue(_key(body), body),
     Kind.TOPOLOGIES: lambda body: read_topology(_key(body), body),
+    Kind.KUEUE_TOPOLOGIES: lambda body: read_topology(_key(body), body, "kueue.x-k8s.io"),
+    Kind.KAI_TOPOLOGIES: lambda body: read_topology(_key(body), body, "kai.scheduler"),
     Kind.NAMESPACES: lambda body: read_namespace(_key(body), body),
     Kind.DEVICE_CLAIMS: lambda body: read_claim(_key(body), body),
     Kind.DEVICE_SLICES: lambda body: read_slice(_key(body), body),

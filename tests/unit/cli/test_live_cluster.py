@@ -53,9 +53,20 @@ async def test_gangs_of_another_project_that_may_not_be_listed_are_left_out_with
     assert await warnings(Listed(403)) == []
 
 
+async def test_levels_of_another_project_that_may_not_be_listed_are_left_out_with_a_warning() -> (
+    None
+):
+    api = Listed(403, "topologies.kueue.x-k8s.io")
+    (sentence,) = await warnings(api)
+    assert sentence.startswith("levels of topologies.kueue.x-k8s.io are left out, because you may")
+    assert {"topologies.tutti.dev", "topologies.kai.scheduler"} <= {*api.listed}
+
+
 @pytest.mark.parametrize(
     ("status", "name"),
     [
+        (403, "topologies.tutti.dev"),
+        (503, "topologies.kai.scheduler"),
         (403, "podgroups.tutti.dev"),
         (403, "queues.tutti.dev"),
         (503, "podgroups.scheduling.k8s.io"),

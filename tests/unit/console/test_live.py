@@ -209,6 +209,8 @@ async def test_a_cluster_that_nobody_can_reach_is_trouble() -> None:
     for path in ("scheduling.k8s.io/v1/priorityclasses", "policy/v1/poddisruptionbudgets"):
         source.problems[f"/apis/{path}"] = AWAY
     source.problems["/apis/batch/v1/jobs"] = AWAY
+    for path in ("kueue.x-k8s.io/v1beta2/topologies", "kai.scheduler/v1alpha1/topologies"):
+        source.problems[f"/apis/{path}"] = AWAY
     async with followed(source) as cluster:
         assert cluster.trouble is AWAY
 

@@ -620,6 +620,7 @@ def test_the_moment_of_a_dump_is_kept_to_the_last_bit(at: float) -> None:
 
 def test_no_topology_is_lost() -> None:
     made = [Topology("a", ("block", "rack")), Topology("b", ("zone",))]
+    made += [Topology("a", ("row",), group) for group in ("kai.scheduler", "kueue.x-k8s.io")]
     snapshot = snapshot_of(node("n1", cpu=8), *made)
     assert read(dump.write(snapshot, SETUP)) == snapshot
 

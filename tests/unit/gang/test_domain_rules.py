@@ -79,3 +79,12 @@ def test_the_first_topology_with_such_a_tier_counts() -> None:
     assert labels_of("tier 1", [deep, flat]) == ("row",)
     assert labels_of("tier 2", [deep, flat]) == ("zone",)
     assert labels_of("tier 1", []) == ()
+
+
+def test_a_topology_of_tutti_comes_before_those_of_other_projects() -> None:
+    kueue = Topology("a", ("zone", "rack"), "kueue.x-k8s.io")
+    kai = Topology("b", ("block", "rack"), "kai.scheduler")
+    own = Topology("c", ("rack",))
+    assert labels_of("rack", [kueue, kai, own]) == ("rack",)
+    assert labels_of("rack", [kueue, kai]) == ("block", "rack")
+    assert labels_of("zone", [kueue, kai, own]) == ("zone",)

@@ -156,6 +156,21 @@ def test_a_topology_that_goes_after_the_start_breaks_nothing() -> None:
     assert not found(story)
 
 
+@pytest.mark.parametrize("kind", [Kind.KUEUE_TOPOLOGIES, Kind.KAI_TOPOLOGIES])
+def test_topologies_of_other_projects_are_judged_after_those_of_tutti(kind: Kind) -> None:
+    """In the other one, a0 and b0 are in two rows, and racks are narrower than rows."""
+    story = ruled({"required": "row"})
+    story.node("a0", labels={"block": "x", "rack": "a", "row": "1"})
+    story.node("b0", labels={"block": "x", "rack": "b", "row": "2"})
+    story.topology("row", "rack", kind=kind)
+    starts(story, "a0 b0")
+    assert any("row" in fault for fault in found(story))
+    other = ruled(RACK)
+    other.topology("row", "rack", kind=kind)
+    starts(other, "a0 a1")
+    assert not found(other)
+
+
 def test_what_another_scheduler_binds_is_not_judged() -> None:
     story = ruled(RACK)
     story.pods("train", 2)

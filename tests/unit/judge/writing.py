@@ -115,12 +115,10 @@ class Story:
         """Put a PodGroup that names its queue, created at a second."""
         return self._group(name, {"minMember": least, "queue": queue}, at=at)
 
-    def topology(self, *labels: str) -> int:
+    def topology(self, *labels: str, kind: Kind = Kind.TOPOLOGIES) -> int:
         """Put the Topology with these levels."""
         levels = [{"nodeLabel": label} for label in labels]
-        return self.put(
-            Kind.TOPOLOGIES, {"metadata": {"name": "network"}, "spec": {"levels": levels}}
-        )
+        return self.put(kind, {"metadata": {"name": "network"}, "spec": {"levels": levels}})
 
     def ruled(self, name: str, topology: Mapping[str, Any], **spec: Any) -> int:
         """Put a PodGroup that names levels."""

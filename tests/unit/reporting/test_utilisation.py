@@ -120,6 +120,15 @@ def test_ports_and_volumes_are_no_room_of_a_domain() -> None:
     assert level.domains["a",].free.names == ("cpu", "memory", "pods")
 
 
+def test_topologies_of_one_name_in_two_groups_are_told_apart() -> None:
+    """A metric with two equal label sets cannot be scraped."""
+    own = topology("zone")
+    seen = snapshot_of(
+        node("n1", cpu=2).labelled(zone="a"), own, replace(own, group="kai.scheduler")
+    )
+    assert [level.topology for level in levels(seen)] == ["network", "network of kai.scheduler"]
+
+
 @given(snapshots())
 def test_the_domains_of_a_level_have_no_more_than_the_cluster(seen: Snapshot) -> None:
     whole = rooms(seen)

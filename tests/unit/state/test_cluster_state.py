@@ -119,7 +119,8 @@ class Observed:
 def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
     state = ClusterState(lambda: None)
     stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
-    for name in (*stores, "namespaces", "queues", "topologies"):
+    topologies = ("topologies", "kueue_topologies", "kai_topologies")
+    for name in (*stores, "namespaces", "queues", *topologies):
         assert not state.is_synced
         store = store_of(state, name)
         store.replace(ObjectList(), 1, store.began())
@@ -777,6 +778,22 @@ def test_topologies_are_shown_by_name_and_wake_when_they_change() -> None:
     for uid in ("t-1", "t-2", "t-3"):
         one.state.topologies.drop(Uid(uid))
     assert not any(one.seen.topologies)
+
+
+def test_topologies_of_other_projects_come_after_those_of_tutti() -> None:
+    """Of one name and group, the latest counts; those of several groups stay apart."""
+    one = Observed()
+    kueue, kai = (Topology("a", ("rack",), group) for group in ("kueue.x-k8s.io", "kai.scheduler"))
+    own = Topology("b", ("rack",))
+    one.state.kueue_topologies.put(Item(Uid("t-1"), one.next(), kueue))
+    one.state.kai_topologies.put(Item(Uid("t-2"), one.next(), kai))
+    one.state.topologies.put(Item(Uid("t-3"), one.next(), own))
+    assert one.seen.topologies == (own, kai, kueue)
+    assert [topology.title for topology in one.seen.topologies] == [
+        "b",
+        "a of kai.scheduler",
+        "a of kueue.x-k8s.io",
+    ]
 
 
 def test_budgets_are_shown_by_name_and_wake_when_they_change() -> None:

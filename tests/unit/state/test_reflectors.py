@@ -190,3 +190,12 @@ def test_without_hand_over_pods_of_the_default_scheduler_are_foreign_and_their_g
     assert _taken(on.pinned, elsewhere) is None
     assert _taken(on.gangs[0], wants).unsupported_fields == ()
     assert _taken(on.gangs[0], objects.GROUP).bound_by is BoundBy.TUTTI
+
+
+def test_streams_have_the_plurals_of_their_kinds_as_names() -> None:
+    """Users read them in logs; kinds of other projects are told apart by their group."""
+    feeds = reflectors_into(ClusterState(lambda: None), "tutti", preempts=True)
+    names = {feed.stream.name for feed in feeds.cluster_kinds}
+    assert {"Nodes", "PriorityClasses", "PodDisruptionBudgets", "Topologies"} <= names
+    assert {"Topologies of kueue.x-k8s.io", "Topologies of kai.scheduler"} <= names
+    assert len(names) == len(feeds.cluster_kinds)

@@ -76,27 +76,37 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
 
 
 async def list_all(api: Source, feeds: Reflectors, warn: Callable[[str], None]) -> None:
-    """List everything once; optional kinds of gangs are left out if the right to list is missing.
+    """List everything once; kinds that are left out if the right to list them is missing.
 
-    ``warn`` gets a sentence for each of these kinds, which names the missing right.
+    These are optional kinds of gangs, and Topologies of other projects. ``warn`` gets a sentence
+    for each of them, which names the missing right.
 
     Raises:
         errors.ApiError: something else could not be listed.
     """
-    from ...kube import errors, list_watch
+    from ...kube import errors, kinds, list_watch
 
     for feed in feeds:
         try:
             await list_watch.relist(api, feed)
         except errors.ApiError as problem:
-            may_lack = feed.is_optional and feed in feeds.gangs
-            if not (may_lack and problem.status == FORBIDDEN):
-                raise
             right = feed.stream.lists
+            if problem.status != FORBIDDEN:
+                raise
+            if feed.is_optional and feed in feeds.gangs:
+                what = "gangs"
+                follows = "Their pods are shown as pods whose PodGroup does not exist"
+            elif right.group in {kind.api.group for kind in kinds.FOREIGN_TOPOLOGIES}:
+                what = "levels"
+                follows = (
+                    "Gangs that name a level which only these have are shown as waiting for it"
+                )
+            else:
+                raise
+            resource = f"{right.resource}.{right.group}"
             warn(
-                f"gangs of {right.resource}.{right.group} are left out, because you may not list "
-                f"{right.resource} of {right.group}: ask for this right. Their pods are shown as "
-                "pods whose PodGroup does not exist"
+                f"{what} of {resource} are left out, because you may not list {right.resource} of "
+                f"{right.group}: ask for this right. {follows}"
             )
 
 
