@@ -136,10 +136,6 @@ def templated(template: object) -> dict[str, object]:
 QUANTITIES = "each of the template's resources is a quantity of at least 0, such as 500m, 2 or 4Gi"
 
 SEGMENTS = {"size": 2, "level": "rack"}
-NO_PREFERRED = (
-    "a gang with segments has no preferred level: remove each preferred, or name its level as"
-    " required"
-)
 REFUSED_GROUPS = {
     "a rack for a role that there is not": (
         {
@@ -187,31 +183,6 @@ REFUSED_GROUPS = {
             },
         },
         "a member is in one kind of segments: name a role in segments once",
-    ),
-    "segments and a preferred level of the gang": (
-        {"minMember": 4, "topology": {"preferred": "block", "segments": SEGMENTS}},
-        NO_PREFERRED,
-    ),
-    "segments of one role and a preferred level of another": (
-        {
-            "roles": [
-                {"name": "a", "minMember": 4, "topology": {"segments": SEGMENTS}},
-                {"name": "b", "minMember": 4, "topology": {"preferred": "block"}},
-            ]
-        },
-        NO_PREFERRED,
-    ),
-    "segments and a preferred level of roles together": (
-        {
-            "roles": roles(("a", 4), ("b", 4)),
-            "topology": {
-                "roleGroups": [
-                    {"roles": ["a"], "segments": SEGMENTS},
-                    {"roles": ["a", "b"], "preferred": "block"},
-                ]
-            },
-        },
-        NO_PREFERRED,
     ),
     "segments without a size": (
         {"minMember": 4, "topology": {"segments": {"level": "rack"}}},

@@ -22,18 +22,13 @@ MOST_ABSENT_SECONDS = 86_400
 MOST_SLOTS = 5_000  # of a role on a node
 MOST_SLOTS_IN_ALL = MOST_ROLES * MOST_MEMBERS  # of one Reservation: no gang declares more
 MOST_DIGITS = 20  # of a number that is quoted
-NO_PREFERRED = (
-    "a gang with segments has no preferred level: remove each preferred, or name its level as"
-    " required"
-)
 
 
 def group(pod_group: PodGroup, *, is_foreign: bool = False) -> GangObject:
     """Read a PodGroup; if it stands for an object of another kind, its minMember has no limit.
 
     Raises:
-        BadObject: a number exceeds its limit in the CRD, segments come with a preferred level, or
-            the object cannot be read.
+        BadObject: a number exceeds its limit in the CRD, or the object cannot be read.
     """
     spec, name = pod_group.spec, named(pod_group)
     if len(spec.roles) > MOST_ROLES:
@@ -50,10 +45,7 @@ def group(pod_group: PodGroup, *, is_foreign: bool = False) -> GangObject:
     ):
         if seconds is not None and seconds > most:
             raise BadObject(name, f"{_beyond(f'spec.{field}', seconds, most)}: lower it")
-    gang = decode_group(pod_group)
-    if gang.segments and gang.preferred_domains:
-        raise BadObject(name, f"spec: {NO_PREFERRED}")
-    return gang
+    return decode_group(pod_group)
 
 
 def _members(pod_group: PodGroup) -> Iterator[tuple[str, int | None]]:

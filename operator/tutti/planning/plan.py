@@ -317,11 +317,12 @@ def improve(
         if limits.is_late:
             return ImprovedPlan(plan, gangs)
         before = plan.assigned
+        plan = preferred_domains.together(plan, gangs, compiled.snapshot, limits)
         context = local_search.MoveContext(
             compiled.snapshot, compiled.placed_pods, compiled.blank.base, plan.room
         )
-        assigned = preferred_domains.improved(context, gangs, before, limits.progress)
-        if assigned != before:
+        assigned = preferred_domains.improved(context, gangs, plan.assigned, limits.progress)
+        if assigned != plan.assigned:
             plan = plan.with_moved_members(gangs, assigned)
             context = replace(context, room=plan.room)
         assigned = preferences.improved(context, gangs, assigned, work, limits.progress)

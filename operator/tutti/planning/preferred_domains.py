@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..filters.topology import Mask
-from ..gang.demand import MemberCounts
+from ..gang.demand import MemberCounts, PlacementRequest
+from ..model.cluster import Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import Uid
 from ..strategies.capacity import FreeCapacity, fits_per_node
 from ..strategies.greedy import NodeScoring, first
 from ..strategies.inter_pod_state import InterPodState
 from ..strategies.problem import Problem
+from .compile.quotas import NO_QUOTAS
 from .domain_choice import (
     Cost,
     Fits,
@@ -30,7 +32,9 @@ from .domain_choice import (
     placed_gang,
 )
 from .local_search import MoveContext
-from .search.limits import NO_PROGRESS, Progress
+from .search import round_answer
+from .search.limits import NO_PROGRESS, Progress, SearchLimits
+from .search.partial_plan import PartialPlan
 
 MOST_SWEEPS = 3  # times that each gang is moved by itself
 MOST_CLEARED = 4  # domains that are cleared for one gang, one after the other
@@ -57,6 +61,56 @@ def improved(
     packing = _Packing(context, gangs, assigned, progress)
     packing.improve()
     return packing.assignments(assigned)
+
+
+def together(
+    plan: PartialPlan, gangs: Sequence[MemberCounts], snapshot: Snapshot, limits: SearchLimits
+) -> PartialPlan:
+    """The plan with gangs in segments in one domain of the levels that they prefer, where possible.
+
+    Only gangs that start are moved, each beside all others; its widest level comes first.
+    """
+    rules_of = LevelRules(plan.base, snapshot)
+    for members in gangs:
+        gang = members.gang
+        if not (gang.segments and gang.preferred_domains) or members.is_committed:
+            continue
+        limits.progress.step()
+        if limits.is_late:
+            break
+        if any(member.uid in plan.assigned for member in members.waiting):
+            plan = _in_one_domain(plan, gangs, members, rules_of, limits)
+    return plan
+
+
+def _in_one_domain(
+    plan: PartialPlan,
+    gangs: Sequence[MemberCounts],
+    members: MemberCounts,
+    rules_of: LevelRules,
+    limits: SearchLimits,
+) -> PartialPlan:
+    """The plan with one gang placed as if preferred levels were required, if that is better."""
+    own = tuple(member for member in members.waiting if member.uid in plan.assigned)
+    uids = {member.uid for member in own}
+    others = {uid: place for uid, place in plan.assigned.items() if uid not in uids}
+    beside = replace(plan.with_moved_members(gangs, others), quotas=NO_QUOTAS)
+    quick = replace(limits, strategy=limits.fallback)
+    required, best = members.gang.same_domain, plan.assigned
+    preferred = [
+        (rule, level) for rule, level in rules_of.of(members.gang) if not level.is_required
+    ]
+    for rule, _ in sorted(preferred, key=lambda pair: len(pair[1].enclosing)):
+        gang = replace(members.gang, same_domain=(*required, rule), preferred_domains=())
+        want = PlacementRequest(gang, len(own), own)
+        answer = round_answer.answer_round(beside, [want], quick)
+        if answer.has_placed(want):
+            required, best = gang.same_domain, answer.assigned
+    costs = [
+        placed_gang(plan.base, members, assigned, rules_of).cost()
+        for assigned in (best, plan.assigned)
+    ]
+    return plan.with_moved_members(gangs, best) if costs[0] < costs[1] else plan
 
 
 class _Packing:

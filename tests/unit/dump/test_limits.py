@@ -81,9 +81,6 @@ def test_the_limits_are_those_of_the_crds() -> None:
     assert roles["maxItems"] == limits.MOST_ROLES
     assert spec["scheduleTimeoutSeconds"]["maximum"] == limits.MOST_START_SECONDS
     assert spec["absentMemberTimeoutSeconds"]["maximum"] == limits.MOST_ABSENT_SECONDS
-    rules = yaml.safe_load((CRDS / "podgroup.yaml").read_text())["spec"]["versions"][0]["schema"]
-    rules = rules["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"]
-    assert limits.NO_PREFERRED in [rule["message"] for rule in rules]
     slot = schema("reservation")["placement"]["items"]["properties"]["slots"]
     assert slot["additionalProperties"]["maximum"] == limits.MOST_SLOTS
     minimum = schema("reservation")["queue"]["properties"]["minimum"]
@@ -102,13 +99,6 @@ TOO_MUCH: dict[str, tuple[dict[str, Any], str]] = {
     "members": (
         group(minMember=10**9, roles=[role()]),
         beyond("spec.minMember", "1,000,000,000", "5,000", SPLIT),
-    ),
-    "segments and a preferred level": (
-        group(
-            minMember=4,
-            topology={"preferred": "block", "segments": {"size": 2, "level": "rack"}},
-        ),
-        f"spec: {limits.NO_PREFERRED}",
     ),
     "digits": (
         group(minMember=int("9" * 4000)),

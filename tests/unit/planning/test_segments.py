@@ -2,14 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from random import Random
 
 import pytest
 
 from tutti.model.cluster import Phase, SlotReservation, Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.keys import NodeName
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.best_fit import BestFit
+from tutti.verify import plan_checks
 
 from ...harness.builders import (
+    AMPLE_BUDGET,
     GangBuilder,
     Part,
     applied,
@@ -20,6 +26,7 @@ from ...harness.builders import (
     snapshot_of,
 )
 from .test_domains import EVERY, EXACT, NETWORK, planned, rack, why
+from .test_progress import CountedProgress
 
 INDEX = "index"
 
@@ -362,3 +369,92 @@ def test_members_that_have_ended_are_in_no_segment() -> None:
     made = made.bound_on("b1-r1-0", "b1-r2-0", "b1-r2-0").only("a-0", phase=Phase.SUCCEEDED)
     cluster = snapshot_of(*parts, made)
     assert racks_by_index(planned(cluster), cluster) == {3: "b1-r2"}
+
+
+def blocks_of(plan: Plan, name: str = "a") -> set[str]:
+    return {on.split("-")[0] for on in per_rack(plan, name)}
+
+
+# By best fit alone, the segments of two would be in the smallest racks, in two blocks.
+SPLIT: list[Part] = [
+    *rack("r1", 1, block="x", cpu=2),
+    *rack("r2", 1, block="y", cpu=2),
+    *rack("r3", 1, block="z", cpu=3),
+    *rack("r4", 1, block="z", cpu=3),
+    NETWORK,
+]
+
+
+@EVERY
+def test_segments_are_in_one_block_that_the_gang_prefers(name: str) -> None:
+    split = planned(snapshot_of(*SPLIT, gang("a").of(4, cpu=1).in_segments(2, "rack")), name)
+    assert blocks_of(split) == {"x", "y"}
+    made = gang("a").of(4, cpu=1).in_segments(2, "rack").preferring("block")
+    large = gang("large").of(99, cpu=1).in_segments(2, "rack").preferring("block")
+    together = planned(snapshot_of(*SPLIT, made, large), name)
+    assert blocks_of(together) == {"z"}
+    assert sorted(per_rack(together).values()) == [2, 2]
+
+
+def test_segments_by_index_are_in_one_block_with_their_own_members() -> None:
+    made = gang("a").of(4, cpu=1).in_segments(2, "rack", index=INDEX).preferring("block")
+    snapshot = snapshot_of(*SPLIT, indexed(made, 3, 2, 1, 0))
+    racks = racks_by_index(planned(snapshot), snapshot)
+    assert racks[0] == racks[1] != racks[2] == racks[3]
+    assert {racks[0], racks[2]} == {"z-r3", "z-r4"}
+
+
+def test_segments_go_to_one_of_the_levels_that_they_prefer_if_there_is_no_room_in_the_other() -> (
+    None
+):
+    made = gang("a").of(4, cpu=1).in_segments(2, "rack").preferring("block").preferring("rack")
+    assert blocks_of(planned(snapshot_of(*SPLIT, made))) == {"z"}
+
+
+def test_segments_stay_where_they_are_if_no_block_has_room_for_all_of_them() -> None:
+    made = gang("a").of(8, cpu=1).in_segments(2, "rack").preferring("block")
+    assert blocks_of(planned(snapshot_of(*SPLIT, made))) == {"x", "y", "z"}
+
+
+def test_a_plan_that_is_late_moves_no_further_gang_in_segments() -> None:
+    nodes = [
+        node(f"{block}-{name}-0", cpu=n, gpu=n).labelled(block=block, rack=name)
+        for block, name, n in (("x", "r1", 2), ("y", "r2", 2), ("z", "r3", 3), ("z", "r4", 3))
+    ]
+    gangs = [
+        made.in_segments(2, "rack").preferring("block")
+        for made in (gang("a").of(4, cpu=1), gang("b").of(4, gpu=1))
+    ]
+    snapshot, strategy = snapshot_of(*nodes, NETWORK, *gangs), STRATEGIES["bestfit"]()
+    moved = []
+    for late_after in range(40):
+        progress = CountedProgress(late_after)
+        made = plan(snapshot, strategy, BestFit(), AMPLE_BUDGET, Policy(), progress=progress)
+        assert plan_checks.violations(snapshot, made) == ()
+        moved.append(sum(blocks_of(made, name) == {"z"} for name in "ab"))
+    assert moved == sorted(moved)
+    assert {*moved} == {0, 1, 2}
+
+
+def test_replacements_and_other_members_keep_a_gang_in_segments_where_it_is() -> None:
+    made = gang("a").of(4, cpu=1).in_segments(2, "rack").preferring("block")
+    running = made.bound_on("x-r1-0", "x-r1-0", "y-r2-0")
+    assert blocks_of(planned(snapshot_of(*SPLIT, running))) == {"y"}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_gang_in_segments_is_in_one_block_if_and_only_if_one_holds_it(seed: int) -> None:
+    """Against counting, which is exact for members of one shape on a node for each rack."""
+    draw = Random(seed)
+    size, members = draw.randint(1, 4), draw.randint(2, 9)
+    racks = {(block, f"r{i}"): draw.randint(1, 6) for block in "xyz" for i in range(3)}
+    parts = [part for (b, r), cpu in racks.items() for part in rack(r, 1, block=b, cpu=cpu)]
+    made = gang("a").of(members, cpu=1).in_segments(size, "rack").preferring("block")
+    used = blocks_of(planned(snapshot_of(*parts, NETWORK, made), draw.choice(["bestfit", "ilp"])))
+
+    def room(*blocks: str) -> int:
+        rooms = [cpu for (block, _), cpu in racks.items() if block in blocks]
+        return sum(r // size * size for r in rooms) + max(r % size for r in rooms)
+
+    assert (len(used) > 0) == (room(*"xyz") >= members)
+    assert (len(used) == 1) == any(room(block) >= members for block in "xyz")

@@ -78,13 +78,9 @@ def levels_of(job: wire.Metadata, templates: Iterable[PodTemplates]) -> NamedLev
             else:
                 rule = DomainRule(values[SLICE_LEVEL], (template.role,))
                 segments[template.role] = SegmentRule(rule, size, template.index_label)
-    preferences = tuple(sorted(rule for rule in preferred if rule.level))
-    if segments and preferences:
-        unsupported.append(f"annotation {SLICE_LEVEL} beside a preferred level")
-        preferences = ()
     return NamedLevels(
         tuple(sorted(rule for rule in required if rule.level)),
-        preferences,
+        tuple(sorted(rule for rule in preferred if rule.level)),
         tuple(sorted(segments.values())),
         tuple(unsupported),
     )

@@ -71,11 +71,16 @@ def test_a_size_of_slices_that_is_no_number_keeps_the_gang_waiting(size: str) ->
     assert gang.segments == ()
 
 
-def test_slices_in_layers_or_beside_a_preferred_level_keep_the_gang_waiting() -> None:
+def test_slices_in_layers_keep_the_gang_waiting() -> None:
     layers = template(**{"slice-required-topology-constraints": "[]"})
     assert jobset(node=layers).unsupported_fields == (f"annotation {SLICES}-constraints of node",)
-    gang = jobset(node=sliced("2"), driver=template(**{"preferred-topology": "rack"}))
-    assert gang.unsupported_fields == (f"annotation {SLICES} beside a preferred level",)
+
+
+def test_slices_and_a_preferred_level_go_together() -> None:
+    gang = jobset(node=sliced("2", **{"preferred-topology": "block"}))
+    assert gang.unsupported_fields == ()
+    assert gang.segments == (SegmentRule(DomainRule("rack", ("node",)), 2, INDEX),)
+    assert gang.preferred_domains == (DomainRule("block", ("node",)),)
 
 
 def test_slices_of_several_equal_jobs_keep_the_gang_waiting() -> None:
