@@ -129,6 +129,7 @@ async def relist(source: Source, reflector: Reflector[W, V]) -> str:
             at = int(version)
             new_items = (_listed_item(reflector, wire_object, at) for wire_object in page.items)
             objects.extend(new_item for new_item in new_items if new_item is not None)
+            del page  # or else there would be two once the next page is parsed
     except errors.Gone as problem:
         if not (reflector.is_optional and problem.status == NOT_FOUND):
             raise

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import logging
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Any
@@ -370,6 +371,27 @@ async def test_the_next_page_is_given_up_with_a_list_that_cannot_be_used(
         await asyncio.sleep(0)
     gc.collect()
     assert not caplog.text
+
+
+async def test_no_object_of_a_page_is_in_memory_when_the_next_page_is_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = Paged({"": as_go_writes("t1", pod("a", 1)), "t1": as_go_writes("", pod("b", 2))})
+    bodies: list[weakref.ref[wire.Pod]] = []
+    alive: list[int] = []
+    parse_page = wire.parse_page
+
+    def parsed(raw: bytes, kind: type[wire.Pod]) -> object:
+        alive.append(sum(body() is not None for body in bodies))
+        return parse_page(raw, kind)
+
+    def decoded(body: wire.Pod) -> None:
+        bodies.append(weakref.ref(body))
+
+    monkeypatch.setattr(wire, "parse_page", parsed)
+    await list_watch.relist(source, Reflector(kinds.BOUND, wire.Pod, decoded, Heard()))
+    assert alive == [0, 0]
+    assert len(bodies) == 2
 
 
 async def test_an_error_of_the_next_page_ends_the_list() -> None:
