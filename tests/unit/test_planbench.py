@@ -1040,6 +1040,32 @@ def test_every_case_is_measured_here_and_there_and_who_is_first_turns(
     assert "slower" in text
 
 
+def test_a_comparison_that_is_interrupted_has_what_was_measured_on_both_sides(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = 0
+
+    def alone_there(*_about: object) -> Figures:
+        nonlocal asked
+        asked += 1
+        if asked == 4:
+            raise KeyboardInterrupt
+        return _figures(float(asked))
+
+    monkeypatch.setattr(against, "alone", alone_there)
+    pair = against.played(
+        [_case(cases.BASE_8, "ilp"), _case(cases.LARGE_8, "ilp")],
+        Source(),
+        rounds=1,
+        patience=1,
+        tree=tmp_path,
+        console=Console(file=io.StringIO()),
+    )
+    assert not pair.is_whole
+    (key,) = [key for kind in Kind for key in pair.here.cases(kind)]
+    assert [side.median(key, lambda one: one.seconds) for side in (pair.here, pair.there)] == [2, 1]
+
+
 @pytest.mark.parametrize(
     ("here", "there", "times", "word"),
     [
@@ -1050,15 +1076,14 @@ def test_every_case_is_measured_here_and_there_and_who_is_first_turns(
 def test_a_ratio_may_be_a_tenth_worse_than_there(
     here: tuple[float, float], there: tuple[float, float], times: float, word: str
 ) -> None:
-    pair = against.Pair(
-        *(
-            _results(
-                (_case(cases.LARGE_8, "ilp"), _figures(ilp)),
-                (_case(cases.LARGE_8, "bestfit"), _figures(bestfit)),
-            )
-            for ilp, bestfit in (here, there)
+    ours, theirs = (
+        _results(
+            (_case(cases.LARGE_8, "ilp"), _figures(ilp)),
+            (_case(cases.LARGE_8, "bestfit"), _figures(bestfit)),
         )
+        for ilp, bestfit in (here, there)
     )
+    pair = against.Pair(ours, theirs)
     row = next(row for row in against.worse(pair) if row.text.startswith("whole plan of ilp"))
     assert row.times == pytest.approx(times)
     assert row.word == word

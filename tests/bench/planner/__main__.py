@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from ...harness.interruption import INTERRUPTED
 from ..load.figures import Within
 from . import against, contenders, plots, tables, traces
 from .course import Agenda, played
@@ -185,6 +186,8 @@ def _compare(
     out = Console(width=None if sys.stdout.isatty() else _WIDTH)
     out.print(against.beside(pair))
     out.print(against.ratios(against.worse(pair)))
+    if not pair.is_whole:
+        sys.exit(INTERRUPTED)
 
 
 def _print(results: Results, rows: Sequence[Verdict], scale: float) -> None:

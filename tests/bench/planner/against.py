@@ -11,7 +11,7 @@ import io
 import math
 import subprocess
 import tarfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,10 +61,11 @@ def checkout(commit: str) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same cases here and there."""
+    """The same cases here and there; of an interrupted run, those that it has measured."""
 
     here: Results
     there: Results
+    is_whole: bool = True
 
 
 def played(
@@ -76,19 +77,29 @@ def played(
     tree: Path,
     console: Console,
 ) -> Pair:
-    """Measure every case here and there, round by round; who is first changes every time."""
-    found: dict[Path, list[Measured]] = {ROOT: [], tree: []}
-    for number in range(rounds):
-        for index, case in enumerate(cases):
-            for where in (ROOT, tree) if (number + index) % 2 else (tree, ROOT):
-                figures = alone(case, source, patience, where)
-                found[where].append(Measured(case, figures, number))
-                told = figures.unfinished or f"{figures.seconds:.3f} s"
-                side = "here " if where is ROOT else "there"
-                what = f"{case.kind:9} {case.scene.name:11} {case.strategy:9} {case.objective:9}"
-                line = f"round {number + 1}  {side}  {what} {told}"
-                console.print(line, highlight=False, markup=False)
-    return Pair(Results(found[ROOT]), Results(found[tree]))
+    """Measure every case here and there, round by round; who is first changes every time.
+
+    An interrupt ends it before its last round: what was measured by then counts.
+    """
+    measured: dict[Path, list[Measured]] = {ROOT: [], tree: []}
+    is_whole = False
+    with suppress(KeyboardInterrupt):
+        for number in range(rounds):
+            for index, case in enumerate(cases):
+                for where in (ROOT, tree) if (number + index) % 2 else (tree, ROOT):
+                    figures = alone(case, source, patience, where)
+                    measured[where].append(Measured(case, figures, number))
+                    side = "here " if where is ROOT else "there"
+                    line = f"round {number + 1}  {side}  {_told(case, figures)}"
+                    console.print(line, highlight=False, markup=False)
+        is_whole = True
+    pairs = min(map(len, measured.values()))  # a case that was measured on one side is left out
+    return Pair(Results(measured[ROOT][:pairs]), Results(measured[tree][:pairs]), is_whole)
+
+
+def _told(case: Case, figures: Figures) -> str:
+    told = figures.unfinished or f"{figures.seconds:.3f} s"
+    return f"{case.kind:9} {case.scene.name:11} {case.strategy:9} {case.objective:9} {told}"
 
 
 def beside(pair: Pair) -> Table:
