@@ -158,7 +158,8 @@ def _new_nodes(
     places = [
         (roles.get(assignment.uid, ""), assignment.node) for assignment in placement.assignments
     ]
-    places += [(role, node) for node, role in slots.places(placement.slots) - before]
+    added = slots.places(placement.slots) - before
+    places += [(role, node) for node, role in added.elements()]
     return (node for role, node in places if domain_rules.covers(rule, role))
 
 

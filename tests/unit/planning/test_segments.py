@@ -371,6 +371,15 @@ def test_members_that_have_ended_are_in_no_segment() -> None:
     assert racks_by_index(planned(cluster), cluster) == {3: "b1-r2"}
 
 
+@EVERY
+def test_absent_members_on_one_node_are_a_whole_segment(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 1, cpu=2), *rack("r2", 1, cpu=2), NETWORK]
+    made = gang("a").role("x", 1, cpu=1).role("y", 3, 0, cpu=1).declaring(cpu=1)
+    plan = planned(snapshot_of(*parts, made.in_segments(2, "rack", "y")), name)
+    (placement,) = plan.placements
+    assert sorted(slot.count for slot in placement.slots) == [1, 2]
+
+
 def blocks_of(plan: Plan, name: str = "a") -> set[str]:
     return {on.split("-")[0] for on in per_rack(plan, name)}
 

@@ -164,6 +164,19 @@ def test_by_index_a_promised_member_fixes_the_domain_of_its_segment() -> None:
         assert sum("a segment would be in several" in fault for fault in faults) == count
 
 
+def test_each_absent_member_counts_in_segments() -> None:
+    """Room for several of them on a node is one slot."""
+    made = gang("a").role("x", 1, cpu=1).role("y", 6, 2, cpu=1).declaring(cpu=1)
+    made = made.in_segments(2, RACK, "y")
+    for first, second, is_lawful in ((2, 2, False), (1, 3, True), (3, 2, True)):
+        held = [("r0", first), ("r1", second)]
+        slots = tuple(SlotReservation(NodeName(name), "y", n) for name, n in held)
+        placement = placing(made, ("a-0", "r2"), ("a-1", "r0"), ("a-2", "r1"))
+        snapshot = snapshot_of(*LARGE, topology(RACK), made)
+        faults = plan_checks.violations(snapshot, Plan((replace(placement, slots=slots),)))
+        assert any("more than one segment" in fault for fault in faults) is not is_lawful
+
+
 def test_a_member_without_an_index_is_in_a_segment_of_its_own() -> None:
     made = numbered(gang("a").of(3, cpu=1).in_segments(2, RACK, index="index"), 0, 1)
     assert judged(made, "r0", "r0", "r1") == ()

@@ -120,7 +120,7 @@ def cheapest(
     answer = suffice(_without_parts(candidates))
     if answer is None:
         return None
-    ordered = sorted(candidates, key=lambda candidate: (candidate.cost, candidate.name))
+    ordered = _ordered(candidates)
     search = _Search(ordered, suffice, together, answer)
     may_all_end = search.may_all_end
     tried, bound, sets = 0, FREE, _by_cost(ordered, search.may_end)
@@ -172,11 +172,12 @@ class _Search(Generic[Answer]):
         some = count.candidates
         is_tried = bool(some) and not _has_parts(some) and self.may_end(some)
         if is_tried and (answer := self.suffice(some)) is not None:
-            return Victims(tuple(some), answer, min(bound, count.cost))
-        there = [
-            candidate for candidate in self.ordered if candidate.name in count.domain.candidates
-        ]
-        others = [c for c in self.ordered if c.name not in count.domain.candidates]
+            if count.cost <= bound:
+                return Victims(tuple(some), answer, count.cost)
+            return self.few((_ordered(some),), answer, bound)  # a part may do in another domain
+        names = count.domain.candidates
+        there = [candidate for candidate in self.ordered if candidate.name in names]
+        others = [candidate for candidate in self.ordered if candidate.name not in names]
         few = self.few((there, others), self.answer, bound)
         return few if self.may_end(few.candidates) else self.few_together(few)
 
@@ -333,6 +334,11 @@ def _by_cost(
                 heappush(heap, (cost.plus(following), (*places, last + 1)))
             before = _total([ordered[place] for place in first])
             heappush(heap, (before.plus(following), (*first, last + 1)))
+
+
+def _ordered(some: Iterable[Candidate]) -> list[Candidate]:
+    """These candidates by cost and name."""
+    return sorted(some, key=lambda candidate: (candidate.cost, candidate.name))
 
 
 def _has_parts(some: Sequence[Candidate]) -> bool:

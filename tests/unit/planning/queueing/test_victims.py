@@ -385,6 +385,30 @@ def test_the_domain_with_the_cheapest_victims_is_searched_first(
         assert suffice([one for one in found.candidates if one is not spared]) is None
 
 
+def test_no_victim_is_kept_because_it_would_be_needed_in_another_domain() -> None:
+    """Counting takes u and v in b, which do not suffice, and x and y in a: x alone suffices in b.
+
+    The search in b ends with w1 and w2, which cost more.
+    """
+    gangs: list[tuple[Candidate, Pods]] = [
+        (whole("u", 2, 1), {"b": 2}),
+        (whole("v", 2, 1), {"b": 2}),
+        (whole("x", 3, 90), {"a": 1, "b": 2}),
+        (whole("y", 1, 1), {"a": 1}),
+        (whole("w1", 2, 80), {"b": 2}),
+        (whole("w2", 2, 80), {"b": 2}),
+    ]
+
+    def suffice(some: Sequence[Candidate]) -> int | None:
+        ended = {*names(some)}
+        return 1 if {"x"} <= ended or {"w1", "w2"} <= ended else None
+
+    candidates = [candidate for candidate, _ in gangs]
+    found = cheapest(candidates, suffice, domains_of(gangs, 2), most_sets=3)
+    assert found is not None
+    assert names(found.candidates) == ["x"]
+
+
 def test_victims_are_searched_in_other_domains_if_nodes_of_the_first_refuse_them() -> None:
     """In a, all must end; in b, two of the dearer gangs suffice. c has too few pods."""
     gangs = [*((whole(f"a{i}", 1, 2), {"a": 1}) for i in range(20))]
