@@ -100,7 +100,7 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,400 at random, l
 	$(BIN)/python -m tests.chaos.faults --preemption --series chance --runs $(or $(RUNS),300) $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --jobs --series kills --series answers || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --jobs --series chance --runs $(or $(RUNS),100) $(if $(SEED),--seed $(SEED)) || failed=1; \
-	$(BIN)/python -m tests.chaos.faults --domains --series kills --series twice || failed=1; \
+	$(BIN)/python -m tests.chaos.faults --domains --series kills --series twice --series answers || failed=1; \
 	$(BIN)/python -m tests.chaos.faults --claims --series kills --series twice --series answers || failed=1; \
 	$(BIN)/python -m tests.chaos.replicas || failed=1; \
 	$(BIN)/python -m tests.chaos.replicas --claims || failed=1; \

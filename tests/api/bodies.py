@@ -345,6 +345,30 @@ ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
         "minMember": 64,
         "topology": {"required": "block", "segments": SEGMENTS | {"indexLabel": "index"}},
     },
+    "all three for the gang": {
+        "minMember": 4,
+        "topology": {"required": "zone", "preferred": "block", "segments": SEGMENTS},
+    },
+    "all three for a role and for roles together": {
+        "roles": [
+            {
+                "name": "a",
+                "minMember": 4,
+                "topology": {"required": "zone", "preferred": "block", "segments": SEGMENTS},
+            },
+            {"name": "b", "minMember": 4},
+        ],
+        "topology": {
+            "roleGroups": [
+                {
+                    "roles": ["b"],
+                    "required": "zone",
+                    "preferred": "block",
+                    "segments": SEGMENTS,
+                }
+            ]
+        },
+    },
     "segments of two roles": {
         "roles": [
             {"name": "a", "minMember": 4, "topology": {"segments": SEGMENTS}},

@@ -56,6 +56,23 @@ async def test_a_shadow_says_who_would_start_and_why_others_would_wait() -> None
     assert reserved_condition(cluster, "b")[1].startswith(watching)
 
 
+async def test_a_shadow_says_which_gangs_would_start_in_one_rack() -> None:
+    cluster = FakeCluster()
+    cluster.add_topology(builders.topology("rack"))
+    for name in ("r1-0", "r1-1", "r2-0", "r2-1", "r3-0", "r3-1"):
+        cluster.add(node(name, cpu=2).labelled(rack=name[:2]))
+    cluster.add(gang("a").of(4, cpu=1).together("rack"), gang("b").of(6, cpu=1).together("rack"))
+    await settled(cluster, SHADOW)
+    reason, sentence = reserved_condition(cluster, "a")
+    assert reason == "WouldStart"
+    assert "4 members would start now on 2 nodes" in sentence
+    reason, sentence = reserved_condition(cluster, "b")
+    assert reason == "NotEnoughRoom"
+    assert "the largest domain of rack is " in sentence
+    assert "it has room for 4 of 6 members" in sentence
+    assert cluster.reservations == {}
+
+
 async def test_after_the_shadow_what_it_has_said_is_done() -> None:
     cluster = scenarios.more_than_fit()
     await settled(cluster, SHADOW)

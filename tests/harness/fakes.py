@@ -231,6 +231,9 @@ class FakeCluster:
             is_suspended=built_gang.is_suspended,
             owner_pod=built_gang.owner_pod,
             bound_by=built_gang.bound_by,
+            same_domain=built_gang.same_domain,
+            preferred_domains=built_gang.preferred_domains,
+            segments=built_gang.segments,
         )
         self._put_group(group)
 

@@ -109,7 +109,7 @@ def _(finding: room.DomainOfGang) -> str:
 
 @text.register
 def _(finding: room.NoDomainsTogether) -> str:
-    return f"all domains of {' and '.join(finding.levels)} were tried: no choice has room for it"
+    return f"no choice of domains of {' and '.join(finding.levels)} has room for it"
 
 
 @text.register

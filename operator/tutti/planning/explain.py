@@ -224,7 +224,7 @@ def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, .
 def _domains(
     context: ExplainContext, free: FitByShape, want: PlacementRequest
 ) -> tuple[Finding, ...]:
-    """The domain that comes closest, or that all were tried, where domains are what is short."""
+    """The domain that comes closest, or that none will do, where domains are what is short."""
     if (largest := capacity.domain_shortage(free, want)) is not None:
         return (largest,)
     levels = capacity.levels_in_force(want)

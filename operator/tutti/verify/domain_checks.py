@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..gang import domain_rules, slots
+from ..gang import slots
 from ..model.cluster import Gang, Member, Node, Reservation
 from ..model.decisions import Placement
-from ..model.inter_pod import DomainRule, SegmentRule, Topology
+from ..model.inter_pod import HOSTNAME, DomainRule, SegmentRule, Topology, tier
 from ..model.keys import NodeName
 
 Domain = tuple[str, ...] | None  # the values of the labels, the widest first
@@ -27,10 +27,10 @@ def faults(
     Reservation of the gang.
     """
     for segments in gang.segments:
-        labels = domain_rules.labels_of(segments.of.level, topologies)
+        labels = _labels_of(segments.of.level, topologies)
         yield from _SegmentCheck(segments, labels, nodes, gang, placement, reservation).faults()
     for rule in gang.same_domain:
-        labels = domain_rules.labels_of(rule.level, topologies)
+        labels = _labels_of(rule.level, topologies)
         if not labels:
             yield f"gang {gang.key}: no topology has the level {rule.level}"
             continue
@@ -44,7 +44,7 @@ def faults(
         kept_domains = {
             _domain(nodes, node, labels)
             for node, role in before & slots.places(placement.slots)
-            if domain_rules.covers(rule, role)
+            if _covers(rule, role)
         } - {None}
         if (
             None in new
@@ -106,14 +106,14 @@ class _SegmentCheck:
         waiting = {
             member.uid
             for member in self.gang.members
-            if domain_rules.covers(self.rule.of, member.role) and member.may_get_a_node
+            if _covers(self.rule.of, member.role) and member.may_get_a_node
         } - {entry.uid for entry in entries}
         present = sum(assignment.uid in waiting for assignment in self.placement.assignments)
         return len(waiting) + len(new) - present
 
     def _is_by_index(self) -> bool:
         """Whether each segment has its new members in one domain, and in one of its others."""
-        members = {m.uid: m for m in self.gang.members if domain_rules.covers(self.rule.of, m.role)}
+        members = {m.uid: m for m in self.gang.members if _covers(self.rule.of, m.role)}
         current = {uid: m.node for uid, m in members.items() if m.node and not m.is_over}
         if self.reservation is not None:
             current |= {entry.uid: entry.node for entry in self.reservation.entries}
@@ -133,6 +133,26 @@ class _SegmentCheck:
             domain = _domain(self.nodes, node, self.labels)
             domains.setdefault(_number(member, self.rule), set()).add(domain)
         return domains
+
+
+def _labels_of(level: str, topologies: Iterable[Topology]) -> Sequence[str]:
+    """The labels of a level, the widest first, by the first Topology that has it; else none.
+
+    Topologies of Tutti come first, then those of other projects by their group, each by name.
+    """
+    for topology in sorted(topologies, key=lambda topology: (topology.group, topology.name)):
+        labels = [*topology.levels]
+        tiers = [label for label in labels if label != HOSTNAME or label != labels[-1]]
+        named = {tier(len(tiers) - place): place for place in range(len(tiers))}
+        place = labels.index(level) if level in labels else named.get(level)
+        if place is not None:
+            return labels[: place + 1]
+    return ()
+
+
+def _covers(rule: DomainRule, role: str) -> bool:
+    """Whether the rule is for members of the role; without roles, it is for all."""
+    return role in rule.roles if rule.roles else True
 
 
 def _number(member: Member, segments: SegmentRule) -> int:
@@ -160,7 +180,7 @@ def _new_nodes(
     ]
     added = slots.places(placement.slots) - before
     places += [(role, node) for node, role in added.elements()]
-    return (node for role, node in places if domain_rules.covers(rule, role))
+    return (node for role, node in places if _covers(rule, role))
 
 
 def _current_nodes(
@@ -175,4 +195,4 @@ def _current_nodes(
         else [entry for entry in reservation.entries if entry.uid in roles]
     )
     places += [(roles[entry.uid], entry.node) for entry in entries]
-    return (node for role, node in places if domain_rules.covers(rule, role))
+    return (node for role, node in places if _covers(rule, role))

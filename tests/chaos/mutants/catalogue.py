@@ -449,8 +449,8 @@ ENDS_THE_FIRST_BY_NAME = Mutant(
     (
         Patch(
             "planning/queueing/victims.py",
-            "sorted(candidates, key=lambda candidate: (candidate.cost, candidate.name))",
-            "sorted(candidates, key=lambda candidate: candidate.name)",
+            "sorted(some, key=lambda candidate: (candidate.cost, candidate.name))",
+            "sorted(some, key=lambda candidate: candidate.name)",
         ),
     ),
 )

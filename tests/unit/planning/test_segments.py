@@ -24,6 +24,7 @@ from ...harness.builders import (
     node,
     reservation,
     snapshot_of,
+    topology,
 )
 from .test_domains import EVERY, EXACT, NETWORK, planned, rack, why
 from .test_progress import CountedProgress
@@ -403,6 +404,37 @@ def test_segments_are_in_one_block_that_the_gang_prefers(name: str) -> None:
     together = planned(snapshot_of(*SPLIT, made, large), name)
     assert blocks_of(together) == {"z"}
     assert sorted(per_rack(together).values()) == [2, 2]
+
+
+@EVERY
+@pytest.mark.parametrize("roles", [(), ("x",), ("x", "y")])
+def test_required_and_preferred_levels_and_segments_hold_together(
+    name: str, roles: tuple[str, ...]
+) -> None:
+    """Zone 1 has a block with most room, and not enough; zone 2 has room in three blocks or one."""
+    nodes = [
+        node(f"{block}-{rack_name}-0", cpu=cpu).labelled(zone=zone, block=block, rack=rack_name)
+        for zone, block, rack_name, cpu in (
+            *(("1", "w", f"w{n}", 1) for n in range(8)),
+            *(("2", block, f"{block}0", 2) for block in "xy"),
+            *(("2", "z", f"z{n}", 3) for n in range(2)),
+        )
+    ]
+    made = gang("a").role("x", 2, cpu=1).role("y", 2, cpu=1)
+    made = made.together("zone", *roles).preferring("block", *roles)
+    made = made.in_segments(2, "rack", *roles)
+    snapshot = snapshot_of(*nodes, topology("zone", "block", "rack"), made)
+    plan = planned(snapshot, name)
+    (placement,) = plan.placements
+    members = {member.uid: member.role for member in snapshot.gangs[0].members}
+    ruled = Counter(
+        assignment.node[:4]
+        for assignment in placement.assignments
+        if not roles or members[assignment.uid] in roles
+    )
+    assert {count % 2 for count in ruled.values()} == {0}
+    assert len({on[0] for on in ruled}) == 1
+    assert {on[0] for on in ruled} <= {"x", "y", "z"}
 
 
 def test_segments_by_index_are_in_one_block_with_their_own_members() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tutti.model.cluster import Phase, SlotReservation
 from tutti.model.decisions import Plan
+from tutti.model.inter_pod import Topology
 from tutti.model.keys import NodeName
 from tutti.verify import plan_checks
 
@@ -43,6 +44,45 @@ def test_a_node_without_the_label_is_in_no_domain() -> None:
 def test_a_level_that_no_topology_has_is_caught() -> None:
     (fault,) = broken(A, ("a-0", "n1"), ("a-1", "n2"), levels=("zone",))
     assert fault == f"gang ml/a: no topology has the level {RACK}"
+
+
+def of_network(level: str, where: tuple[str, str], *topologies: Topology) -> tuple[str, ...]:
+    made = gang("a").of(2, cpu=1).together(level)
+    names = ("a-0", where[0]), ("a-1", where[1])
+    nodes = [
+        node(f"{row}{rack}{n}", cpu=8).labelled(row=row, rack=rack, hostname=f"{row}{rack}{n}")
+        for row in "xy"
+        for rack in "ab"
+        for n in "12"
+    ]
+    snapshot = snapshot_of(*nodes, *topologies, made)
+    return plan_checks.violations(snapshot, Plan((placing(made, *names),)))
+
+
+WIDE = topology("row", "rack", name="wide")
+FLAT = topology("rack", name="flat")
+
+
+def test_the_first_topology_that_has_a_level_says_what_its_domains_are() -> None:
+    """By name, and one of Tutti before those of other projects. Racks have names within a row."""
+    assert len(of_network("rack", ("xa1", "ya1"), WIDE)) == 1
+    assert of_network("rack", ("xa1", "ya1"), WIDE, FLAT) == ()
+    kai = replace(FLAT, group="kai.scheduler")
+    assert len(of_network("rack", ("xa1", "ya1"), WIDE, kai)) == 1
+    kueue = replace(WIDE, name="a", group="kueue.x-k8s.io")
+    assert of_network("rack", ("xa1", "ya1"), kueue, kai) == ()
+    assert len(of_network("row", ("xa1", "ya1"), FLAT, WIDE)) == 1
+
+
+def test_tiers_are_counted_from_the_narrowest_level_without_the_nodes() -> None:
+    for network in (WIDE, topology("row", "rack", "hostname", name="wide")):
+        assert of_network("tier 1", ("xa1", "xa2"), network) == ()
+        assert len(of_network("tier 1", ("xa1", "xb1"), network)) == 1
+        assert of_network("tier 2", ("xa1", "xb1"), network) == ()
+        assert len(of_network("tier 2", ("xa1", "ya1"), network)) == 1
+        (fault,) = of_network("tier 3", ("xa1", "xa1"), network)
+        assert "no topology has the level tier 3" in fault
+    assert len(of_network("hostname", ("xa1", "xa2"), topology("row", "hostname"))) == 1
 
 
 def test_new_members_join_the_domain_of_those_that_are_bound() -> None:

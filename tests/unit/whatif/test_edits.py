@@ -8,9 +8,20 @@ from tutti.model.cluster import Phase, Snapshot
 from tutti.model.keys import POD, POD_GROUP, NodeName
 from tutti.model.owners import Owner
 from tutti.model.resources import NOTHING
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.best_fit import BestFit
 from tutti.whatif import edits
 
-from ...harness.builders import gang, node, reservation, single, snapshot_of
+from ...harness.builders import (
+    AMPLE_BUDGET,
+    gang,
+    node,
+    reservation,
+    single,
+    snapshot_of,
+    topology,
+)
 
 JOB = Owner("Job", "a", "batch")
 
@@ -106,3 +117,23 @@ def test_a_name_is_enough_where_it_is_the_only_one() -> None:
     assert edits.find(of, "prod/b").key.namespace == "prod"
     with pytest.raises(edits.WrongChange, match="several gangs have this name: ml/b, prod/b"):
         edits.find(of, "b")
+
+
+def test_a_node_that_is_added_or_lost_counts_in_its_rack() -> None:
+    """A gang in one rack starts with one more node there, and waits with one fewer."""
+    nodes = [
+        node(name, cpu=2).labelled(rack=name[:2], hostname=name)
+        for name in ("r1-0", "r1-1", "r2-0")
+    ]
+    network = topology("rack")
+
+    def starts(snapshot: Snapshot) -> bool:
+        return bool(plan(snapshot, STRATEGIES["ilp"](), BestFit(), AMPLE_BUDGET).placements)
+
+    large = snapshot_of(*nodes, network, gang("a").of(6, cpu=1).together("rack"))
+    assert not starts(large)
+    assert not starts(edits.with_nodes(large, 1, "r2-0"))
+    assert starts(edits.with_nodes(large, 1, "r1-0"))
+    small = snapshot_of(*nodes, network, gang("a").of(4, cpu=1).together("rack"))
+    assert starts(small)
+    assert not starts(edits.without_node(small, "r1-1"))

@@ -316,8 +316,6 @@ def _gains_by_domain(
 ) -> Sequence[Mapping[CandidateName, NDArray[np.int64]]]:
     """[domain]: what each candidate with pods there frees of each resource."""
     gains: list[dict[CandidateName, NDArray[np.int64]]] = [{} for _ in range(number)]
-    if not freed:
-        return gains
     names, pairs = [*freed], [*freed.values()]
     rows = np.concatenate([where for where, _ in pairs])
     owners = np.repeat(np.arange(len(names)), [len(where) for where, _ in pairs])
