@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 SHADOW = {"TUTTI_MODE": "shadow"}
+NOT_SERVED = (
+    "/apis/scheduling.k8s.io/v1beta1/podgroups",
+    "/apis/kueue.x-k8s.io/v1beta2/topologies",
+    "/apis/kai.scheduler/v1alpha1/topologies",
+)
 CAP = 4
 
 
@@ -54,12 +59,13 @@ def test_a_shadow_then_a_few_at_a_time_then_a_pause() -> None:
             if each["verb"] not in ("get", "list", "watch")
         }
         assert wrote == {("patch", "podgroups", "status"), ("create", "events", None)}
-        # Kubernetes' own PodGroups, which this API server does not serve, are looked for.
+        # What this API server does not serve is looked for: Kubernetes' own PodGroups, and the
+        # Topologies of other projects.
         missed = [each for each in made if each["responseStatus"]["code"] not in (200, 201)]
         assert {
             (each["verb"], each["requestURI"].partition("?")[0], each["responseStatus"]["code"])
             for each in missed
-        } <= {("list", "/apis/scheduling.k8s.io/v1beta1/podgroups", 404)}, "nothing is denied"
+        } <= {("list", path, 404) for path in NOT_SERVED}, "nothing is denied"
 
         run_with(rig, {"TUTTI_BINDINGS_PER_CYCLE": str(CAP)})
         rig.until_bound("small", 3)

@@ -83,6 +83,8 @@ def test_tiers_are_counted_from_the_narrowest_level_without_the_nodes() -> None:
         (fault,) = of_network("tier 3", ("xa1", "xa1"), network)
         assert "no topology has the level tier 3" in fault
     assert len(of_network("hostname", ("xa1", "xa2"), topology("row", "hostname"))) == 1
+    odd = topology("row", "hostname", "rack")
+    assert of_network("tier 3", ("xa1", "xb1"), odd) == (), "nodes are not its narrowest level"
 
 
 def test_new_members_join_the_domain_of_those_that_are_bound() -> None:
