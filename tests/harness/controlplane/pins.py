@@ -40,7 +40,7 @@ class Pin:
     name: str
     module: str
     tools: tuple[Tool, ...]
-    is_optimized: bool = True  # Go builds a fourth sooner what it need not make fast
+    is_optimized: bool = True  # what need not be fast builds sooner
 
     @property
     def directory(self) -> Path:

@@ -36,7 +36,7 @@ def environment() -> dict[str, str]:
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
         "GO111MODULE": "on",
-        # The compiler ends soon, so collecting its garbage is a tenth of its work for nothing.
+        # The compiler ends soon, so collecting its garbage is for nothing.
         "GOGC": "off",
         "GOMEMLIMIT": "3GiB",
     }

@@ -121,8 +121,8 @@ def cheapest(
     if answer is None:
         return None
     ordered = _ordered(candidates)
-    search = _Search(ordered, suffice, together, answer)
-    may_all_end = search.may_all_end
+    may_all_end = len(together(ordered)) == len(ordered)
+    search = _Search(ordered, suffice, together, may_all_end, answer)
     tried, bound, sets = 0, FREE, _by_cost(ordered, search.may_end)
     for cost, some, may_be_tried in islice(sets, most_sets * (1 if may_all_end else MOST_LEFT_OUT)):
         if tried == most_sets:
@@ -144,16 +144,12 @@ class _Search(Generic[Answer]):
     ordered: Sequence[Candidate]  # by cost and name
     suffice: Callable[[Sequence[Candidate]], Answer | None]
     together: Together
+    may_all_end: bool  # all candidates together
     answer: Answer  # for all candidates
-
-    @property
-    def may_all_end(self) -> bool:
-        """Whether all candidates may end together."""
-        return len(self.together(self.ordered)) == len(self.ordered)
 
     def may_end(self, some: Sequence[Candidate]) -> bool:
         """Whether these candidates may end together."""
-        return len(self.together(some)) == len(some)
+        return self.may_all_end or len(self.together(some)) == len(some)
 
     def by_domain(self, domains: Iterable[Domain], bound: Cost) -> Victims[Answer] | None:
         """The cheapest victims of those that are found in some domain; no victims cost less."""
