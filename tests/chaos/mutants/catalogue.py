@@ -218,7 +218,49 @@ FORGETS_SEGMENTS_OF_REPAIRS = Mutant(
     "replaces lost members without regard to segments",
     (Patch("planning/observed_demand.py", "= self._of_segments(inside)", "= {}"),),
 )
-DOMAIN_MUTANTS = (FORGETS_DOMAINS, REPAIRS_IN_ANY_DOMAIN, FORGETS_SEGMENTS_OF_REPAIRS)
+FORGETS_SEGMENTS = Mutant(
+    "starts gangs without regard to segments",
+    (
+        Patch(
+            "planning/compile/problems.py",
+            "segments=levels_used.segments(want),",
+            "segments=(),",
+        ),
+    ),
+)
+FORGETS_INDEXES = Mutant(
+    "starts the oldest members as one segment, whatever their indexes",
+    (
+        Patch(
+            "planning/compile/answers.py",
+            "_with_uids(_by_index(want, group))",
+            "_with_uids(group)",
+        ),
+    ),
+)
+FORGETS_INDEXES_OF_REPAIRS = Mutant(
+    "replaces a lost member in any segment, whatever its index",
+    (
+        Patch(
+            "planning/observed_demand.py",
+            "self._by_index if rule.index else self._by_seats",
+            "self._by_seats",
+        ),
+    ),
+)
+HOLDS_ROOM_IN_ANY_DOMAIN = Mutant(
+    "holds room for absent members outside the domain of the others",
+    (Patch("planning/observed_demand.py", "map(limited, members.absent)", "members.absent"),),
+)
+DOMAIN_MUTANTS = (
+    FORGETS_DOMAINS,
+    REPAIRS_IN_ANY_DOMAIN,
+    FORGETS_SEGMENTS_OF_REPAIRS,
+    FORGETS_SEGMENTS,
+    FORGETS_INDEXES,
+    FORGETS_INDEXES_OF_REPAIRS,
+    HOLDS_ROOM_IN_ANY_DOMAIN,
+)
 
 _LIMITLESS = Patch("queues/limits.py", "max(self.limit - self.in_use - self.held, 0)", "2**40")
 

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from . import Mutant, plant, printed
-from .catalogue import FORGETS_DOMAINS, FORGETS_SEGMENTS_OF_REPAIRS, REPAIRS_IN_ANY_DOMAIN
+from .catalogue import (
+    FORGETS_DOMAINS,
+    FORGETS_INDEXES,
+    FORGETS_INDEXES_OF_REPAIRS,
+    FORGETS_SEGMENTS,
+    FORGETS_SEGMENTS_OF_REPAIRS,
+    HOLDS_ROOM_IN_ANY_DOMAIN,
+    REPAIRS_IN_ANY_DOMAIN,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,6 +31,10 @@ def violations(place: Path) -> str:
         (FORGETS_DOMAINS, "it would be in these domains of rack: s, t"),
         (REPAIRS_IN_ANY_DOMAIN, "gang ml/lost-one: it would be in these domains of rack: r"),
         (FORGETS_SEGMENTS_OF_REPAIRS, "gang ml/lost-one: it would be in more than 2 segments"),
+        (FORGETS_SEGMENTS, "gang ml/new: more than one segment of rack would be short"),
+        (FORGETS_INDEXES, "gang ml/new-by-index: a segment would be in several domains"),
+        (FORGETS_INDEXES_OF_REPAIRS, "gang ml/lost-two: a segment would be in several domains"),
+        (HOLDS_ROOM_IN_ANY_DOMAIN, "gang ml/absent-one: it would be in these domains of rack: r"),
     ],
     ids=str,
 )
