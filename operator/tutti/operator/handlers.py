@@ -73,11 +73,10 @@ def registry(
     @kopf.on.startup(registry=handlers)
     async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings, feeds)
-        demand.reset()
 
     @kopf.on.login(registry=handlers)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        session = access.session(demand.list_after_kopf)
+        session = access.session(demand.watch_from_own_list)
         return kopf.AiohttpSession(server=access.server, aiohttp_session=session)
 
     @kopf.on.cleanup(registry=handlers)

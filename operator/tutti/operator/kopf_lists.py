@@ -1,4 +1,4 @@
-"""Keeps kopf running, and follows each list of kopf with a list of our own.
+"""Keeps kopf running, and lets its watches begin at lists of our own.
 
 kopf has two gaps. It never learns which objects were deleted while one of its watches had expired,
 and it ends at the first answer that it does not expect. This module fills both.
@@ -31,53 +31,85 @@ WATCHER = "watcher for "  # names of the tasks that kopf leaves running when one
 class KopfLists:
     """What kopf watches, and whether the stores are as new as its watches."""
 
-    def __init__(self, source: Source, feeds: Iterable[list_watch.Reflector[Any, Any]]) -> None:
-        """``feeds`` have different paths: kopf has one watch of each kind."""
+    def __init__(
+        self,
+        source: Source,
+        feeds: Iterable[list_watch.Reflector[Any, Any]],
+        on_current: Callable[[], None],
+    ) -> None:
+        """``feeds`` have different paths: kopf has one watch of each kind.
+
+        ``on_current`` is called when the lists become current, which no change of an object shows.
+        """
         self._source = source
+        self._on_current = on_current
         self._feeds = {feed.stream.path: feed for feed in feeds}
         self._due: set[str] = set(self._feeds)
         self._absent: set[str] = set()  # optional feeds whose kind the cluster does not have
         self._asked: dict[str, float] = {}  # loop time of kopf's last request, by path
         self._watched: dict[str, int] = {}  # version that the last watch began at, by path
+        self._listed: dict[str, str] = {}  # version of our last list, by path
+        self._kopf_listed: dict[str, str] = {}  # version of kopf's list, by path
 
     @property
     def is_current(self) -> bool:
-        """Whether each feed was listed after kopf listed it; until then, nothing may be decided."""
+        """Whether each feed is watched from a list of ours; until then, nothing may be decided."""
         return self._due <= self._absent
 
     def reset(self) -> None:
         """Trust no list made before now."""
         self._due = set(self._feeds)
-        self._asked.clear()
-        self._watched.clear()
+        for by_path in (self._asked, self._watched, self._listed, self._kopf_listed):
+            by_path.clear()
 
-    async def list_after_kopf(
+    async def list_all(self) -> None:
+        """List all feeds; the first watch of each then begins there, without another list.
+
+        Raises:
+            errors.ApiError: a list failed; begin again.
+        """
+        for path, feed in self._feeds.items():
+            self._listed[path] = await list_watch.relist(self._source, feed)
+
+    async def watch_from_own_list(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Before kopf begins a watch, list the same objects ourselves.
+        """Let kopf's watch begin at a list of our own, which is made now unless there is one.
 
-        This is a middleware of kopf's session. kopf watches from the version of its own list, so no
-        change in between is missed. kopf needs only the version of its list, so its list gets a
-        selector that matches nothing. Otherwise kopf would begin a worker for each object, and its
-        list would only add objects: new members would then join members whose deletion was not
-        seen.
+        This is a middleware of kopf's session. kopf's own list gets a selector that matches
+        nothing. Otherwise kopf would begin a worker for each object, and its list would only add
+        objects: new members would then join members whose deletion was not seen. Until kopf's watch
+        has shown an event, kopf asks for the version of its own list, and gets that of ours.
         """
         path = next((feed for feed in self._feeds if request.url.path.endswith(feed)), None)
         if path is None:
             return await send(request)
         self._asked[path] = asyncio.get_running_loop().time()
         if "watch" not in request.url.query:
-            self._due.add(path)
+            if path not in self._due:
+                self._due.add(path)
+                self._listed.pop(path, None)
             request.url = request.url.update_query(labelSelector=NOTHING)
             return await send(request)
+        version = request.url.query.get("resourceVersion", "0")
         if path in self._due:
+            await self._list_unless_listed(path)
+            self._kopf_listed[path] = version
+            self._due.discard(path)
+            if self.is_current:
+                self._on_current()
+        if version == self._kopf_listed.get(path):
+            version = self._listed[path] or version  # none if the kind has gone
+            request.url = request.url.update_query(resourceVersion=version)
+        self._watched[path] = int(version)
+        return await send(request)
+
+    async def _list_unless_listed(self, path: str) -> None:
+        if not self._listed.get(path):
             try:
-                await list_watch.relist(self._source, self._feeds[path])
+                self._listed[path] = await list_watch.relist(self._source, self._feeds[path])
             except errors.ApiError as problem:
                 raise aiohttp.ClientConnectionError(str(problem)) from problem  # kopf tries again
-            self._due.discard(path)
-        self._watched[path] = int(request.url.query.get("resourceVersion", "0"))
-        return await send(request)
 
     async def run(
         self,
@@ -90,13 +122,18 @@ class KopfLists:
 
         ``registry`` makes the handlers of kopf, given the paths that kopf must not watch: the
         cluster does not have these kinds, and kopf would warn about each. ``begin`` is awaited
-        before each restart, and returns once the kinds can be listed. ``began`` is called after
-        each start, because kopf then has set its own signal handlers.
+        before each restart, and returns once ``list_all`` has succeeded, as it must have before
+        the first start. ``began`` is called after each start, because kopf then has set its own
+        signal handlers.
         """
         failures, clock = 0, asyncio.get_running_loop().time
         while True:
             start = clock()
-            self._absent = {path for path in self._feeds if await self._clear_if_absent(path)}
+            self._absent = {
+                path
+                for path, feed in self._feeds.items()
+                if feed.is_optional and not self._listed.get(path)
+            }
             tasks = await kopf.spawn_tasks(
                 registry=registry(self._absent), clusterwide=True, standalone=True
             )
@@ -110,6 +147,7 @@ class KopfLists:
                 self.reset()
                 checking.cancel()
                 await _stop(tasks)
+                self.reset()  # a request of kopf may have ended since
             why = _why([checking, *tasks]) or "it ended"
             wait = min(FIRST_WAIT * 2**failures, LONGEST_WAIT)
             logger.warning("kopf: %s. Will begin again in %.1f s", why, wait)
@@ -124,19 +162,6 @@ class KopfLists:
                 if problem := await self._watch_problem(path):
                     return problem
             await asyncio.sleep(CHECK_SECONDS)
-
-    async def _clear_if_absent(self, path: str) -> bool:
-        """Forget the objects of an optional kind that the cluster lacks; return whether it does.
-
-        ``begin`` may have listed some, and kopf will not watch that kind.
-        """
-        feed = self._feeds[path]
-        if not feed.is_optional:
-            return False
-        try:
-            return not await list_watch.relist(self._source, feed)
-        except errors.ApiError:
-            return False  # the next list, by kopf or by us, will tell
 
     async def _is_absent(self, path: str) -> bool:
         """Whether the cluster does not have the kind of a feed, and need not have it."""

@@ -162,7 +162,7 @@ async def serve(
                 feeds.bound,
             ),
         )
-        demand = KopfLists(api, feeds.demand)
+        demand = KopfLists(api, feeds.demand, wake_signal.wake)
 
         def is_synced() -> bool:
             return state.is_synced and demand.is_current
@@ -299,7 +299,7 @@ class _Run:
         await self._election.look()
         self._tasks.append(asyncio.create_task(self._election.campaign()))
         await persist(self._adopt)
-        await persist(self._list_demand)
+        await persist(self._demand.list_all)
         await persist(partial(self._list_once, self._feeds.pinned))
         if self._state.storage.are_wanted:
             # The first cycle already carries out Reservations of pods with claims.
@@ -321,10 +321,6 @@ class _Run:
                 await self._takeover.adopt(self._election.term)
             except Deposed as why:
                 self._election.stand_down(str(why))
-
-    async def _list_demand(self) -> None:
-        for feed in self._feeds.demand:
-            await list_watch.relist(self._api, feed)
 
     async def _list_supply(self) -> None:
         for feed in self._feeds.supply:
@@ -355,7 +351,9 @@ class _Run:
             for feed in self._feeds.supply
         ]
         demand = self._demand.run(
-            self._registry, begin=partial(persist, self._list_demand), began=self._stop_on_signals
+            self._registry,
+            begin=partial(persist, self._demand.list_all),
+            began=self._stop_on_signals,
         )
         state = self._state
         streams = (

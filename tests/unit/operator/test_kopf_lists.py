@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import kopf
 import pytest
 
-from tutti.kube import client, errors, list_watch
+from tutti.kube import client, errors
 from tutti.kube.client import Client
 from tutti.kube.list_watch import Item
 from tutti.model.keys import NodeName, Uid
@@ -42,23 +42,21 @@ class Running:
         feeds = reflectors_into(self.state, "tutti")
         gangs = tuple(replace(feed, is_optional=is_optional) for feed in feeds.gangs)
         self.feeds: Reflectors = replace(feeds, gangs=gangs)
-        self.demand = KopfLists(source, self.feeds.demand)
+        self.demand = KopfLists(source, self.feeds.demand, self._note)
         self.begun = 0
+        self.current = 0  # how many times the lists became current
         access = cast("Access", api)
         self.registry = partial(handlers.registry, self.state, self.demand, access, self.feeds)
-        self._source = source
 
     async def run(self) -> None:
         """Begin and go on, as ``main`` does."""
-        await self._list()
-        await self.demand.run(self.registry, begin=self._list, began=self._count)
+        begin = partial(persist, self.demand.list_all)
+        await begin()
+        await self.demand.run(self.registry, begin=begin, began=self._count)
 
-    async def _list(self) -> None:
-        async def lists() -> None:
-            for feed in self.feeds.demand:
-                await list_watch.relist(self._source, feed)
-
-        await persist(lists)
+    def _note(self) -> None:
+        assert self.demand.is_current
+        self.current += 1
 
     def _count(self) -> None:
         self.begun += 1
@@ -138,8 +136,8 @@ def _of(plural: str, requests: list[Request]) -> list[str]:
     return [request.verb for request in requests if request.plural == plural]
 
 
-async def test_our_list_of_a_kind_comes_between_kopfs_list_and_its_watch() -> None:
-    """After the first lists of all kinds; and nothing may be decided before that."""
+async def test_a_watch_of_kopf_begins_at_the_first_list_of_ours() -> None:
+    """The first lists are of all kinds; nothing may be decided before kopf watches."""
     early: list[bool] = []
     async with ApiServer() as api, running(api) as one:
         api.before = lambda asked: early.append(one.demand.is_current and asked.verb == "list")
@@ -148,7 +146,7 @@ async def test_our_list_of_a_kind_comes_between_kopfs_list_and_its_watch() -> No
         await one.wait_for_watch()
         assert [str(asked) for asked in api.requests[:2]] == ["list podgroups", "list pods"]
         for plural in (PODS, GROUPS):
-            assert _of(plural, api.requests) == ["list", "list", "list", "watch"]
+            assert _of(plural, api.requests) == ["list", "list", "watch"]
         assert not any(early)
         assert sorted(api.selectors) == ["list podgroups none,!none", "list pods none,!none"]
         api.put(PODS, "b")
@@ -159,6 +157,33 @@ async def test_our_list_of_a_kind_comes_between_kopfs_list_and_its_watch() -> No
         api.delete(GROUPS, "g")
         await one.until(lambda: one.is_true, "watches show what goes")
         assert one.begun == 1
+
+
+async def test_what_happens_between_our_first_list_and_the_watch_of_kopf_is_seen() -> None:
+    """Also if the watch is refused at first: kopf then asks for its own version again."""
+    async with ApiServer() as api:
+        api.put(PODS, "ghost")
+        api.put(PODS, "stays")
+        listed, refused = str(api.version), list[str]()
+
+        def happen(asked: Request) -> None:
+            if str(asked) == "list podgroups" and _of(GROUPS, api.requests) == ["list"] * 2:
+                api.delete(PODS, "ghost")
+                api.put(PODS, "new")
+
+        def refuse(asked: Request) -> int:
+            if str(asked) == "watch pods" and len(refused) < 2:
+                refused.append(asked.version)
+                return 503
+            return 0
+
+        api.before, api.refuse = happen, refuse
+        async with running(api) as one:
+            await one.wait_for_watch()
+            assert one.known[PODS] == {"stays", "new"}
+            assert refused == [listed, listed]
+            assert one.current == 1
+            assert _of(PODS, api.requests) == ["list", "list", "watch", "watch", "watch"]
 
 
 async def test_what_was_deleted_between_two_lists_goes_before_what_is_new_comes() -> None:
@@ -191,11 +216,11 @@ async def test_what_was_deleted_between_two_lists_goes_before_what_is_new_comes(
 
 
 @pytest.mark.parametrize("plural", [PODS, GROUPS])
-@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("at", [1, 2])
 async def test_a_list_that_is_refused_is_waited_for_and_nothing_is_decided(
     plural: str, at: int
 ) -> None:
-    """The first of ours, kopf's, or ours that follows it."""
+    """The first list of ours, or kopf's."""
     lists = 0
 
     def from_then_on(request: Request) -> int:
@@ -224,6 +249,7 @@ async def test_a_watch_that_ends_with_an_error_begins_again(code: int) -> None:
             api.delete(PODS, "a")
             await one.until(lambda: one.begun == 2, "kopf is begun again")
             await one.wait_for_watch()
+            assert one.current == 2
             api.put(PODS, "b")
             await one.until(lambda: one.is_true, "its watches show what is new")
             assert sorted(asked.plural for asked, _ in api.watches) == [GROUPS, PODS]
@@ -307,8 +333,9 @@ async def test_an_optional_crd_may_be_absent_and_may_come_and_go() -> None:
             await one.until(lambda: one.demand.is_current, "the other kinds are watched again")
 
 
+@pytest.mark.usefixtures("looks_soon")
 async def test_no_object_is_left_of_an_optional_kind_that_goes_before_kopf_starts() -> None:
-    """Kopf never watches the kind, so that no list of kopf's clears what the first list showed."""
+    """Kopf never watches the kind; until this is noticed, nothing may be decided."""
     async with ApiServer() as api:
         api.put(GROUPS, "g")
 
@@ -319,8 +346,15 @@ async def test_no_object_is_left_of_an_optional_kind_that_goes_before_kopf_start
 
         api.before = groups_go
         async with running(api, is_optional=True) as one:
-            await one.until(lambda: "watch" in _of(PODS, api.requests), "kopf watches pods")
-            assert one.known[GROUPS] == set()
+            early: list[set[str]] = []
+
+            def is_current() -> bool:
+                if one.demand.is_current:
+                    early.append(one.known[GROUPS])
+                return bool(early)
+
+            await one.until(is_current, "it is noticed")
+            assert early == [set()]
 
 
 @pytest.mark.usefixtures("looks_soon")
@@ -340,14 +374,14 @@ async def test_crds_that_discovery_does_not_show_yet_are_noticed() -> None:
 async def test_more_than_one_page_is_listed_and_followed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Our list comes after the last page of kopf's."""
+    """A watch begins once the last page of our list was read."""
     monkeypatch.setattr(client, "PAGE", 2)
     async with ApiServer() as api:
         for i in range(7):
             api.put(PODS, f"p{i}")
         async with running(api) as one:
             await one.wait_for_watch()
-            assert _of(PODS, api.requests) == ["list", "list", "list", "watch"]
+            assert _of(PODS, api.requests) == ["list", "list", "watch"]
 
 
 def _deeds(api: ApiServer, chance: random.Random) -> None:
