@@ -47,7 +47,8 @@ def command(**options: Any) -> None:
     The room and the number of gangs by state are those of the whole cluster. For each level of a
     Topology, it also says what one domain has free at most. The list has the gangs
     of one namespace, or of all with -A. The reasons are those that the operator has written. With
-    -o wide and --preemption, a gang that runs says for which gangs it may end with that setting.
+    -o wide, a gang that names levels of a Topology says in which domains it is; with --preemption,
+    too, a gang that runs says for which gangs it may end with that setting.
     The command plans and changes nothing: `kubectl tutti explain` says what would start a gang.
     """
     watch.show(_print, **options)
@@ -82,6 +83,7 @@ def _print(view: View, output: str) -> None:
     titles = ["NAMESPACE"] * (view.namespace is None) + ["NAME", "STATE", "BOUND"]
     titles += ["QUEUE"] * bool(view.snapshot.queues)
     titles += ["NODES", "PRIORITY"] * is_wide + ["AGE", "REASON", "MESSAGE"]
+    titles += ["DOMAINS"] * (is_wide and bool(view.snapshot.topologies))
     table.show(out, table.of_rows(titles, (_cells(row, view, is_wide=is_wide) for row in listed)))
 
 
@@ -99,7 +101,9 @@ def _cells(row: StandingRow, view: View, *, is_wide: bool) -> list[Any]:
     cells += [str(row.nodes), str(gang.priority)] * is_wide
     age = watch.age(gang.created, view.snapshot.taken_at)
     message = row.message or ("" if row.cover is None else str(row.cover))
-    return [*cells, age, row.reason or "-", message]
+    cells += [age, row.reason or "-", message]
+    shows_domains = is_wide and bool(view.snapshot.topologies)
+    return [*cells, *["; ".join(map(str, row.domains)) or "-"] * shows_domains]
 
 
 def _room(view: View) -> list[list[str]]:
@@ -214,9 +218,17 @@ def gangs(view: View) -> Sequence[Mapping[str, Any]]:
             "reason": row.reason,
             "message": row.message,
             "cover": None if row.cover is None else cover(row.cover),
+            "domains": domains(row),
         }
         for row in view.rows
     ]
+
+
+def domains(row: StandingRow) -> Sequence[Mapping[str, Any]]:
+    """The domains in which the gang has nodes, for each level that it names, as data."""
+    from dataclasses import asdict
+
+    return [asdict(level) for level in row.domains]
 
 
 def cover(gang: GangCover) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..gang import demand, order
+from ..gang import demand, domain_rules, order
 from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Member, Reservation, ReservedVictim, Snapshot
 from ..model.keys import GangKey, NodeName, Uid
@@ -152,6 +152,7 @@ def gang_record(observation: Observation, gang: Gang) -> Record:
             _member(member, reserved.get(member.uid), ends=member.uid in ending)
             for member in gang.members
         ],
+        "domains": list(_domains(gang, own_reservation, snapshot)),
         "conditions": list(_conditions(group)),
         "reservation": None if own_reservation is None else _reservation(own_reservation),
         "claim": next(
@@ -192,6 +193,13 @@ def _member(member: Member, reserved: NodeName | None, *, ends: bool) -> Record:
         "reason": member.scheduled_condition.reason or member.failure,
         "message": member.scheduled_condition.message,
     }
+
+
+def _domains(gang: Gang, reservation: Reservation | None, snapshot: Snapshot) -> Iterator[str]:
+    """In which domains it has nodes: a sentence for each level that it names."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    places = domain_rules.places_of(gang, reservation)
+    yield from map(str, domain_rules.level_domains(gang, places, nodes, snapshot.topologies))
 
 
 def _conditions(group: GangObject | None) -> Iterator[Record]:

@@ -3,13 +3,53 @@
 The planner and the checker both read a rule by this module.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Reason, Rejection
 from ..model.inter_pod import HOSTNAME, DomainRule, SegmentRule, Topology, tier
 from ..model.keys import NodeName
 from .findings import MissingIndex, UnknownLevel
+from .quantities import count
+
+MOST_NAMED = 3  # domains of one level in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class DomainMembers:
+    """How many members of a gang have their nodes in one domain."""
+
+    values: tuple[str, ...]  # of the labels, the widest first; none for nodes in no domain
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelDomains:
+    """The domains of one level in which a gang, or some of its roles, has members."""
+
+    level: str  # as the gang names it
+    roles: tuple[str, ...]  # that have the level; none if it is for all members
+    domains: tuple[DomainMembers, ...]
+
+    def __str__(self) -> str:
+        """Name the domains that have most members, such as "10 in b1/r2 and 6 in b1/r3 of rack"."""
+        most = sorted(self.domains, key=lambda domain: (-domain.members, not domain.values))
+        names = [_place(domain) for domain in most]
+        if len(most) > 1:
+            names = [f"{domain.members} {name}" for domain, name in zip(most, names, strict=True)]
+        if rest := most[MOST_NAMED:]:
+            left = sum(domain.members for domain in rest)
+            names[MOST_NAMED:] = [f"{left} in {count(len(rest), 'more domain')}"]
+        *firsts, last = names
+        text = f"{', '.join(firsts)} and {last}" if firsts else last
+        roles = f"{', '.join(self.roles)} " if self.roles else ""
+        return f"{roles}{text} of {self.level}"
+
+
+def _place(domain: DomainMembers) -> str:
+    return f"in {'/'.join(domain.values)}" if domain.values else "in no domain"
 
 
 def labels_of(level: str, topologies: Iterable[Topology]) -> tuple[str, ...]:
@@ -110,14 +150,37 @@ def nodes_of(gang: Gang, rule: DomainRule, reservation: Reservation | None) -> S
 
 
 def places_of(gang: Gang, reservation: Reservation | None) -> Sequence[tuple[str, NodeName]]:
-    """The roles of all such members, each with its node."""
+    """The roles of all such members, each with its node; each absent member counts."""
     roles = {member.uid: member.role for member in gang.members}
     places = [(m.role, m.node) for m in gang.members if m.node is not None and not m.is_over]
     if reservation is not None:
         entries = [entry for entry in reservation.entries if entry.uid in roles]
         places += [(roles[entry.uid], entry.node) for entry in entries]
-        places += [(slot.role, slot.node) for slot in reservation.slots]
+        places += [(slot.role, slot.node) for slot in reservation.slots for _ in range(slot.count)]
     return places
+
+
+def level_domains(
+    gang: Gang,
+    places: Iterable[tuple[str, NodeName]],
+    nodes: Mapping[NodeName, Node],
+    topologies: Sequence[Topology],
+) -> tuple[LevelDomains, ...]:
+    """The domains of each level that the gang names, required or preferred, on these places.
+
+    A level that no topology has is left out, and so is one without a member that has a node.
+    """
+    places, answer = [*places], []
+    for rule in dict.fromkeys((*gang.required_levels, *gang.preferred_domains)):
+        labels = labels_of(rule.level, topologies)
+        own = Counter(node for role, node in places if covers(rule, role))
+        members = Counter[tuple[str, ...]]()
+        for name, n in own.items() if labels else ():
+            members[_domain(nodes.get(name), labels)] += n
+        if members:
+            domains = (DomainMembers(*pair) for pair in sorted(members.items()))
+            answer.append(LevelDomains(rule.level, rule.roles, tuple(domains)))
+    return tuple(answer)
 
 
 def preference_note(

@@ -1,7 +1,6 @@
 """The state of a gang, whether it waits or not, and the nodes of its members."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -37,6 +36,8 @@ class GangStanding:
     hindrance: str = ""  # why it does not start, though this plan places it
     # Which preferred levels of a topology it does without; not in data where it is empty.
     preference: str = field(default="", metadata={OPTIONAL: True})
+    # For each level that it names; not in data where it names none, or has no node.
+    domains: tuple[domain_rules.LevelDomains, ...] = field(default=(), metadata={OPTIONAL: True})
     # If it runs in a queue; not in data otherwise.
     cover: GangCover | None = field(default=None, metadata={OPTIONAL: True})
 
@@ -62,7 +63,8 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | Non
         entries = [e for r in reserved for e in r.entries if e.uid not in bound]
         places += [(roles.get(e.uid, ""), e.node) for e in entries]
         places += [(s.role, s.node) for r in reserved for s in r.slots for _ in range(s.count)]
-    ready = {node.name: node.ready for node in snapshot.nodes}
+    nodes = {node.name: node for node in snapshot.nodes}
+    ready = {name: node.ready for name, node in nodes.items()}
     ailment = health.ailment(gang, ready, health.PreviousStatus()) if census.is_committed else None
     return GangStanding(
         gang=key,
@@ -71,13 +73,11 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | Non
         bound=len(census.bound) + len(gang.finished),
         nodes=tuple(sorted(Counter(node for _, node in places).items())),
         ailment="" if ailment is None else f"{ailment.cause}: {ailment.sentence}",
-        preference=_preference(gang, places, snapshot) if places else "",
+        preference=(
+            domain_rules.preference_note(gang, places, nodes, snapshot.topologies) if places else ""
+        ),
+        domains=domain_rules.level_domains(gang, places, nodes, snapshot.topologies),
     )
-
-
-def _preference(gang: Gang, places: Sequence[tuple[str, NodeName]], snapshot: Snapshot) -> str:
-    nodes = {node.name: node for node in snapshot.nodes}
-    return domain_rules.preference_note(gang, places, nodes, snapshot.topologies)
 
 
 def _state(gang: Gang, snapshot: Snapshot, plan: Plan, *, is_started: bool) -> GangOutcome:

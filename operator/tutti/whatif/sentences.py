@@ -64,8 +64,8 @@ def _nodes(standing: GangStanding) -> str:
     on_nodes = [f"{n} on {node}" for node, n in standing.nodes[:MOST_NAMED]]
     if (rest := standing.nodes[MOST_NAMED:]) != ():
         on_nodes.append(f"{sum(n for _, n in rest)} on {count(len(rest), 'more node')}")
-    preference = f"; {standing.preference}" if standing.preference else ""
-    return ", ".join(on_nodes) + preference
+    notes = [*map(str, standing.domains), *([standing.preference] if standing.preference else [])]
+    return "; ".join([", ".join(on_nodes), *notes])
 
 
 def of_advice(advice: Advice) -> Sequence[str]:

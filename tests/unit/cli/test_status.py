@@ -184,6 +184,26 @@ def test_the_data_has_the_room_of_every_domain() -> None:
     assert status.data(View(cluster(), (), None))["levels"] == []
 
 
+def test_a_gang_that_runs_says_in_which_domains_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [node(name, cpu=8).labelled(rack=rack) for name, rack in (("n1", "r"), ("n2", "s"))]
+    runs = gang("runs").of(3, cpu=1).preferring("rack").bound_on("n1", "n1", "n2")
+    waits = gang("waits").of(20, cpu=1).together("rack")
+    picture = snapshot_of(*nodes, topology("rack"), runs, waits)
+    view = View(picture, rows(picture, {}, None), None)
+    status._print(view, "wide")
+    table = [re.split(r"\s{2,}", line) for line in capsys.readouterr().out.splitlines()[-3:]]
+    assert {cells[1]: cells[-1] for cells in table} == {
+        "NAME": "DOMAINS",
+        "runs": "2 in r and 1 in s of rack",
+        "waits": "-",
+    }
+    domains = {gang["name"]: gang["domains"] for gang in status.data(view)["gangs"]}
+    own = ({"values": ("r",), "members": 2}, {"values": ("s",), "members": 1})
+    assert domains == {"runs": [{"level": "rack", "roles": (), "domains": own}], "waits": []}
+    status._print(view, "table")
+    assert "DOMAINS" not in capsys.readouterr().out.split("\n\n")[-1]
+
+
 HOSTILE = (
     "spark.executor.memory=[/boom] [red]lots at TCP [fd00::1]:80 \x1b[2J\x1b]0;x\x07\nend\u202e"
 )

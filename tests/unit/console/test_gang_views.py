@@ -12,7 +12,7 @@ from tutti.model.decisions import Policy
 from tutti.model.keys import Uid
 from tutti.model.queues import Queue
 
-from ...harness.builders import gang, node, reservation, single, snapshot_of, space
+from ...harness.builders import gang, node, reservation, single, snapshot_of, space, topology
 from ..cli.test_status import GROUPS, cluster
 from .test_cluster_map import claimed
 
@@ -95,6 +95,13 @@ def test_a_claim_says_whom_it_ends_and_how_far_that_has_come() -> None:
     assert gang_views.claims(snapshot_of(gang("a").of(1, cpu=1))) == []
     (left,) = gang_views.claims(replace(picture, gangs=picture.gangs[:1]))
     assert left["victims"][0]["gone"] == 2
+
+
+def test_a_gang_says_in_which_domains_it_is() -> None:
+    runs = gang("runs").of(2, cpu=1).together("rack").bound_on("n1")
+    picture = snapshot_of(node("n1", cpu=1).labelled(rack="r"), topology("rack"), runs)
+    record = gang_views.gang_record(Observation(1, picture), picture.gangs[0])
+    assert record["domains"] == ["in r of rack"]
 
 
 def test_why_a_gang_waits_is_what_the_operator_wrote() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutti.gang.domain_rules import labels_of, places_of, preference_note
+from tutti.gang.domain_rules import labels_of, level_domains, places_of, preference_note
 from tutti.model.cluster import SlotReservation
 from tutti.model.inter_pod import Topology
 from tutti.model.keys import NodeName
@@ -50,9 +50,44 @@ def test_an_unknown_level_is_named() -> None:
 
 def test_room_that_a_reservation_holds_counts() -> None:
     made = gang("a").of(2, cpu=1).preferring("rack").bound_on("n1")
-    slots = [SlotReservation(NodeName("n3"), "", 1)]
+    slots = [SlotReservation(NodeName("n3"), "", 2)]
     held = reservation(made, ("a-1", "n2"), ("gone", "n2"), slots=slots)
-    assert [name for _, name in places_of(made.made, held)] == ["n1", "n2", "n3"]
+    assert [name for _, name in places_of(made.made, held)] == ["n1", "n2", "n3", "n3"]
+
+
+def in_words(gang: GangBuilder) -> list[str]:
+    places = places_of(gang.made, None)
+    return [str(level) for level in level_domains(gang.made, places, NODES, NETWORK)]
+
+
+def test_each_level_that_a_gang_names_says_where_it_is() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 4, cpu=1)
+    made = made.together("block").preferring("rack", "worker")
+    assert in_words(made.bound_on("n1")) == ["in b of block"]
+    assert in_words(made.bound_on("n1", "n1", "n3", "n2", "gone")) == [
+        "4 in b and 1 in no domain of block",
+        "worker 2 in b/r1, 1 in b/r2 and 1 in no domain of rack",
+    ]
+    assert in_words(made) == []
+
+
+def test_a_level_that_is_named_twice_is_told_once_and_an_unknown_one_not_at_all() -> None:
+    made = gang("a").of(2, cpu=1).together("rack").preferring("rack").preferring("row")
+    assert in_words(made.bound_on("n1", "n2")) == ["in b/r1 of rack"]
+    assert in_words(gang("a").of(1, cpu=1).in_segments(2, "rack").bound_on("n3")) == [
+        "in b/r2 of rack"
+    ]
+
+
+def test_of_many_domains_those_with_most_members_are_named() -> None:
+    nodes = {
+        NodeName(f"n{i}"): node(f"n{i}", cpu=9).labelled(block="b", rack=f"r{i}").made
+        for i in range(6)
+    }
+    made = gang("a").of(9, cpu=1).preferring("rack")
+    made = made.bound_on(*["n5"] * 3, *["n4"] * 2, "n0", "n1", "n2", "n3")
+    (level,) = level_domains(made.made, places_of(made.made, None), nodes, NETWORK)
+    assert str(level) == "3 in b/r5, 2 in b/r4, 1 in b/r0 and 3 in 3 more domains of rack"
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,15 @@ def test_a_starved_gang_in_segments_gets_room_held() -> None:
     assert plan.placements == ()
 
 
+def test_room_that_is_held_for_several_absent_members_fills_their_segment() -> None:
+    """Two bound members and room for two others are a segment of four."""
+    parts: list[Part] = [*rack("r1", 1, cpu=8), *rack("r2", 1, cpu=8), NETWORK]
+    made = gang("a").role("x", 2, 6, cpu=1).role("y", 2, 0, cpu=1).declaring(cpu=1)
+    running = made.in_segments(4, "rack").bound_on("b1-r1-0", "b1-r1-0")
+    held = reservation(running, slots=[SlotReservation(NodeName("b1-r1-0"), "y", 2)])
+    assert per_rack(planned(snapshot_of(*parts, running, held))) == {"b1-r2": 4}
+
+
 # ---- with an index
 
 

@@ -50,11 +50,15 @@ def test_a_gang_in_more_domains_than_it_prefers_says_so() -> None:
     answer = standing(snapshot, made, wide.key)
     assert answer is not None
     assert answer.preference == "in 2 domains of rack; 1 was preferred"
-    assert sentences.of_standing(answer).endswith(" on r1; in 2 domains of rack; 1 was preferred")
+    assert sentences.of_standing(answer).endswith(
+        " on r1; 2 in r0 and 1 in r1 of rack; in 2 domains of rack; 1 was preferred"
+    )
     (told,) = explain.data([explain.Explained(answer, None)])["gangs"]
     assert told["standing"]["preference"] == "in 2 domains of rack; 1 was preferred"
-    plain = explain.Explained(replace(answer, preference=""), None)
-    assert "preference" not in explain.data([plain])["gangs"][0]["standing"]
+    own = [{"values": ["r0"], "members": 2}, {"values": ["r1"], "members": 1}]
+    assert told["standing"]["domains"] == [{"level": "rack", "roles": [], "domains": own}]
+    plain = explain.Explained(replace(answer, preference="", domains=()), None)
+    assert not {"preference", "domains"} & set(explain.data([plain])["gangs"][0]["standing"])
 
 
 def test_a_gang_that_does_not_exist_has_no_standing() -> None:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...gang import finding_text, slots
+from ...gang import domain_rules, finding_text, slots
 from ...gang.demand import min_members
+from ...gang.domain_rules import LevelDomains
 from ...kube.gang_sources import GangObject
-from ...model.cluster import Gang, Snapshot
-from ...model.keys import GangKey
+from ...model.cluster import Gang, Node, Snapshot
+from ...model.keys import GangKey, NodeName
 from ...model.queues import Preemption
 from ...model.resources import NOTHING, Resources
 from ...planning.compile.grids import footprint
@@ -39,6 +40,7 @@ class StandingRow:
     reason: str = ""  # why it waits, or what it lacks
     message: str = ""
     cover: GangCover | None = None  # None while it waits, and without Queues
+    domains: Sequence[LevelDomains] = ()  # of these nodes, for each level that the gang names
 
     @property
     def needed(self) -> int:
@@ -63,9 +65,10 @@ def rows(
         queued = queue_gangs(observe(snapshot))
         queues = queued.queues
         covers = {} if queued.charged is None else gang_covers(queued.charged, setting)
+    nodes = {node.name: node for node in snapshot.nodes}
     standing_rows = [
         replace(
-            _row(gang, state, snapshot, groups.get(gang.key)),
+            _row(gang, state, snapshot, groups.get(gang.key), nodes),
             queue=queues.get(gang.key, ""),
             cover=covers.get(gang.key),
         )
@@ -122,7 +125,13 @@ def largest(standing_rows: Iterable[StandingRow], snapshot: Snapshot) -> Sequenc
     return sorted(holding, key=lambda row: (-share(row), row.gang.key))
 
 
-def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | None) -> StandingRow:
+def _row(
+    gang: Gang,
+    state: GangState,
+    snapshot: Snapshot,
+    group: GangObject | None,
+    nodes: Mapping[NodeName, Node],
+) -> StandingRow:
     reserved = next(
         (reservation for reservation in snapshot.reservations if reservation.uid == gang.uid), None
     )
@@ -146,6 +155,9 @@ def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | N
         resources=Resources.total(here) if here else NOTHING,
         reason=reason,
         message=message,
+        domains=domain_rules.level_domains(
+            gang, domain_rules.places_of(gang, reserved), nodes, snapshot.topologies
+        ),
     )
 
 

@@ -263,6 +263,7 @@ export function gang() {
       ${fact('Created', moment(one.created))}
       ${one.since === null ? nothing : fact('Waits for', age(one.since, one.takenAt))}
       ${fact('If members are lost', one.onPartial)}
+      ${one.domains.length ? fact('Runs', one.domains.map((line) => html`<div>${visible(line)}</div>`)) : nothing}
     </dl>
     ${one.claim ? claimOf(one) : nothing} ${one.endsFor.map(endOf)}
     <p>
