@@ -571,7 +571,7 @@ def _(finding: of.QueueAtLimit) -> str:
     use = f"{in_use} of {limit} {name} {'is' if in_use == '1' else 'are'} in use"
     sentence = f"queue {finding.queue} is at its limit: {use}, {charge} wanted"
     if finding.held_for is not None:
-        return f"{sentence}; some of it is held for gang {finding.held_for}, which goes first"
+        sentence += f"; some of it is held for gang {finding.held_for}, which goes first"
     sentence += f"; a limit of {format_amount(name, finding.enough)} would be enough"
     if finding.before:
         sentence += " for it alone"

@@ -433,11 +433,11 @@ class QueueAtLimit(Finding):
     """The limit of a queue leaves less of a resource than the gang needs.
 
     Amounts are in the units of ``Resources``; for cpu, milli-CPU. If ``held_for`` is set, some of
-    the limit is held for that gang, and the fields after it are empty. Otherwise a limit of
-    ``enough`` would admit the gang, or the end of the gangs in ``ending``; each has its charge.
-    ``ending`` is empty if too many gangs would have to end. ``before`` are gangs that wait in the
-    same queue and come first, whose requests ``enough`` leaves out; ``more_before`` counts further
-    ones. ``has_others`` says that other limits keep the gang waiting, too.
+    the limit is held for that gang. A limit of ``enough`` would admit the gang, beside what is
+    held, or the end of the gangs in ``ending``; each has its charge. ``ending`` is empty if too
+    many gangs would have to end, or if some of the limit is held. ``before`` are gangs that wait in
+    the same queue and come first, whose requests ``enough`` leaves out; ``more_before`` counts
+    further ones. ``has_others`` says that other limits keep the gang waiting, too.
     """
 
     queue: str

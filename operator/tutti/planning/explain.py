@@ -212,12 +212,19 @@ def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, .
         return (*limits, LimitHeldForIt())
     if limits or hold is None or not hold.holds_back(want.gang) or want.is_repair:
         return tuple(limits)
-    with_hold = context.quotas.held_for(hold.gang.key, hold.requests)
+    exceeded = problems.exceeded(base, want, context.quotas.held_for(hold.gang.key, hold.requests))
     return tuple(
         QueueAtLimit(
-            limit.queue, limit.resource, limit.in_use, limit.limit, added_use, hold.gang.key
+            limit.queue,
+            limit.resource,
+            limit.in_use,
+            limit.limit,
+            added_use,
+            hold.gang.key,
+            enough=limit.in_use + limit.held + added_use,
+            has_others=len(exceeded) > 1,
         )
-        for limit, added_use in problems.exceeded(base, want, with_hold)
+        for limit, added_use in exceeded
     )
 
 

@@ -75,6 +75,14 @@ def test_a_gang_that_borrows_says_for_whose_gangs_it_may_end() -> None:
     assert said(running, setting=Preemption.OFF) == "borrows"
 
 
+def test_a_gang_that_runs_in_the_root_says_so() -> None:
+    running = charged(queued("a", ROOT, started=1.0, gpu=4))
+    assert said(running, setting=Preemption.OFF) == (
+        "counts in queue root, which guarantees nothing, and borrows"
+    )
+    assert said(running).startswith("counts in queue root, which guarantees nothing, and borrows: ")
+
+
 @pytest.mark.parametrize(
     ("mode", "rest"),
     [

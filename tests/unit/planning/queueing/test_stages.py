@@ -501,7 +501,7 @@ def test_what_a_starved_gang_needs_of_a_limit_is_held() -> None:
     texts = {rejection.gang.name: sentence(rejection) for rejection in plan.rejections}
     assert texts["y"] == (
         "queue a is at its limit: 3 of 6 nvidia.com/gpu are in use, 1 wanted; some of it is held "
-        "for gang ml/x, which goes first"
+        "for gang ml/x, which goes first; a limit of 8 would be enough"
     )
     assert {rejection.reason for rejection in plan.rejections} == {Reason.QUEUE_AT_LIMIT}
 
@@ -518,7 +518,9 @@ def test_a_starved_gang_holds_no_room_on_nodes_while_a_limit_keeps_it_waiting(li
     assert started(full) == {"w"}
     texts = {rejection.gang.name: sentence(rejection) for rejection in full.rejections}
     assert texts["x"].endswith("it has waited longest, so what its queue gives back is held for it")
-    assert texts["y"].endswith("some of it is held for gang ml/x, which goes first")
+    assert texts["y"].endswith(
+        "some of it is held for gang ml/x, which goes first; a limit of 8 would be enough"
+    )
     other = gang("r").of(1, gpu=2).bound_on("n2")
     free = planned(*room, parent, own, B, other, *waiting)
     assert started(free) == set()
