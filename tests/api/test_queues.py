@@ -225,3 +225,18 @@ def test_a_queue_that_drains_lets_in_nobody_who_comes_later(place: Place) -> Non
     place.rig.until(
         lambda: "drainingSince" not in _read(place, "vision")["status"], "the date is removed"
     )
+
+
+def test_a_queue_in_shadow_stops_nobody_until_it_is_active(place: Place) -> None:
+    """It says whom its limit would have stopped."""
+    place.nodes(1, cpu=16)
+    _queue(place, "vision", mode="Shadow", resources=[{"name": "cpu", "limit": 2}])
+    _until_says(place, "vision", "WouldStop", "WithinLimit")
+    _gang(place, "first", 3, "vision")
+    place.until_bound("first", 3)
+    sentence = _until_says(place, "vision", "WouldStop", "BeyondLimit")
+    assert sentence == f"mode is Shadow: its limits would have stopped {place.name}/first"
+    _patch(place, "vision", mode="Active")
+    _gang(place, "second", 1, "vision")
+    place.until_waiting("second", "QueueAtLimit", "3 of 2 cpu are in use, 1 wanted")
+    assert place.bound("first") == 3
