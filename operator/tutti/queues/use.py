@@ -55,7 +55,9 @@ class GangCover:
         """The same as a part of a sentence."""
         if not self.covered_by:
             where = f"counts in queue {ROOT}, which guarantees nothing, and "
-            return f"{where * (self.queue == ROOT)}borrows{self._ended_for(' of a higher priority')}"
+            return (
+                f"{where * (self.queue == ROOT)}borrows{self._ended_for(' of a higher priority')}"
+            )
         covered = f"covered by queue {self.covered_by}"
         if not self.extra_pods:
             return covered

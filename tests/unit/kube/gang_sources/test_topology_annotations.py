@@ -19,6 +19,7 @@ REQUIRED, PREFERRED = f"{KUEUE}required-topology", f"{KUEUE}preferred-topology"
 SLICES = f"{KUEUE}slice-required-topology"
 KAI = "kai.scheduler/topology-{}-placement"
 INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX_KEY = "pod-index-label"
 
 
 def template(**annotations: str) -> dict[str, Any]:
@@ -107,18 +108,60 @@ def test_the_levels_of_kai_are_those_of_all_pods() -> None:
     assert gang.preferred_domains == (DomainRule("rack"),)
 
 
-@pytest.mark.parametrize("place", ["of the job", "of a template"])
-def test_segments_of_kai_keep_the_gang_waiting(place: str) -> None:
-    """A gang that started without them would be slower than it asked to be."""
-    key = "kai.scheduler/segment-topology-required-placement"
-    annotations = {"annotations": {key: "rack", "kai.scheduler/segment-size": "2"}}
-    of_job, of_template = (annotations, {}) if place == "of the job" else ({}, annotations)
-    groups = [{"groupName": "small", "template": {"metadata": of_template}}]
-    metadata = {"name": "ray", "uid": "u", **of_job}
-    body = {"metadata": metadata, "spec": {"workerGroupSpecs": groups}}
+def kai_segments(**annotations: str) -> dict[str, Any]:
+    keys = {"level": "topology-required-placement", "preferred": "topology-preferred-placement"}
+    names = {key: f"segment-{keys.get(key, key)}" for key in annotations} | {"index": INDEX_KEY}
+    named = {f"kai.scheduler/{names[key]}": value for key, value in annotations.items()}
+    return {"metadata": {"annotations": named}}
+
+
+def test_segments_of_kai_are_segments_by_the_index() -> None:
+    gang = jobset(node=kai_segments(level="rack", size="2"), driver=template())
+    assert gang.segments == (SegmentRule(DomainRule("rack", ("node",)), 2, INDEX),)
+    assert gang.unsupported_fields == ()
+    gang = jobset(node=kai_segments(level="rack", size="2", index="rank"))
+    assert gang.segments == (SegmentRule(DomainRule("rack", ("node",)), 2, "rank"),)
+    groups = [{"groupName": "small", "template": kai_segments(level="rack", size="4")}]
+    body = {"metadata": {"name": "ray", "uid": "u"}, "spec": {"workerGroupSpecs": groups}}
     cluster = decode_cluster(wire.parse_one(body, RayCluster))
-    for gang in (jobset(of_job, node={"metadata": of_template}), cluster):
-        assert (gang.segments, gang.unsupported_fields) == ((), (f"annotation {key}",))
+    assert cluster.segments == (SegmentRule(DomainRule("rack", ("small",)), 4),)
+
+
+def test_preferred_segments_of_kai_keep_no_gang_waiting() -> None:
+    gang = jobset(node=kai_segments(preferred="rack", size="2"))
+    assert (gang.segments, gang.unsupported_fields) == ((), ())
+
+
+KAI_LEVEL = "kai.scheduler/segment-topology-required-placement"
+KAI_SIZE = "kai.scheduler/segment-size"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "sentence"),
+    [
+        (
+            {"size": "2"},
+            f"annotation {KAI_SIZE} of node: there is no annotation {KAI_LEVEL}",
+        ),
+        (
+            {"level": "rack", "size": "0"},
+            f"annotation {KAI_LEVEL} of node: {KAI_SIZE} is no number from 1 to 5000",
+        ),
+    ],
+    ids=["no level", "no size"],
+)
+def test_segments_of_kai_that_cannot_be_read_keep_the_gang_waiting(
+    annotations: dict[str, str], sentence: str
+) -> None:
+    assert jobset(node=kai_segments(**annotations)).unsupported_fields == (sentence,)
+
+
+def test_segments_of_kai_on_the_job_keep_the_gang_waiting() -> None:
+    """A gang that started without them would be slower than it asked to be."""
+    annotations = kai_segments(level="rack", size="2")["metadata"]
+    gang = jobset(annotations, node=template())
+    words = f"annotation {KAI_LEVEL}: it belongs to a template of pods"
+    assert (gang.segments, gang.unsupported_fields) == ((), (words,))
 
 
 def test_a_ray_cluster_names_levels_of_its_head_and_of_groups() -> None:
