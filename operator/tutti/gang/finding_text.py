@@ -99,12 +99,15 @@ def _(finding: room.RoomInSegments) -> str:
 @text.register
 def _(finding: room.DomainOfGang) -> str:
     where = f"its domain of {finding.level} is {finding.domain}"
-    if not finding.others:
+    if finding.others:
+        names = [*map(str, finding.others)]
+        names += [count(finding.more, "other gang")] if finding.more else []
+        are = "is" if len(names) == 1 else "are"
+        where += f", where {' and '.join(', '.join(names).rsplit(', ', 1))} {are}, too"
+    if not finding.outside:
         return where
-    names = [*map(str, finding.others)]
-    names += [count(finding.more, "other gang")] if finding.more else []
-    are = "is" if len(names) == 1 else "are"
-    return f"{where}, where {' and '.join(', '.join(names).rsplit(', ', 1))} {are}, too"
+    amount = format_amount(finding.resource, finding.outside)
+    return f"{where}; pods of no gang have {amount} {finding.resource} there"
 
 
 @text.register

@@ -94,14 +94,17 @@ class RoomInSegments(Finding):
 class DomainOfGang(Finding):
     """The gang has started, and its waiting members must be in this domain of a level.
 
-    ``others`` are gangs that have room there of what is scarcest, those with most first; ``more``
-    counts further ones.
+    ``others`` are gangs that have room there of what is scarcest, the ``resource``; those with most
+    come first, and ``more`` counts further ones. Pods of no gang have ``outside`` of it, in the
+    unit of ``Resources``.
     """
 
     level: str
     domain: str
-    others: tuple[GangKey, ...]
+    others: tuple[GangKey, ...] = ()
     more: int = 0
+    resource: str = ""
+    outside: int = 0
 
 
 @dataclass(frozen=True, slots=True)

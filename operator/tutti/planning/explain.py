@@ -23,7 +23,7 @@ from ..gang.room_findings import (
     RoomHeldForOther,
     RulesInForce,
 )
-from ..model.cluster import Gang, Member, Snapshot
+from ..model.cluster import Gang, Member, Node, Snapshot
 from ..model.decisions import Finding, Reason, Rejection
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.resources import NOTHING, Resources
@@ -33,6 +33,7 @@ from ..strategies.capacity import fits_per_node
 from . import missing_members
 from .compile import capacity, grids, problems
 from .compile.capacity import MOST_KINDS, FitByShape
+from .compile.grids import Grid
 from .compile.inter_pod import InterPodCompiler, RuleOutcome
 from .compile.quotas import NO_QUOTAS, Quotas
 from .search.limits import NO_PROGRESS, Progress
@@ -72,6 +73,15 @@ class Occupants:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+
+    def outside(self, nodes: Iterable[Node], resource: str) -> int:
+        """How much of a resource pods of no gang have on these nodes."""
+        own = {node.name: node.used[resource] for node in nodes}
+        for gang in self._snapshot.gangs:
+            for member in gang.members:
+                if member.node in own and not member.is_over:
+                    own[member.node] -= grids.footprint(member.shape)[resource]
+        return sum(max(n, 0) for n in own.values())
 
     def on(self, nodes: Iterable[NodeName], resource: str) -> Mapping[GangKey, int]:
         """By gang, how much of a resource it has on these nodes; only gangs that have any."""
@@ -243,36 +253,49 @@ def _domains(
 def _domain_of_gang(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
     """The domain that members of a started gang must be in, and who else has room there."""
     base, (member, *_) = context.left.base, want.members
+    finding = _fixed_domain(base, want.gang, member)
+    if finding is None:
+        return ()
+    row = base.shapes[member.shape]
+    nodes, requests = np.flatnonzero(base.allowed[row]), base.requests[row]
+    asked = np.flatnonzero(requests)
+    scarcest = asked[np.argmin(context.left.free[nodes][:, asked].sum(axis=0) / requests[asked])]
+    resource, own = base.resources[scarcest], [base.nodes[i] for i in nodes]
+    amounts = context.occupants.on((node.name for node in own), resource)
+    others = sorted(amounts.keys() - {want.gang.key}, key=lambda gang: (-amounts[gang], gang))
+    named = tuple(others[:MOST_KINDS])
+    outside = context.occupants.outside(own, resource)
+    more = len(others) - len(named)
+    return (replace(finding, others=named, more=more, resource=resource, outside=outside),)
+
+
+def _fixed_domain(base: Grid, gang: Gang, member: Member) -> DomainOfGang | None:
+    """The narrowest domain that the member of a started gang must be in, if there is one."""
     selector = dict(member.shape.node_selector)
     levels = [
         (labels, rule.level)
-        for rule in want.gang.required_levels
+        for rule in gang.required_levels
         if domain_rules.covers(rule, member.role)
         and (labels := domain_rules.labels_of(rule.level, base.topologies))
         and selector.keys() >= set(labels)
     ]
     if not levels:
-        return ()
+        return None
     labels, level = max(levels, key=lambda pair: len(pair[0]))
-    row = base.shapes[member.shape]
-    nodes, requests = np.flatnonzero(base.allowed[row]), base.requests[row]
-    asked = np.flatnonzero(requests)
-    scarcest = asked[np.argmin(context.left.free[nodes][:, asked].sum(axis=0) / requests[asked])]
-    amounts = context.occupants.on((base.nodes[i].name for i in nodes), base.resources[scarcest])
-    others = sorted(amounts.keys() - {want.gang.key}, key=lambda gang: (-amounts[gang], gang))
-    named = tuple(others[:MOST_KINDS])
-    domain = "/".join(selector[label] for label in labels)
-    return (DomainOfGang(level, domain, named, len(others) - len(named)),)
+    return DomainOfGang(level, "/".join(selector[label] for label in labels))
 
 
 def _nowhere(
     context: ExplainContext, want: PlacementRequest, member: Member, known: dict[Shape, NoNodeFits]
 ) -> Rejection:
+    """No node fits the member, in the domain of its gang if it must be in one."""
     if member.shape not in known:
         known[member.shape] = capacity.nowhere(context.empty.base, member)
     key = member.key if member.key.name else None
     no_node = replace(known[member.shape], member=key, role=member.role)
-    return Rejection(want.gang.key, Reason.NO_NODE_FITS, (no_node,))
+    domain = _fixed_domain(context.left.base, want.gang, member) if want.is_repair else None
+    findings = (no_node,) if domain is None else (no_node, domain)
+    return Rejection(want.gang.key, Reason.NO_NODE_FITS, findings)
 
 
 def _no_room(

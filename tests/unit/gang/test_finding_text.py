@@ -38,8 +38,12 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
         (room_findings.EmptyClusterRoom(0), "even the empty cluster has room for none"),
         (room_findings.EmptyClusterRoom(2), "even the empty cluster has room for only 2"),
         (
-            room_findings.DomainOfGang("rack", "b1/r2", ()),
+            room_findings.DomainOfGang("rack", "b1/r2"),
             "its domain of rack is b1/r2",
+        ),
+        (
+            room_findings.DomainOfGang("rack", "b1/r2", resource="cpu", outside=1500),
+            "its domain of rack is b1/r2; pods of no gang have 1500m cpu there",
         ),
         (
             room_findings.DomainOfGang("rack", "b1/r2", (GangKey(NAMESPACE, "x"),)),

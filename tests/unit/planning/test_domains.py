@@ -1,5 +1,7 @@
 """Gangs in one domain from end to end: planned, and verified by code of its own."""
 
+from dataclasses import replace
+
 import pytest
 
 from tutti.filters.node_index import Mask, NodeIndex
@@ -19,6 +21,7 @@ from ...harness.builders import (
     NodeBuilder,
     Part,
     gang,
+    labels,
     node,
     reservation,
     snapshot_of,
@@ -229,6 +232,30 @@ def test_a_full_domain_is_named_with_the_gangs_that_are_there() -> None:
     )
     where = "its domain of rack is b1/r2, where ml/y, ml/w, ml/v and 2 other gangs are, too"
     assert why(planned(full), "a") == (Reason.NOT_ENOUGH_ROOM, f"{told}; {where}")
+
+
+def test_pods_of_no_gang_that_fill_a_domain_are_named() -> None:
+    """Of what is scarcest, by how much they have; those that have ended have none."""
+    other, full = rack("r1", 2)[0], node("b1-r2-0", cpu=12).labelled(block="b1", rack="r2")
+    made = gang("a").of(2, cpu=4).together("rack").bound_on("b1-r2-0")
+    over = gang("b").of(1, cpu=6).bound_on("b1-r2-0").only("b-0", phase=Phase.SUCCEEDED)
+    plan = planned(snapshot_of(other, full.using(cpu=6), NETWORK, made, over))
+    assert why(plan, "a")[1].endswith(
+        "its domain of rack is b1/r2; pods of no gang have 6 cpu there"
+    )
+
+
+def test_a_domain_without_a_node_that_fits_is_named() -> None:
+    made = gang("a").of(2, cpu=1).together("rack").bound_on("b1-r2-0")
+    cordoned = node("b1-r2-0", cpu=12).labelled(block="b1", rack="r2").cordoned()
+    plan = planned(snapshot_of(*rack("r1", 2), cordoned, NETWORK, made))
+    assert why(plan, "a")[0] is Reason.NO_NODE_FITS
+    assert why(plan, "a")[1].endswith("its domain of rack is b1/r2")
+    # Before a gang has started, its own selectors fix no domain.
+    selector = labels(block="b1", rack="r2")
+    new = gang("a").of(2, cpu=1).together("rack")
+    new = new.where(lambda m: replace(m, shape=replace(m.shape, node_selector=selector)))
+    assert "domain" not in why(planned(snapshot_of(cordoned, NETWORK, new)), "a")[1]
 
 
 def test_a_member_that_no_rule_covers_has_no_domain_in_its_sentence() -> None:
