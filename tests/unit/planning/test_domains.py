@@ -1,6 +1,7 @@
 """Gangs in one domain from end to end: planned, and verified by code of its own."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -91,6 +92,24 @@ def test_small_gangs_share_a_rack_and_leave_the_others_whole() -> None:
     large = gang("z").of(4, cpu=1).together("rack")
     plan = planned(snapshot_of(*parts, *small, large))
     assert racks_of(plan, "s0") == racks_of(plan, "s1") != racks_of(plan, "z") != set()
+
+
+@EVERY
+def test_gangs_without_a_level_fill_rack_after_rack(name: str) -> None:
+    """Whatever the names of nodes are; nodes in no domain come first."""
+    names = [f"n{i:02}" for i in range(24)]
+    Random(7).shuffle(names)
+    places = {node_name: f"r{i // 6}" for i, node_name in enumerate(names)}
+    nodes = [node(n, cpu=4).labelled(block="b1", rack=place) for n, place in places.items()]
+    gangs = [gang(f"g{i}").of(3, cpu=n) for i, n in enumerate((1, 4, 2, 4))]
+    parts: list[Part] = [*nodes, node("z", cpu=4).labelled(block="b1"), *gangs]
+
+    def used(*more: Part) -> set[str]:
+        made = planned(snapshot_of(*parts, *more), name)
+        return {places.get(on, "none") for g in gangs for on in nodes_of(made, g.key.name)}
+
+    assert used(NETWORK) == {"none", "r0", "r1"}
+    assert len(used()) == 4
 
 
 @EVERY
