@@ -1,7 +1,7 @@
 """What Tutti watches through kopf, as a kopf operator: objects that declare gangs, waiting pods.
 
 No decisions here: a handler puts the object of an event into its store, and awaits nothing.
-``kopf_lists`` has the lists that surround kopf's lists, and handles failures of kopf.
+``kopf_lists`` makes the lists at which kopf's watches begin, and handles failures of kopf.
 """
 
 import logging
@@ -124,7 +124,7 @@ def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     settings.networking.connect_timeout = client.CONNECT_SECONDS
     settings.watching.field_selectors["", "v1", "pods"] = feeds.pending.stream.selector
     settings.watching.chunk_size = client.PAGE
-    # Our own list follows each list of kopf. A streamed list ends with no request that we could
+    # kopf's watches begin at lists of our own. A streamed list ends with no request that we could
     # see.
     settings.watching.initial_streaming = False
     settings.watching.server_timeout = client.WATCH_SECONDS
@@ -142,7 +142,7 @@ def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
 def take_in(feed: list_watch.Reflector[Any, Any], event: Mapping[str, Any], uid: str) -> None:
     """Take one event in; an object that cannot be read is logged and left out, as in a list.
 
-    The objects that kopf lists (events without a type) are not taken in: our own list follows, and
+    The objects that kopf lists (events without a type) are not taken in: only a list of our own
     replaces the whole store.
     """
     if event["type"] is None:

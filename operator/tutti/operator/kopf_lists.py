@@ -7,7 +7,7 @@ and it ends at the first answer that it does not expect. This module fills both.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import aiohttp
 import kopf
@@ -25,7 +25,15 @@ FIRST_CHECK = 10.0  # seconds until the first check; doubled with each failure
 MOST_FAILURES = 5  # failures beyond this number do not lengthen the waits
 SILENCE_SECONDS = client.WATCH_SECONDS + 3 * client.REQUEST_SECONDS  # kopf asks more often
 NOTHING = "none,!none"  # a label selector that matches no object
+FRESH_SECONDS = 2.0  # a watch begins at a list of ours that ended no longer ago than this
 WATCHER = "watcher for "  # names of the tasks that kopf leaves running when one of them fails
+
+
+class OwnList(NamedTuple):
+    """The last list of a feed that we made."""
+
+    version: str  # empty if the cluster did not have the kind
+    ended: float  # loop time
 
 
 class KopfLists:
@@ -48,7 +56,7 @@ class KopfLists:
         self._absent: set[str] = set()  # optional feeds whose kind the cluster does not have
         self._asked: dict[str, float] = {}  # loop time of kopf's last request, by path
         self._watched: dict[str, int] = {}  # version that the last watch began at, by path
-        self._listed: dict[str, str] = {}  # version of our last list, by path
+        self._listed: dict[str, OwnList] = {}  # our last list, by path
         self._kopf_listed: dict[str, str] = {}  # version of kopf's list, by path
 
     @property
@@ -63,23 +71,37 @@ class KopfLists:
             by_path.clear()
 
     async def list_all(self) -> None:
-        """List all feeds; the first watch of each then begins there, without another list.
+        """List all feeds; a watch that begins soon after begins there, without another list.
 
         Raises:
             errors.ApiError: a list failed; begin again.
         """
-        for path, feed in self._feeds.items():
-            self._listed[path] = await list_watch.relist(self._source, feed)
+        for path in self._feeds:
+            await self._list(path)
+
+    async def _list(self, path: str) -> None:
+        version = await list_watch.relist(self._source, self._feeds[path])
+        self._listed[path] = OwnList(version, asyncio.get_running_loop().time())
+
+    def _is_fresh(self, path: str) -> bool:
+        """Whether we listed objects of the kind a short time ago.
+
+        An older list may name gangs and pods that have gone since. A cycle might act on them before
+        the watch has shown what has happened.
+        """
+        listed = self._listed.get(path, OwnList("", 0.0))
+        age = asyncio.get_running_loop().time() - listed.ended
+        return bool(listed.version) and age <= FRESH_SECONDS
 
     async def watch_from_own_list(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Let kopf's watch begin at a list of our own, which is made now unless there is one.
+        """Let kopf's watch begin at a list of our own, which is made now unless there is a new one.
 
         This is a middleware of kopf's session. kopf's own list gets a selector that matches
         nothing. Otherwise kopf would begin a worker for each object, and its list would only add
-        objects: new members would then join members whose deletion was not seen. Until kopf's watch
-        has shown an event, kopf asks for the version of its own list, and gets that of ours.
+        objects: new members would then join members whose deletion was not seen. As long as kopf
+        asks for the version of its own list, it gets that of ours.
         """
         path = next((feed for feed in self._feeds if request.url.path.endswith(feed)), None)
         if path is None:
@@ -93,21 +115,22 @@ class KopfLists:
             return await send(request)
         version = request.url.query.get("resourceVersion", "0")
         if path in self._due:
-            await self._list_unless_listed(path)
+            await self._list_unless_fresh(path, version)
             self._kopf_listed[path] = version
             self._due.discard(path)
             if self.is_current:
                 self._on_current()
         if version == self._kopf_listed.get(path):
-            version = self._listed[path] or version  # none if the kind has gone
+            version = self._listed[path].version or version  # none if the kind has gone
             request.url = request.url.update_query(resourceVersion=version)
         self._watched[path] = int(version)
         return await send(request)
 
-    async def _list_unless_listed(self, path: str) -> None:
-        if not self._listed.get(path):
+    async def _list_unless_fresh(self, path: str, kopf_version: str) -> None:
+        # Versions go back if etcd was restored between our list and that of kopf.
+        if not self._is_fresh(path) or int(self._listed[path].version) > int(kopf_version):
             try:
-                self._listed[path] = await list_watch.relist(self._source, self._feeds[path])
+                await self._list(path)
             except errors.ApiError as problem:
                 raise aiohttp.ClientConnectionError(str(problem)) from problem  # kopf tries again
 
@@ -129,11 +152,7 @@ class KopfLists:
         failures, clock = 0, asyncio.get_running_loop().time
         while True:
             start = clock()
-            self._absent = {
-                path
-                for path, feed in self._feeds.items()
-                if feed.is_optional and not self._listed.get(path)
-            }
+            self._absent = {path for path in self._feeds if await self._clear_if_absent(path)}
             tasks = await kopf.spawn_tasks(
                 registry=registry(self._absent), clusterwide=True, standalone=True
             )
@@ -162,6 +181,20 @@ class KopfLists:
                 if problem := await self._watch_problem(path):
                     return problem
             await asyncio.sleep(CHECK_SECONDS)
+
+    async def _clear_if_absent(self, path: str) -> bool:
+        """Forget the objects of an optional kind that the cluster lacks; return whether it does.
+
+        A list may have shown some, and kopf will not watch that kind.
+        """
+        if not self._feeds[path].is_optional:
+            return False
+        try:
+            if not self._is_fresh(path):
+                await self._list(path)
+        except errors.ApiError:
+            return False  # the next list, by kopf or by us, will tell
+        return not self._listed[path].version
 
     async def _is_absent(self, path: str) -> bool:
         """Whether the cluster does not have the kind of a feed, and need not have it."""

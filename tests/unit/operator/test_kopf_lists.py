@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import random
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -45,6 +46,7 @@ class Running:
         self.demand = KopfLists(source, self.feeds.demand, self._note)
         self.begun = 0
         self.current = 0  # how many times the lists became current
+        self.on_current: Callable[[], object] = lambda: None
         access = cast("Access", api)
         self.registry = partial(handlers.registry, self.state, self.demand, access, self.feeds)
 
@@ -57,6 +59,7 @@ class Running:
     def _note(self) -> None:
         assert self.demand.is_current
         self.current += 1
+        self.on_current()
 
     def _count(self) -> None:
         self.begun += 1
@@ -136,8 +139,13 @@ def _of(plural: str, requests: list[Request]) -> list[str]:
     return [request.verb for request in requests if request.plural == plural]
 
 
-async def test_a_watch_of_kopf_begins_at_the_first_list_of_ours() -> None:
+@pytest.mark.parametrize("is_old", [False, True])
+async def test_a_watch_of_kopf_begins_at_the_first_list_of_ours_unless_that_is_old(
+    monkeypatch: pytest.MonkeyPatch, *, is_old: bool
+) -> None:
     """The first lists are of all kinds; nothing may be decided before kopf watches."""
+    if is_old:
+        monkeypatch.setattr(kopf_lists, "FRESH_SECONDS", -1.0)
     early: list[bool] = []
     async with ApiServer() as api, running(api) as one:
         api.before = lambda asked: early.append(one.demand.is_current and asked.verb == "list")
@@ -146,7 +154,8 @@ async def test_a_watch_of_kopf_begins_at_the_first_list_of_ours() -> None:
         await one.wait_for_watch()
         assert [str(asked) for asked in api.requests[:2]] == ["list podgroups", "list pods"]
         for plural in (PODS, GROUPS):
-            assert _of(plural, api.requests) == ["list", "list", "watch"]
+            lists = ["list"] * (3 if is_old else 2)
+            assert _of(plural, api.requests) == [*lists, "watch"]
         assert not any(early)
         assert sorted(api.selectors) == ["list podgroups none,!none", "list pods none,!none"]
         api.put(PODS, "b")
@@ -184,6 +193,48 @@ async def test_what_happens_between_our_first_list_and_the_watch_of_kopf_is_seen
             assert refused == [listed, listed]
             assert one.current == 1
             assert _of(PODS, api.requests) == ["list", "list", "watch", "watch", "watch"]
+
+
+async def test_nothing_is_decided_on_a_list_that_has_become_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cycle could act for a gang that was deleted while other lists were refused."""
+    monkeypatch.setattr(kopf_lists, "FRESH_SECONDS", 0.1)
+    seen: list[set[str]] = []
+    async with ApiServer() as api:
+        api.put(PODS, "ghost")
+
+        def happen(asked: Request) -> None:
+            if str(asked) == "list podgroups" and _of(GROUPS, api.requests) == ["list"] * 2:
+                api.delete(PODS, "ghost")
+                time.sleep(0.2)  # the server's answer takes that long
+
+        api.before = happen
+        async with running(api) as one:
+            one.on_current = lambda: seen.append(one.known[PODS])
+            await one.wait_for_watch()
+    assert seen == [set()]
+
+
+async def test_where_versions_go_back_after_our_first_list_all_is_listed_again() -> None:
+    """Versions pass that of our list before anyone looks, so the watch alone would not tell."""
+    async with ApiServer() as api:
+        version = api.version
+        for name in ("ghost", "lost"):
+            api.put(PODS, name)
+
+        def happen(asked: Request) -> None:
+            if str(asked) == "list pods" and _of(PODS, api.requests) == ["list"] * 2:
+                api.restore(version)
+                api.put(PODS, "after")
+
+        api.before = happen
+        async with running(api) as one:
+            await one.until(lambda: len(api.watches) == 2, "kopf watches")
+            for name in ("b", "c", "d"):
+                api.put(PODS, name)
+            await one.wait_for_watch()
+            assert one.known[PODS] == {"after", "b", "c", "d"}
 
 
 async def test_what_was_deleted_between_two_lists_goes_before_what_is_new_comes() -> None:
@@ -461,7 +512,7 @@ def test_events_end_for_pods_alone_that_never_wait_again() -> None:
 
 @pytest.mark.parametrize("is_broken", [False, True], ids=["cannot be decoded", "cannot be read"])
 def test_a_pod_that_could_not_be_read_before_our_list_is_not_lost(*, is_broken: bool) -> None:
-    """The watch of kopf begins at its own list, which is older."""
+    """An event may be older than our list, whichever list the watch begins at."""
     api = ApiServer()
     running = Running(api, cast("Client", None))
     api.put(PODS, "a")
