@@ -100,12 +100,13 @@ def reclaim() -> str:
 
 
 def borrowers() -> Snapshot:
-    """A cluster in which a gang borrows what another queue guarantees."""
+    """A cluster in which a gang borrows what another queue guarantees; a role prefers one rack."""
     queues = (
         Queue("vision", Uid("v"), guaranteed=(("nvidia.com/gpu", 4),)),
         Queue("nlp", Uid("n")),
     )
-    held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1").but(queue="nlp")
+    held = gang("runs").role("worker", 2, cpu=1, gpu=1).preferring("rack", "worker")
+    held = held.bound_on("n1", "n1").but(queue="nlp")
     return snapshot_of(
         node("n1", cpu=8, memory=16, gpu=4).labelled(rack="r"),
         *(*queues, topology("rack"), space(NAMESPACE), held, gang("w").of(9, cpu=1)),

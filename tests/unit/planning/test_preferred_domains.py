@@ -354,9 +354,9 @@ def test_a_rack_is_cleared_for_a_gang_where_not_all_gangs_can_be_placed_again() 
     pooled = gang("t").of(1, cpu=3).of(3, cpu=2).shaped(node_selector=(("pool", "x"),))
     gangs = [gang("a").of(1, cpu=2), gang("b").of(1, cpu=2), pooled]
     given: dict[int, list[tuple[Share, ...]]] = {
-        1: [(Share(0, 4, 1),), (Share(0, 9, 1),)],
-        4: [(Share(0, 11, 1), Share(1, 11, 1), Share(1, 12, 2))],
-        5: [tuple(Share(0, place, 1) for place in (0, 1, 2, 3, 5))],
+        1: [(Share(0, 6, 1),), (Share(0, 11, 1),)],
+        4: [(Share(0, 0, 1), Share(1, 0, 1), Share(1, 1, 2))],
+        5: [tuple(Share(0, place, 1) for place in (2, 3, 4, 5, 7))],
     }
     snapshot = snapshot_of(*parts, *gangs, gang("z").of(5, cpu=1).preferring("rack"))
     made = plan(snapshot, Given(given), BestFit(), AMPLE_BUDGET)
