@@ -105,6 +105,83 @@ async def test_a_podgroup_that_is_created_again_frees_nothing_of_the_limit() -> 
     assert not cluster.broken
 
 
+def make_again(cluster: FakeCluster, queue: str = "vision") -> None:
+    """Delete the PodGroup and create it again, as its tenant may; its pods stay."""
+    cluster.delete_group("a")
+    cluster.add_group(gang("a").needing(3))
+    cluster.change_group("a", queue=queue)
+
+
+async def join(life: Life, cluster: FakeCluster, *names: str) -> None:
+    """Let pods join the gang."""
+    for number, name in enumerate(names):
+        joining = builders.member(name, builders.shape(cpu=1))
+        cluster.add_pod(replace(joining, group="a", created=life.clock.now + number))
+    life.watch.catch_up()
+    life.clock.now += 5.0
+    await life.settle()
+
+
+def bound(cluster: FakeCluster) -> set[str]:
+    return {key.name for key, pod in cluster.pods.items() if pod.node is not None}
+
+
+@pytest.mark.parametrize("has_default", [False, True])
+async def test_pods_that_join_a_podgroup_that_is_created_again_obey_the_limit(
+    *, has_default: bool
+) -> None:
+    """The limit of the queue of the start, not that of the default of the namespace."""
+    cluster = with_queue(replace(VISION, limits=(("cpu", 4000),)))
+    if has_default:
+        cluster.add_queue(Queue("small", Uid("s"), limits=(("cpu", 1000),), default_for=()))
+    life = await live(cluster)
+    make_again(cluster)
+    for name in ("x", "y", "z"):
+        await join(life, cluster, name)
+    assert bound(cluster) == {"a-0", "a-1", "a-2", "x"}
+    assert queues_of_records(cluster) == {"a": "vision"}
+    assert not cluster.broken
+
+
+async def test_a_podgroup_that_is_created_again_and_again_obeys_the_limit() -> None:
+    """A pod of its first start never ends; each PodGroup has pods of its own."""
+    cluster = with_queue(replace(VISION, limits=(("cpu", 6000),)))
+    life = await live(cluster)
+    cluster.change_pod("a-0", terminating=True)
+    for name in ("a-1", "a-2"):
+        cluster.delete_pod(name)
+    for number in range(3):
+        make_again(cluster)
+        await join(life, cluster, *(f"b{number}-{i}" for i in range(3)))
+    assert bound(cluster) == {"a-0", "b0-0", "b0-1", "b0-2", "b1-0", "b1-1"}
+    assert not cluster.broken
+
+
+async def test_no_tenant_moves_the_charge_of_a_gang_that_started_beside_pods_that_terminate() -> (
+    None
+):
+    cluster = with_queue(replace(VISION, limits=(("cpu", 6000),)))
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    life = await live(cluster)
+    for name in ("a-0", "a-1", "a-2"):
+        cluster.change_pod(name, terminating=True)
+    make_again(cluster)
+    await join(life, cluster, "x", "y", "z")
+    assert {"x", "y", "z"} < bound(cluster)
+    cluster.change_group("a", queue="nlp")
+    for name in ("a-0", "a-1", "a-2"):
+        cluster.delete_pod(name)
+    life.watch.catch_up()
+    await life.settle()
+    assert queues_of_records(cluster) == {"a": "vision"}
+    cluster.add(gang("b").of(4, cpu=1))
+    cluster.change_group("b", queue="vision")
+    life.watch.catch_up()
+    await life.settle()
+    assert bound(cluster) == {"x", "y", "z"}
+    assert not cluster.broken
+
+
 async def test_a_start_anew_does_not_get_the_record_of_an_earlier_start() -> None:
     """While the API server does not delete the Reservation of that start, the gang waits."""
     cluster, clock = with_queue(), Clock()

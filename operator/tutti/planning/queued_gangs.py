@@ -67,16 +67,22 @@ class QueuedGangs:
     def start_record(self, members: MemberCounts, placed: Sequence[Member]) -> QueueRecord | None:
         """The record of a gang that starts with these members, or None.
 
-        A gang that is already charged gets no record, nor does a pod without a PodGroup. Without
-        Queues there are no records.
+        A gang that runs keeps its record. If that is of an earlier PodGroup of its name, it gets the
+        same record for itself: else its new pods would be charged to nobody's start. A pod without a
+        PodGroup gets none. Without Queues there are no records.
         """
-        gang = members.gang
-        if gang.key in self.charges or gang.is_single or not self.uids:
+        gang, snapshot = members.gang, self.observed.snapshot
+        if gang.is_single or not self.uids:
             return None
+        if gang.key in self.charges:
+            if any(reservation.uid == gang.uid for reservation, _ in snapshot.recorded):
+                return None
+            if _is_running(members):
+                return snapshot.records.get(gang.uid)
         queue = self.queues[gang.key]
         minimum = charge.start_charge(gang, placed)
-        now = self.observed.snapshot.taken_at
-        return QueueRecord(queue, self.uids[queue], now, minimum, gang.is_protected)
+        started = snapshot.taken_at
+        return QueueRecord(queue, self.uids[queue], started, minimum, gang.is_protected)
 
     def may_ever_start(self, want: PlacementRequest) -> bool:
         """Whether its queue guarantees enough for a gang that must not borrow."""
@@ -150,7 +156,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     for members in (_marked(members, unendable) for members in observed.gangs):
         gang = members.gang
         admitted = _without_charged_elsewhere(members, pods.charged_elsewhere)
-        is_running = any(not member.is_over for member in admitted.bound)
+        is_running = _is_running(admitted)
         created = inf
         if is_running:
             admitted = _as_started(admitted, records.get(gang.uid))
@@ -252,6 +258,10 @@ def _in_queue(record: QueueRecord, tree: QueueTree, queue: str) -> QueueRecord:
     if queue in ("", ROOT):
         return record
     return replace(record, queue=queue, queue_uid=tree.queues[queue].uid)
+
+
+def _is_running(members: MemberCounts) -> bool:
+    return any(not member.is_over for member in members.bound)
 
 
 def _has_node(member: Member) -> bool:

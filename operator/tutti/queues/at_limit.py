@@ -61,18 +61,22 @@ class LimitedGangs:
             limit.limit,
             wanted,
             enough=enough,
-            ending=tuple(self._ending(limit, enough - limit.limit)),
+            ending=tuple(self._ending(limit, enough - limit.limit, gang)),
             before=tuple(before[:MOST_BEFORE]),
             more_before=max(place - MOST_BEFORE, 0),
         )
 
-    def _ending(self, limit: QueueLimit, short: int) -> Sequence[tuple[GangKey, int]]:
-        """The fewest gangs whose charges add up to ``short``, with the charge of each.
+    def _ending(
+        self, limit: QueueLimit, short: int, asking: GangKey
+    ) -> Sequence[tuple[GangKey, int]]:
+        """The fewest other gangs whose charges add up to ``short``, with the charge of each.
 
         If one gang is enough, it is the gang with the smallest such charge. The answer is empty if
         more than ``MOST_ENDING`` gangs would have to end.
         """
         charges = self._charges_of(limit)
+        if asking in self._charges:
+            charges = [charge for charge in charges if charge[1] != asking]
         if (index := bisect_left(charges, short, key=lambda charge: charge[0])) < len(charges):
             amount, gang = charges[index]
             return [(gang, amount)]

@@ -591,6 +591,22 @@ def test_no_gang_starts_in_another_queue_while_pods_of_its_name_hold_room() -> N
     }
 
 
+def test_a_podgroup_that_is_created_again_has_a_record_for_the_pods_that_join_it() -> None:
+    """A gang that runs has that of the earlier start; one that starts has one of its own."""
+    runs = in_vision(gang("a").of(2, cpu=1).bound_on("n1", "n1"))
+    again = runs.of(1, cpu=1).needing(2).but(uid=Uid("another"))
+    earlier = started_in(VISION, runs, 2)
+    (placement,) = planned(ROOM, ML, VISION, again, earlier).placements
+    assert placement.record == earlier.record
+    (placement,) = planned(ROOM, ML, VISION, again.but(uid=runs.made.uid), earlier).placements
+    assert placement.record is None, "its Reservation has it"
+    leaving = runs.each(terminating=True)
+    again = leaving.of(2, cpu=1).needing(2).but(uid=Uid("another"))
+    (placement,) = planned(ROOM, ML, VISION, again, earlier).placements
+    assert placement.record is not None
+    assert (placement.record.queue, placement.record.started) == ("vision", 60.0)
+
+
 def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
     """Deleting it frees nothing of a limit, whether members are lost or not."""
     runs = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))

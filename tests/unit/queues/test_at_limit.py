@@ -36,6 +36,12 @@ def test_the_smallest_gang_that_is_enough_would_have_to_end() -> None:
     assert (finding.enough, finding.ending) == (56, ((key("b"), 8),))
 
 
+def test_no_gang_is_told_that_its_own_end_would_help() -> None:
+    """A gang that needs a replacement is charged, too."""
+    assert found(8, {"x": 8, "a": 9}).ending == ((key("a"), 9),)
+    assert found(8, {"x": 8, "a": 4}).ending == ()
+
+
 def test_where_no_gang_is_enough_it_takes_the_fewest() -> None:
     assert found(16, {"a": 9, "b": 8, "c": 1}).ending == ((key("a"), 9), (key("b"), 8))
     assert found(18, {"a": 9, "b": 8, "c": 1}).ending == (
