@@ -514,12 +514,27 @@ def _(finding: of.UnknownNamespace) -> str:
 
 
 @text.register
-def _(finding: of.QueueStopped) -> str:
-    if finding.is_drained:
-        created = "a PodGroup or pods that were created since it does"
-        return f"queue {finding.queue} drains and starts no gang with {created}"
-    causes = "has stop: Hold, is being deleted, or names a parent that cannot be used"
-    return f"queue {finding.queue} starts no gang now: it or a queue above it {causes}"
+def _(finding: of.QueueDrained) -> str:
+    created = "a PodGroup or pods that were created since it does"
+    return f"queue {finding.queue} drains and starts no gang with {created}"
+
+
+@text.register
+def _(finding: of.QueueHeld) -> str:
+    who = "it" if finding.by == finding.queue else f"queue {finding.by} above it"
+    why = f"{who} {finding.cause}; {_release(finding)}"
+    return f"queue {finding.queue} starts no gang now: {why}"
+
+
+def _release(finding: of.QueueHeld) -> str:
+    """What lets gangs start again, in words."""
+    match finding.cause:
+        case of.HoldCause.STOP:
+            return f"gangs start again once the stop of queue {finding.by} is None"
+        case of.HoldCause.DELETION:
+            return "name another queue in spec.queue of the PodGroup"
+        case _:
+            return f"correct spec.parent of queue {finding.by}"
 
 
 @text.register

@@ -5,6 +5,7 @@ findings in words.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from ..model.decisions import Finding, Mode
 from ..model.keys import GangKey, NodeName, PodKey
@@ -413,11 +414,27 @@ class UnknownNamespace(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class QueueStopped(Finding):
-    """The queue starts no gang; or, if it drains, no gang that is as new as this one."""
+class QueueDrained(Finding):
+    """The queue or one above it drains, and starts no gang that is as new as this one."""
 
     queue: str
-    is_drained: bool = False
+
+
+class HoldCause(StrEnum):
+    """Why a queue starts no gang."""
+
+    STOP = "has stop: Hold"
+    DELETION = "is being deleted"
+    PARENT = "names a parent that cannot be used"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHeld(Finding):
+    """The queue starts no gang, because of itself or of the queue ``by`` above it."""
+
+    queue: str
+    by: str
+    cause: HoldCause
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,11 @@ from ..gang.findings import (
     CountsInRoot,
     EndingObstacle,
     ForbiddenQueue,
+    HoldCause,
     QueueChanges,
+    QueueDrained,
     QueueHasChildren,
-    QueueStopped,
+    QueueHeld,
     UnknownNamespace,
     UnknownQueue,
 )
@@ -67,8 +69,8 @@ class QueuedGangs:
     def start_record(self, members: MemberCounts, placed: Sequence[Member]) -> QueueRecord | None:
         """The record of a gang that starts with these members, or None.
 
-        A gang that runs keeps its record. If that is of an earlier PodGroup of its name, it gets the
-        same record for itself: else its new pods would be charged to nobody's start. A pod without a
+        A gang that runs keeps its record. If that is of an earlier PodGroup of its name, the gang
+        gets the same record for itself: no record names its new pods otherwise. A pod without a
         PodGroup gets none. Without Queues there are no records.
         """
         gang, snapshot = members.gang, self.observed.snapshot
@@ -349,11 +351,26 @@ def _rejection(
         return Rejection(gang.key, Reason.QUEUE_CHANGES, (finding,))
     match tree.stop_of(queue, created):
         case Stop.HOLD:
-            return Rejection(gang.key, Reason.QUEUE_HELD, (QueueStopped(queue),))
+            return Rejection(gang.key, Reason.QUEUE_HELD, (_held(tree, queue),))
         case Stop.DRAIN:
-            return Rejection(gang.key, Reason.QUEUE_DRAINS, (QueueStopped(queue, is_drained=True),))
+            return Rejection(gang.key, Reason.QUEUE_DRAINS, (QueueDrained(queue),))
         case _:
             return None
+
+
+def _held(tree: QueueTree, name: str) -> QueueHeld:
+    """Why a queue that is held starts no gang: its own cause, or that of the first above it."""
+    causes = ((step, _hold_cause(tree, step)) for step in tree.paths[name])
+    return next(QueueHeld(name, step, cause) for step, cause in causes if cause is not None)
+
+
+def _hold_cause(tree: QueueTree, name: str) -> HoldCause | None:
+    queue = tree.queues[name]
+    if queue.is_terminating:
+        return HoldCause.DELETION
+    if name in tree.broken:
+        return HoldCause.PARENT
+    return HoldCause.STOP if queue.stop is Stop.HOLD else None
 
 
 def _refusal(gang: Gang, membership: Membership) -> tuple[Reason, Finding]:

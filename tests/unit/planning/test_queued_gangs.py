@@ -168,16 +168,28 @@ def test_a_single_pod_of_a_namespace_with_two_defaults_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    "stopped",
+    ("stopped", "why"),
     [
-        (queue("vision", stop=Stop.HOLD),),
-        (queue("vision", is_terminating=True),),
-        (queue("vision", parent="gone"),),
-        (queue("vision", parent="ml"), queue("ml", stop=Stop.HOLD)),
+        (
+            (queue("vision", stop=Stop.HOLD),),
+            "it has stop: Hold; gangs start again once the stop of queue vision is None",
+        ),
+        (
+            (queue("vision", is_terminating=True),),
+            "it is being deleted; name another queue in spec.queue of the PodGroup",
+        ),
+        (
+            (queue("vision", parent="gone"),),
+            "it names a parent that cannot be used; correct spec.parent of queue vision",
+        ),
+        (
+            (queue("vision", parent="ml"), queue("ml", stop=Stop.HOLD)),
+            "queue ml above it has stop: Hold; gangs start again once the stop of queue ml is None",
+        ),
     ],
 )
 def test_a_queue_that_holds_starts_no_gang_and_no_extra_and_replaces_lost_members(
-    stopped: tuple[Queue, ...],
+    stopped: tuple[Queue, ...], why: str
 ) -> None:
     waits = gang("a").of(2, cpu=1).but(queue="vision")
     grows = gang("b").of(2, cpu=1).needing(1).bound_on("n1").but(queue="vision")
@@ -188,10 +200,7 @@ def test_a_queue_that_holds_starts_no_gang_and_no_extra_and_replaces_lost_member
     extra = next(rejection for rejection in plan.rejections if rejection.gang.name == "b")
     assert extra.only_extra_members
     held = next(rejection for rejection in plan.rejections if rejection.gang.name == "a")
-    assert sentence(held) == (
-        "queue vision starts no gang now: it or a queue above it has stop: Hold, is being deleted, "
-        "or names a parent that cannot be used"
-    )
+    assert sentence(held) == f"queue vision starts no gang now: {why}"
 
 
 def test_a_queue_that_drains_starts_what_was_there_when_the_drain_began() -> None:
