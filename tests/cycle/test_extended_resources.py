@@ -13,6 +13,8 @@ from tutti.kube import errors
 from tutti.model.cluster import Phase
 from tutti.model.devices.claims import FINALIZER, DeviceClaim
 from tutti.model.devices.extended import claim_name
+from tutti.model.keys import Uid
+from tutti.model.queues import Queue
 
 from .test_devices import bound, dying_at, holding, reason, settled
 
@@ -315,3 +317,12 @@ async def test_no_pod_is_bound_whose_claim_vanishes_before_it_is_named() -> None
     await life.turn()
     assert "allocate" in cluster.calls
     assert bound(cluster) == 0
+
+
+async def test_devices_for_extended_resources_count_towards_no_limit_of_a_queue() -> None:
+    """As devices of claims that pods name; a ResourceQuota counts both."""
+    cluster = cluster_of()
+    cluster.add_queue(Queue("vision", Uid("v"), limits=((GPU, 1),), default_for=()))
+    cluster.add(train())
+    await settled(cluster)
+    assert (bound(cluster), holding(cluster)) == (4, 8)
