@@ -288,13 +288,20 @@ def start_request(census: MemberCounts) -> PlacementRequest | None:
     gang = census.gang
     if census.is_committed or gang.terminating:
         return None
-    if not is_enough(gang, within_maximums(census).waiting):
+    if not is_enough(gang, within_maximums(census).waiting) or are_all_absent(census):
         return None
     if too_few_claims(gang, census.waiting) is not None:
         return None
     minimums = tuple((role.name, role.min_member) for role in gang.roles)
     maximums = maximums_of(census.waiting, census.places_by_role)
     return PlacementRequest(gang, min_members(gang), census.waiting, minimums, maximums=maximums)
+
+
+def are_all_absent(census: MemberCounts) -> bool:
+    """Whether the members that the gang starts with are all absent: nobody would be bound."""
+    roles = {role.name for role in census.gang.roles if role.min_member}
+    least = sum(role.min_member for role in census.gang.roles)
+    return min_members(census.gang) <= least and not any(m.role in roles for m in census.ready)
 
 
 def maximums_of(

@@ -197,6 +197,12 @@ def _(finding: of.MembersExist) -> str:
 
 
 @text.register
+def _(finding: of.NobodyToStart) -> str:
+    roles = " and ".join(finding.roles)
+    return f"it needs members of {roles} alone, and none of them exists"
+
+
+@text.register
 def _(finding: of.RoleMembersExist) -> str:
     return f"role {finding.role}: {finding.members} of {finding.needed} exist"
 

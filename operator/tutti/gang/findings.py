@@ -27,6 +27,13 @@ class MembersExist(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class NobodyToStart(Finding):
+    """All members that the gang needs to start are absent members of these roles."""
+
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RoleMembersExist(Finding):
     """So many members of a role exist."""
 

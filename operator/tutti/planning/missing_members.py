@@ -6,7 +6,13 @@ These findings need the gang alone, not the room of the cluster, so no nodes are
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from ..gang.demand import MemberCounts, is_enough, min_members, too_few_claims
+from ..gang.demand import (
+    MemberCounts,
+    are_all_absent,
+    is_enough,
+    min_members,
+    too_few_claims,
+)
 from ..gang.findings import (
     BeingDeleted,
     BeyondMaximum,
@@ -19,6 +25,7 @@ from ..gang.findings import (
     MembersExist,
     MembersLost,
     NamesOneClaim,
+    NobodyToStart,
     ParallelismTooSmall,
     Quoted,
     RoleMembersExist,
@@ -43,7 +50,7 @@ def absence(members: MemberCounts) -> Rejection | None:
         return _single(members)
     if members.is_committed:
         return _after_the_start(members)
-    if not is_enough(members.gang, members.waiting):
+    if not is_enough(members.gang, members.waiting) or are_all_absent(members):
         return _too_few(members)
     if (short := too_few_claims(members.gang, members.waiting)) is not None:
         finding = NamesOneClaim(short.claim, short.members, short.needed, short.role)
@@ -53,6 +60,9 @@ def absence(members: MemberCounts) -> Rejection | None:
 
 def _too_few(members: MemberCounts) -> Rejection:
     """Why too few members of a gang that has not started could be bound now."""
+    if is_enough(members.gang, members.waiting):
+        roles = (role.name for role in members.gang.roles if role.min_member)
+        return _waiting(members, NobodyToStart(tuple(roles)))
     candidates = members.waiting + members.unsupported
     if members.unsupported and is_enough(members.gang, candidates):
         return _not_modelled(members)

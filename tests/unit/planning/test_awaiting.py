@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tutti.filters.node_rules import fits_node
-from tutti.gang import demand, slots
+from tutti.gang import demand, finding_text, slots
 from tutti.model.cluster import Snapshot
+from tutti.model.decisions import Plan, Reason
 from tutti.planning.compile import slot_assignment
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
@@ -82,3 +83,25 @@ def test_nobody_waits_for_a_slot_that_is_left(seen: Snapshot) -> None:
         for member in gang.members:
             if member.uid not in named and slots.may_take(gang, member):
                 assert all(fits_node(member.shape, nodes[node]) is not None for node, _ in free)
+
+
+def _planned(cpu: int, *gangs: builders.GangBuilder) -> Plan:
+    snapshot = builders.snapshot_of(builders.node("n1", cpu=cpu), *gangs)
+    made = plan(snapshot, BestFit(), BestFit(), AMPLE_BUDGET)
+    assert plan_checks.violations(snapshot, made) == ()
+    return made
+
+
+def test_a_gang_that_would_start_with_absent_members_alone_waits_and_takes_no_room() -> None:
+    """Nobody would be bound; pods of roles that it does not need do not start it."""
+    absent = builders.gang("a").role("x", 0, 2, cpu=1).role("y", 2, 0).declaring(cpu=1).needing(2)
+    other = builders.gang("b").of(2, cpu=1).but(created=9.0)
+    made = _planned(2, absent, other)
+    assert [placement.gang.name for placement in made.placements] == ["b"]
+    (rejection,) = made.rejections
+    assert rejection.reason is Reason.WAITING_FOR_MEMBERS
+    assert finding_text.sentence(rejection) == (
+        "it needs members of y alone, and none of them exists"
+    )
+    (placement,) = _planned(3, absent.needing(3)).placements
+    assert (len(placement.assignments), [slot.count for slot in placement.slots]) == (1, [2])
