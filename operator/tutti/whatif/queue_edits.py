@@ -5,6 +5,7 @@ its resource. The resource may be left out if the queue has one quota of this ki
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -15,6 +16,8 @@ from ..model.cluster import Namespace, Snapshot
 from ..model.queues import ROOT, Amounts, Preemption, Queue, QueueMode, Stop
 from .edits import WrongChange
 
+QUOTAS = ("limit", "guaranteed")  # the fields of a queue that are for one resource
+RESOURCE = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?")
 NONE = "none"  # removes a quota or a parent
 EXAMPLE = "write it as QUEUE.FIELD=VALUE, such as vision.limit.nvidia.com/gpu=48"
 MOST_WEIGHT = 10_000
@@ -36,7 +39,25 @@ def changed(of: Snapshot, words: str) -> Snapshot:
     if field not in FIELDS:
         names = ", ".join(FIELDS)
         raise WrongChange(f"--set-queue {words}: {field} is no such field; there are {names}")
-    return _with(of, FIELDS[field](queue, resource, value, words))
+    if resource and field not in QUOTAS:
+        raise WrongChange(f"--set-queue {words}: {field} has no resource; {EXAMPLE}")
+    edited = FIELDS[field](queue, resource, value, words)
+    if edited.parent != queue.parent:
+        _assert_is_parent(of, edited, words)
+    return _with(of, edited)
+
+
+def _assert_is_parent(of: Snapshot, queue: Queue, words: str) -> None:
+    """Refuse a parent that does not exist, or that the queue itself is above."""
+    parents = {other.name: other.parent for other in of.queues}
+    above = queue.parent
+    if above and above not in parents:
+        names = ", ".join(sorted(parents.keys() - {queue.name})) or "none"
+        raise WrongChange(f"--set-queue {words}: there is no queue {above}; there are {names}")
+    for _ in parents:
+        if above == queue.name:
+            raise WrongChange(f"--set-queue {words}: {queue.name} would be its own ancestor")
+        above = parents.get(above, "")
 
 
 def with_queue(of: Snapshot, queue: Queue, known: Iterable[Namespace] = ()) -> Snapshot:
@@ -104,6 +125,8 @@ def _guarantee(queue: Queue, resource: str, value: str, words: str) -> Queue:
 
 def _with_amount(amounts: Amounts, resource: str, value: str, words: str) -> Amounts:
     quotas = dict(amounts)
+    if resource and not RESOURCE.fullmatch(resource):
+        raise WrongChange(f"--set-queue {words}: {resource!r} is no name of a resource")
     if not resource:
         if len(quotas) != 1:
             choice = f"of {', '.join(quotas)}" if quotas else "such as nvidia.com/gpu"
