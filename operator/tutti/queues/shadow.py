@@ -15,7 +15,9 @@ def stopped(
     """For each queue in shadow, the gangs that run although its limits would have stopped them.
 
     The gangs at or below the queue are counted as if they started one by one, in the order of their
-    starts. A gang that then exceeds a limit is stopped, and uses nothing of the limit.
+    starts. A gang that then exceeds a limit is stopped, and uses nothing of the limit. Extras are
+    counted after their gang, one by one; an extra that exceeds a limit stops no gang, and uses
+    nothing of the limit either.
     """
     below: dict[str, list[QueuedGang]] = {
         name: [] for name, queue in tree.queues.items() if queue.mode is QueueMode.SHADOW
@@ -37,10 +39,20 @@ def _stopped(
 ) -> tuple[GangKey, ...]:
     room, keys = dict(tree.queues[name].limits), []
     for gang in gangs:
-        wanted = [(resource, n) for resource, n in charges[gang.key].amounts if resource in room]
-        if any(n > room[resource] for resource, n in wanted):
+        extras = [requests for _, requests in gang.extras]
+        if not _takes(room, charges[gang.key] - Resources.total(extras)):
             keys.append(gang.key)
             continue
-        for resource, n in wanted:
-            room[resource] -= n
+        for extra in extras:
+            _takes(room, extra)
     return tuple(keys)
+
+
+def _takes(room: dict[str, int], requests: Resources) -> bool:
+    """Take the requests from the room, or nothing if they exceed it; return whether they fit."""
+    wanted = [(resource, n) for resource, n in requests.amounts if resource in room]
+    if any(n > room[resource] for resource, n in wanted):
+        return False
+    for resource, n in wanted:
+        room[resource] -= n
+    return True

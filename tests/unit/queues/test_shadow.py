@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tutti.model.queues import QueueMode
+from tutti.model.resources import Resources
 from tutti.queues.cover import QueuedGang
 from tutti.queues.shadow import stopped
 from tutti.queues.tree import QueueTree
@@ -14,7 +15,10 @@ def found(*running: QueuedGang, mode: QueueMode = QueueMode.SHADOW) -> dict[str,
     """The names of the stopped gangs; queue r has a limit of 10 GPUs, and v is below it."""
     top = replace(queue("r", limits=amounts(gpu=10, pods=3)), mode=mode)
     tree = QueueTree.of([top, queue("v", "r"), queue("n")])
-    charges = {gang.key: gang.minimum for gang in running}
+    charges = {
+        gang.key: Resources.total((gang.minimum, *(extra for _, extra in gang.extras)))
+        for gang in running
+    }
     gangs = stopped(tree, running, charges)
     return {name: [gang.name for gang in gone] for name, gone in gangs.items()}
 
@@ -29,6 +33,16 @@ def test_gangs_that_exceed_a_limit_when_they_start_are_stopped_and_use_nothing_o
         queued("other", "n", started=0.0, gpu=50),
     ]
     assert found(*gangs) == {"r": ["large", "late"]}
+
+
+def test_extras_beyond_a_limit_stop_no_gang_and_use_nothing_of_it() -> None:
+    grown = queued("grown", "v", started=1.0, gpu=2)
+    extras = tuple((f"p{i}", Resources.of({"gpu": n})) for i, n in enumerate((3, 9, 1)))
+    fits = queued("fits", "v", started=2.0, gpu=4)
+    assert found(replace(grown, extras=extras), fits) == {"r": []}
+    assert found(replace(grown, extras=extras), queued("fits", "v", started=2.0, gpu=5)) == {
+        "r": ["fits"]
+    }
 
 
 def test_each_resource_counts() -> None:
