@@ -88,7 +88,8 @@ class NestedDomains:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         """Answers are in the order of these nodes."""
-        self._nodes = nodes
+        self.nodes = nodes
+        self._labels: Sequence[Mapping[str, str]] = ()
         self._known: dict[tuple[str, ...], tuple[Domains, Sequence[tuple[str, ...]]]] = {}
 
     def domains(self, labels: tuple[str, ...]) -> Domains:
@@ -101,18 +102,30 @@ class NestedDomains:
 
     def _of(self, labels: tuple[str, ...]) -> tuple[Domains, Sequence[tuple[str, ...]]]:
         if labels not in self._known:
-            paths = [path_of(node, labels) for node in self._nodes]
+            self._labels = self._labels or [dict(node.labels) for node in self.nodes]
+            paths = [_path(own, labels) for own in self._labels]
             names = sorted({path for path in paths if path is not None})
             numbers = {path: number for number, path in enumerate(names)}
             row = [-1 if path is None else numbers[path] for path in paths]
             self._known[labels] = np.array(row, dtype=np.intp), names
         return self._known[labels]
 
+    def reordered(self, order: NDArray[np.intp]) -> "NestedDomains":
+        """The same domains of the same nodes in another order, without computing them again."""
+        other = NestedDomains([self.nodes[i] for i in order])
+        other._labels = [self._labels[i] for i in order] if self._labels else ()
+        other._known = {labels: (row[order], names) for labels, (row, names) in self._known.items()}
+        return other
+
 
 def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
     """The values of these labels on a node; None if it lacks one."""
+    return _path(dict(node.labels), labels)
+
+
+def _path(own: Mapping[str, str], labels: Sequence[str]) -> tuple[str, ...] | None:
     try:
-        return tuple(map(dict(node.labels).__getitem__, labels)) or None
+        return tuple(map(own.__getitem__, labels)) or None
     except KeyError:
         return None
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,8 @@ class Grid:
 
 def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     """The numbers of a Snapshot, for the resources that these shapes request."""
-    nodes = _in_order(snapshot)
+    domains = _in_order(snapshot)
+    nodes = tuple(domains.nodes)
     known = {id(shape): shape for shape in shapes}  # equal members share one Shape object
     index = {shape: i for i, shape in enumerate(dict.fromkeys(known.values()))}
     columns = Columns.of(index, nodes)
@@ -200,20 +202,18 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
         units=units,
         is_rounded=bool(fractions.any()),
         topologies=snapshot.topologies,
-        domains=NestedDomains(nodes),
+        domains=domains,
     )
 
 
-def _in_order(snapshot: Snapshot) -> tuple[Node, ...]:
-    """The nodes by domain and name; nodes without a label come before the others."""
+def _in_order(snapshot: Snapshot) -> NestedDomains:
+    """The nodes by domain and name, with their domains; those in no domain come first."""
+    by_name = NestedDomains(sorted(snapshot.nodes, key=attrgetter("name")))
     first = min(snapshot.topologies, key=lambda topology: topology.order, default=None)
-    levels = () if first is None else first.levels
-
-    def place(node: Node) -> tuple[Sequence[str], str]:
-        values = dict(node.labels) if levels else {}
-        return [values.get(label, "") for label in levels], node.name
-
-    return tuple(sorted(snapshot.nodes, key=place))
+    if first is None:
+        return by_name
+    # Domains are numbered in the order of their values.
+    return by_name.reordered(np.argsort(by_name.domains(first.levels), kind="stable"))
 
 
 def room_less(base: Grid, amounts_taken: Sequence[Resources]) -> NDArray[np.int64]:
