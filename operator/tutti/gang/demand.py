@@ -298,7 +298,7 @@ def start_request(census: MemberCounts) -> PlacementRequest | None:
 
 
 def are_all_absent(census: MemberCounts) -> bool:
-    """Whether the members that the gang starts with are all absent: nobody would be bound."""
+    """Whether the gang would start with absent members alone, so that it binds no pod."""
     roles = {role.name for role in census.gang.roles if role.min_member}
     least = sum(role.min_member for role in census.gang.roles)
     return min_members(census.gang) <= least and not any(m.role in roles for m in census.ready)

@@ -76,31 +76,38 @@ class Occupants:
 
     def outside(self, nodes: Iterable[Node], resource: str) -> int:
         """How much of a resource pods of no gang have on these nodes."""
-        own = {node.name: node.used[resource] for node in nodes}
-        for gang in self._snapshot.gangs:
-            for member in gang.members:
-                if member.node in own and not member.is_over:
-                    own[member.node] -= grids.footprint(member.shape)[resource]
-        return sum(max(n, 0) for n in own.values())
+        return sum(
+            max(node.used[resource] - self._bound_to(node.name, resource), 0) for node in nodes
+        )
 
     def on(self, nodes: Iterable[NodeName], resource: str) -> Mapping[GangKey, int]:
         """By gang, how much of a resource it has on these nodes; only gangs that have any."""
         amounts = Counter[GangKey]()
         for node in nodes:
-            for gang, room in self._by_node.get(node, ()):
+            for gang, room in (*self._bound.get(node, ()), *self._held.get(node, ())):
                 amounts[gang] += room[resource]
         return +amounts
 
+    def _bound_to(self, node: NodeName, resource: str) -> int:
+        return sum(room[resource] for _, room in self._bound.get(node, ()))
+
     @cached_property
-    def _by_node(self) -> Mapping[NodeName, Sequence[tuple[GangKey, Resources]]]:
+    def _bound(self) -> Mapping[NodeName, Sequence[tuple[GangKey, Resources]]]:
+        """By node, the members that have it."""
         by_node: dict[NodeName, list[tuple[GangKey, Resources]]] = {}
-        gangs = {gang.key: gang for gang in self._snapshot.gangs}
-        members = {m.uid: m for gang in gangs.values() for m in gang.members}
-        for gang in gangs.values():
+        for gang in self._snapshot.gangs:
             for member in gang.members:
                 if member.node is not None and not member.is_over:
                     room = grids.footprint(member.shape)
                     by_node.setdefault(member.node, []).append((gang.key, room))
+        return by_node
+
+    @cached_property
+    def _held(self) -> Mapping[NodeName, Sequence[tuple[GangKey, Resources]]]:
+        """By node, the room that Reservations hold for members without a node."""
+        by_node: dict[NodeName, list[tuple[GangKey, Resources]]] = {}
+        gangs = {gang.key: gang for gang in self._snapshot.gangs}
+        members = {m.uid: m for gang in gangs.values() for m in gang.members}
         for reservation in self._snapshot.reservations:
             held = [
                 (entry.node, grids.footprint(members[entry.uid].shape))

@@ -49,6 +49,8 @@ class QueuedGangs:
     observed: ObservedDemand  # without the gangs that may not start
     queues: Mapping[GangKey, str] = field(default_factory=dict)  # running gangs included
     charges: Mapping[GangKey, GangCharge] = field(default_factory=dict)  # of running gangs
+    # Of charged gangs without a record of their own: that of an earlier PodGroup, if there is one.
+    inherited: Mapping[GangKey, QueueRecord | None] = field(default_factory=dict)
     limits: Sequence[QueueLimit] = ()
     charged: ChargedGangs | None = None  # None if there are no Queues
     use: tuple[QueueUse, ...] = ()
@@ -73,17 +75,17 @@ class QueuedGangs:
         gets the same record for itself: no record names its new pods otherwise. A pod without a
         PodGroup gets none. Without Queues there are no records.
         """
-        gang, snapshot = members.gang, self.observed.snapshot
+        gang = members.gang
         if gang.is_single or not self.uids:
             return None
         if gang.key in self.charges:
-            if any(reservation.uid == gang.uid for reservation, _ in snapshot.recorded):
+            if gang.key not in self.inherited:
                 return None
             if _is_running(members):
-                return snapshot.records.get(gang.uid)
+                return self.inherited[gang.key]
         queue = self.queues[gang.key]
         minimum = charge.start_charge(gang, placed)
-        started = snapshot.taken_at
+        started = self.observed.snapshot.taken_at
         return QueueRecord(queue, self.uids[queue], started, minimum, gang.is_protected)
 
     def may_ever_start(self, want: PlacementRequest) -> bool:
@@ -148,6 +150,12 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         for gang in pods.gangs
         if gang.key in charges
     )
+    recorded = {reservation.uid for reservation, _ in snapshot.recorded}
+    inherited = {
+        gang.key: records.get(gang.uid)
+        for gang in pods.gangs
+        if gang.key in charges and gang.uid not in recorded
+    }
     totals = dict(snapshot.allocatable.amounts)
     charged = ChargedGangs(tree, totals, running, charges, snapshot.taken_at)
     rejections: dict[GangKey, Rejection] = {}
@@ -183,6 +191,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         _without(observed, rejections),
         queues,
         charges,
+        inherited,
         limits.limits(tree, queues, {key: charge.total for key, charge in charges.items()}),
         charged,
         use.queue_use(charged, _waiting(pods.gangs, queues, charges)),

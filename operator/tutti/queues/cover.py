@@ -144,13 +144,13 @@ def _covered_here(tree: QueueTree, queue: str, rest: _Rest, cover: Cover) -> _Re
     over = _Rest()
     extras = rest.extras
     for gang in sorted(rest.gangs, key=lambda gang: _order_in(queue, gang)):
-        if _take(left, gang.minimum):
+        if take(left, gang.minimum):
             cover.gangs[gang.key] = queue
             extras += [(gang, pod, requests) for pod, requests in gang.extras]
         else:
             over.gangs.append(gang)
     for gang, pod, requests in sorted(extras, key=lambda extra: _order(extra[0])):
-        if _take(left, requests):
+        if take(left, requests):
             cover.extras[gang.key, pod] = queue
         else:
             over.extras.append((gang, pod, requests))
@@ -160,8 +160,11 @@ def _covered_here(tree: QueueTree, queue: str, rest: _Rest, cover: Cover) -> _Re
     return over
 
 
-def _take(left: dict[str, int], requests: Resources) -> bool:
-    """Take the requests out of what is left, if they fit on every line."""
+def take(left: dict[str, int], requests: Resources) -> bool:
+    """Take the requests out of what is left, if they fit on every line; return whether they do.
+
+    Resources that ``left`` does not name do not count.
+    """
     amounts = [(line, n) for line, n in requests.amounts if line in left]
     if any(n > left[line] for line, n in amounts):
         return False

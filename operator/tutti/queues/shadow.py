@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..model.keys import GangKey
 from ..model.queues import QueueMode
 from ..model.resources import Resources
-from .cover import QueuedGang
+from .cover import QueuedGang, take
 from .tree import QueueTree
 
 
@@ -40,19 +40,9 @@ def _stopped(
     room, keys = dict(tree.queues[name].limits), []
     for gang in gangs:
         extras = [requests for _, requests in gang.extras]
-        if not _takes(room, charges[gang.key] - Resources.total(extras)):
+        if not take(room, charges[gang.key] - Resources.total(extras)):
             keys.append(gang.key)
             continue
         for extra in extras:
-            _takes(room, extra)
+            take(room, extra)
     return tuple(keys)
-
-
-def _takes(room: dict[str, int], requests: Resources) -> bool:
-    """Take the requests from the room, or nothing if they exceed it; return whether they fit."""
-    wanted = [(resource, n) for resource, n in requests.amounts if resource in room]
-    if any(n > room[resource] for resource, n in wanted):
-        return False
-    for resource, n in wanted:
-        room[resource] -= n
-    return True
