@@ -391,16 +391,70 @@ async def test_a_pod_that_replaces_another_or_joins_is_charged_by_the_record_too
     await life.settle()
     standing = reservation(cluster)
     assert standing is not None
-    names = ("a-0", "a-1", "a-new", "a-more")
+    names = ("a-0", "a-1", "a-more", "a-new")  # the last two joined together
     pods = [cluster.pods[PodKey(NAMESPACE, name)] for name in names]
     assert all(pod.node for pod in pods)
-    assert standing.charged == tuple(sorted(pod.uid for pod in pods))
+    assert standing.charged == tuple(pod.uid for pod in pods), "in the order of their joining"
     for name in names:
         cluster.change_pod(name, group="")
     add_waiting(cluster)
     life.watch.catch_up()
     await life.settle()
     assert not is_bound(cluster, "b-0")
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_an_older_member_that_joins_is_charged_what_it_requests(*, is_deleted: bool) -> None:
+    cluster = FakeCluster()
+    cluster.add_queue(replace(VISION, limits=(("cpu", 5000),)))
+    cluster.add(node("n1", cpu=9), gang("a").of(1, cpu=1).of(1, cpu=3).needing(1))
+    cluster.change_group("a", queue="vision")
+    cluster.change_pod("a-0", gates=("example.com/quota",))
+    life = await live(cluster)
+    cluster.change_pod("a-0", gates=())
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "a-0")
+    if is_deleted:
+        cluster.delete_reservation("a")
+    life.watch.catch_up()
+    await life.settle()
+    standing = reservation(cluster)
+    assert standing is not None
+    names = {pod.uid: key.name for key, pod in cluster.pods.items()}
+    assert [names[uid] for uid in standing.charged] == ["a-1", "a-0"]
+    add_waiting(cluster)
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "b-0"), "4 of 5 cpu are charged"
+
+
+async def test_members_that_have_room_come_before_those_that_are_added_to_the_placement() -> None:
+    cluster = FakeCluster()
+    cluster.add_queue(replace(VISION, limits=(("cpu", 9000),)))
+    driven = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
+    cluster.add(node("n1", cpu=9), driven.but(absent_seconds=60.0))
+    cluster.change_group("a", queue="vision")
+    life = Life(cluster, Clock())
+    await life.turn()
+    refused = Fault(errors.Refused("not now"))
+    cluster.fault = lambda _, name: refused if name == "bind" else None
+    for name, created in (("w-0", 50.0), ("w-1", 10.0)):
+        worker = builders.member(name, builders.shape(cpu=1), role="worker")
+        cluster.add_pod(replace(worker, group="a", created=created))
+        life.watch.catch_up()
+        await life.turn()
+    names = {pod.uid: key.name for key, pod in cluster.pods.items()}
+    standing = reservation(cluster)
+    assert standing is not None
+    assert [names[uid] for uid in standing.charged] == ["a-0", "w-0"]
+    assert {entry.pod.name for entry in standing.entries} == {"w-0", "w-1"}
+    cluster.fault = lambda *_: None
+    life.clock.now += 60.0
+    await life.settle()
+    standing = reservation(cluster)
+    assert standing is not None
+    assert [names[uid] for uid in standing.charged] == ["a-0", "w-0", "w-1"]
 
 
 def before_queues() -> FakeCluster:

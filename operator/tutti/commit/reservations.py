@@ -231,17 +231,23 @@ class ReservationWriter:
         """The Reservation to write, with the pods that leave its placement in ``charged``.
 
         They are charged while they hold room. If none is left, the names of pods that are gone
-        stay: a record without any pod is one of an older version.
+        stay: a record without any pod is one of an older version. If pods join the placement, those
+        that it had come before them in ``charged``.
         """
         before = self._state.reservations.current(reservation)
         if before is None or before.record is None:
             return reservation
         held = {entry.uid for entry in reservation.entries}
-        leaving = {entry.uid for entry in before.entries} - held
-        charged = {uid for uid in before.charged if self._state.pods.holds_room(uid)}
-        charged |= {uid for uid in leaving if self._state.pods.may_hold_room(uid)}
-        named = charged or {*before.charged, *leaving}
-        return replace(reservation, charged=tuple(sorted(named)))
+        pods, earlier = self._state.pods, {entry.uid for entry in before.entries}
+        counting = {uid for uid in earlier - held if pods.may_hold_room(uid)}
+        counting |= {uid for uid in before.charged if uid in held or pods.holds_room(uid)}
+        if held - earlier:
+            counting |= earlier & held
+        named = dict.fromkeys((*before.charged, *pods.by_age(earlier)))
+        charged = [uid for uid in named if uid in counting]
+        return replace(
+            reservation, charged=tuple(charged or [uid for uid in named if uid not in held])
+        )
 
     def _backing_off(self, reservation: Reservation, what: str) -> AbstractContextManager[None]:
         return self._state.refusals.backing_off_on_refusal(

@@ -62,7 +62,9 @@ class StartRecords:
     def _deleted(self, term: LeaderTerm) -> Iterator[Reservation]:
         """Records that other clients have deleted while pods of the start held room."""
         for lost in self._state.reservations.lost_records():
-            charged = tuple(sorted(filter(self._state.pods.holds_room, lost.pods)))
+            entries = self._state.pods.by_age(entry.uid for entry in lost.entries)
+            named = dict.fromkeys((*lost.charged, *entries))
+            charged = tuple(filter(self._state.pods.holds_room, named))
             yield replace(
                 lost,
                 term=term,

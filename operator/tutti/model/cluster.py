@@ -468,8 +468,9 @@ class Reservation:
     version: str = ""  # metadata.resourceVersion; empty until the server has answered
     self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
     record: QueueRecord | None = None  # of the gang's start; None if there were no Queues then
-    # Pods that are bound and therefore no longer in ``entries``. They stay charged to the queue of
-    # the record, whatever their labels say. Sorted; some may be gone.
+    # Pods that are charged to the queue of the record, whatever their labels say, in the order in
+    # which they joined the gang. Pods of ``entries`` that are not named here joined last, together.
+    # Some may be gone.
     charged: tuple[Uid, ...] = ()
     # For a claim: the pods that end before the first pod is bound, sorted by gang. None if the room
     # was free from the start.
@@ -481,8 +482,8 @@ class Reservation:
     @property
     def pods(self) -> Iterator[Uid]:
         """The pods that it holds room for, and the pods charged to the queue of its record."""
-        yield from (entry.uid for entry in self.entries)
         yield from self.charged
+        yield from (entry.uid for entry in self.entries)
 
     @property
     def evictable(self) -> Iterator[Uid]:

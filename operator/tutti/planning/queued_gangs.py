@@ -139,7 +139,9 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         membership, record = memberships[gang.key], records.get(gang.uid)
         others = pods.others.get(gang.key, ())
         started = charge.as_started(gang, record)
-        gang_charge = charge.gang_charge(started, reservations.get(gang.uid), record, others)
+        gang_charge = charge.gang_charge(
+            started, reservations.get(gang.uid), record, others, pods.joined
+        )
         if gang_charge.total.amounts:
             charges[gang.key] = gang_charge
             queues[gang.key] = admission.charged_queue(tree, record, membership)
@@ -208,7 +210,7 @@ class UnrecordedGang:
 
     gang: Gang
     record: QueueRecord
-    pods: tuple[Uid, ...]  # sorted
+    pods: tuple[Uid, ...]  # its members come first, from the oldest to the newest
 
 
 def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
@@ -236,8 +238,8 @@ def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
             continue
         minimum = charge.with_lost(gang, charge.start_charge(gang, own))
         record = QueueRecord("", Uid(""), charge.started_at(gang), minimum)
-        charged = (*own, *pods.others.get(gang.key, ()))
-        uids_of_pods = tuple(sorted(member.uid for member in charged))
+        charged = (*by_age(own), *by_age(pods.others.get(gang.key, ())))
+        uids_of_pods = tuple(member.uid for member in charged)
         record = _in_queue(record, tree, memberships[gang.key].queue)
         unrecorded.append(UnrecordedGang(gang, record, uids_of_pods))
     return unrecorded

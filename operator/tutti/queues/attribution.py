@@ -6,7 +6,7 @@ after plans began to have Queues. Otherwise it is charged to the gang of its lab
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..model.cluster import Gang, Member, Reservation, Role, Snapshot
@@ -24,6 +24,8 @@ class ChargedPods:
     others: Mapping[GangKey, Sequence[Member]] = field(default_factory=dict)
     # Members that are charged to another gang than their own.
     charged_elsewhere: frozenset[Uid] = frozenset()
+    # The pods that records name, numbered in the order in which they joined their gangs.
+    joined: Mapping[Uid, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "ChargedPods":
@@ -39,8 +41,8 @@ class ChargedPods:
                 if recorded.has_room(pod) and recorded.gang_of(pod, gang.key) != gang.key
             ]
             if leaving:
-                uids = {pod.uid for pod in leaving}
-                own = tuple(pod for pod in gang.members if pod.uid not in uids)
+                gone_uids = {pod.uid for pod in leaving}
+                own = tuple(pod for pod in gang.members if pod.uid not in gone_uids)
                 gang = replace(gang, members=own)  # noqa: PLW2901
                 charged_elsewhere += leaving
             gangs.append(gang)
@@ -60,7 +62,8 @@ class ChargedPods:
             others[key] = [pod for pod in pods if not (pod.is_over or pod in own)]
             gangs.append(_recorded_gang(reservation, record, own))
         charged = {key: pods for key, pods in others.items() if pods}
-        return cls(gangs, charged, frozenset(pod.uid for pod in charged_elsewhere))
+        uids = frozenset(pod.uid for pod in charged_elsewhere)
+        return cls(gangs, charged, uids, recorded.joined(snapshot.gangs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +105,24 @@ class _RecordedPods:
             return own
         is_later = (pod.created if pod.bound_at is None else pod.bound_at) > self.since
         return _key_alone(pod) if is_later or own in self.naming else own
+
+    def joined(self, gangs: Iterable[Gang]) -> Mapping[Uid, int]:
+        """The named pods, numbered in the order in which they joined their gangs.
+
+        Pods of one placement joined together. Pods of an earlier PodGroup of the same name joined
+        before those of ``gangs``.
+        """
+        current, numbers = {gang.uid for gang in gangs}, dict[Uid, int]()
+        ordered = sorted(
+            self.starts, key=lambda start: (start[1].started, start[0].uid in current, start[0].uid)
+        )
+        for reservation, _ in ordered:
+            for uid in reservation.charged:
+                numbers.setdefault(uid, len(numbers))
+            together = len(numbers)
+            for entry in reservation.entries:
+                numbers.setdefault(entry.uid, together)
+        return numbers
 
     def latest(
         self, keys: Collection[GangKey]

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
+from types import MappingProxyType
 
 from ..gang import demand, slots
 from ..gang.order import by_age
 from ..model import ports
 from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.devices.claims import is_counting
+from ..model.keys import Uid
 from ..model.queues import QueueRecord, RoleAtStart
 from ..model.resources import NOTHING, Resources
 from ..model.volumes import counts_volumes
@@ -31,7 +34,7 @@ class GangCharge:
     """
 
     minimum: Resources = NOTHING
-    extras: tuple[tuple[str, Resources], ...] = ()  # by pod, the oldest first
+    extras: tuple[tuple[str, Resources], ...] = ()  # by pod, in the order in which they joined
     # What terminating members and pods that are no members request beyond the lost members.
     leaving: Resources = NOTHING
     held_minimum: Resources = NOTHING
@@ -55,13 +58,16 @@ def gang_charge(
     reservation: Reservation | None,
     record: QueueRecord | None,
     others: Sequence[Member] = (),
+    joined: Mapping[Uid, int] = MappingProxyType({}),
 ) -> GangCharge:
     """What a gang that has started is charged now.
 
     Slots count, and members that have a node or room in the Reservation. ``record`` says what the
     gang started with; without it, lost members are not charged. Once no member, slot or other pod
     holds room, nothing is charged. ``others`` are pods with a node that are charged to the gang but
-    are not its members, such as pods of older runs: they count as terminating.
+    are not its members, such as pods of older runs: they count as terminating. ``joined`` numbers
+    pods in the order in which they joined; others joined after them. So a pod that joins is an
+    extra, or takes a place that is free, and no other member becomes an extra by it.
     """
     has_node = any(member.node is not None for member in gang.members)
     if not (reservation is not None or others or has_node):
@@ -69,7 +75,7 @@ def gang_charge(
     promised = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     holders = [
         member
-        for member in by_age(gang.members)
+        for member in _by_joining(gang.members, joined)
         if not member.is_over and (member.node is not None or member.uid in promised)
     ]
     staying = [member for member in holders if not member.terminating]
@@ -221,11 +227,17 @@ def _by_role(gang: Gang, roles: Iterable[str]) -> Counter[str]:
     return Counter(role if gang.roles else "" for role in roles)
 
 
+def _by_joining(members: Iterable[Member], joined: Mapping[Uid, int]) -> Sequence[Member]:
+    """The members in the order in which they joined; of several, the oldest first."""
+    ordered = by_age(members)
+    return sorted(ordered, key=lambda m: joined.get(m.uid, inf)) if joined else ordered
+
+
 def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> Sequence[Member]:
     """The members that make up the minimum, together with what ``there`` counts by role.
 
-    ``there`` counts slots and members that succeeded. The oldest members of each role come first,
-    as many as the role needs, then the oldest of all.
+    ``there`` counts slots and members that succeeded. The first members of each role come first,
+    as many as the role needs, then the first of all.
     """
     missing = {r.name: max(r.min_member - there.get(r.name, 0), 0) for r in gang.roles}
     left = demand.min_members(gang) - sum(there.values())

@@ -14,7 +14,7 @@ from .tree import QueueTree
 
 @dataclass(frozen=True, slots=True)
 class QueuedGang:
-    """A gang in its queue, as the walk sees it; extras are sorted, the oldest first.
+    """A gang in its queue, as the walk sees it; extras are in the order in which they joined.
 
     A gang that waits has an infinite ``started``, so it comes after the gangs of its priority that
     run.

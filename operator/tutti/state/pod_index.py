@@ -4,10 +4,11 @@ A binding is assumed from the moment that it is sent until a watch shows it, as 
 cache, so no cycle sees a pod as it was before our own last write.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..gang import order
 from ..kube.list_watch import Item
 from ..model.cluster import GATE, BoundBy, ForeignPod, Member
 from ..model.keys import NodeName, Uid
@@ -95,6 +96,12 @@ class PodIndex:
     def may_hold_room(self, uid: Uid) -> bool:
         """Whether ``holds_room`` is true of a pod, or no list or watch shows the pod."""
         return self.holds_room(uid) or not self.is_known(uid)
+
+    def by_age(self, uids: Iterable[Uid]) -> Sequence[Uid]:
+        """Members from the oldest to the newest; pods that are no known members come last."""
+        pods = {uid: self.get(uid) for uid in uids}
+        members = order.by_age(pod for pod in pods.values() if isinstance(pod, Member))
+        return [*dict.fromkeys((*(member.uid for member in members), *sorted(pods)))]
 
     def has_ended(self, uid: Uid) -> bool:
         """Whether a pod was shown with a node, and is over or gone by now."""

@@ -347,6 +347,16 @@ FORGETS_LOST_MEMBERS = Mutant(
     "charges nothing for lost members",
     (Patch("queues/charge.py", "in_use.at_least(_recorded(record, succeeded))", "in_use"),),
 )
+FORGETS_WHO_CAME_FIRST = Mutant(
+    "takes the oldest members for those that are needed, also if they joined later",
+    (
+        Patch(
+            "queues/charge.py",
+            "sorted(ordered, key=lambda m: joined.get(m.uid, inf)) if joined else ordered",
+            "ordered",
+        ),
+    ),
+)
 HOLDS_NO_LIMIT = Mutant(
     "holds nothing of limits for a starved gang",
     (
@@ -391,6 +401,7 @@ UNLAWFUL_QUEUE_MUTANTS = (
     JOINS_BEFORE_ITS_TIER,
     COUNTS_ONLY_CHILDREN,
     FORGETS_LOST_MEMBERS,
+    FORGETS_WHO_CAME_FIRST,
     HOLDS_NO_LIMIT,
     HOLDS_NO_COVER,
     IGNORES_GUARANTEES_IN_SHARES,

@@ -41,7 +41,8 @@ def world(seed: int) -> World:
     ]
     starving = STARVED if seed % 3 == 0 else inf
     objective = chance.choice(("resources", "gangs", "members"))
-    return _with_past(World(teams, nodes, tuple(gangs), NOW, starving, objective), seed)
+    drawn = World(teams, nodes, tuple(gangs), NOW, starving, objective)
+    return _with_past(_with_later_members(drawn, seed), seed)
 
 
 def _teams(chance: Random, resources: int) -> dict[str, Team]:
@@ -78,6 +79,30 @@ def _with_past(drawn: World, seed: int) -> World:
     }
     gangs = tuple(replace(gang, priority=0) for gang in drawn.gangs if not gang.at_start)
     return replace(drawn, teams=teams, gangs=gangs)
+
+
+def _with_later_members(drawn: World, seed: int) -> World:
+    """The cluster; in every second, whole gangs have a member that joined later, or waits to.
+
+    It is older than the others, and perhaps of another size.
+    """
+    chance = Random(f"later {seed}")
+    if seed % 4 not in (1, 2):
+        return drawn
+    gangs = [
+        _with_later_member(chance, gang, len(drawn.nodes)) if gang.at_start else gang
+        for gang in drawn.gangs
+    ]
+    return replace(drawn, gangs=tuple(gangs))
+
+
+def _with_later_member(chance: Random, gang: Gang, nodes: int) -> Gang:
+    if gang.missing or gang.waiting or any(pod.leaves for pod in gang.pods):
+        return gang
+    *amounts, _ = gang.pods[0].takes
+    takes = chance.choice((gang.pods[0].takes, _takes(chance, len(amounts))))
+    node = chance.choice((None, chance.randrange(nodes)))
+    return replace(gang, pods=(*gang.pods, Pod(takes, node, age=50)))
 
 
 def _takes(chance: Random, resources: int) -> Amounts:

@@ -103,8 +103,9 @@ def _declared(amounts: tuple[int | None, ...]) -> tuple[tuple[str, int], ...]:
 def _gang(gang: oracle.Gang) -> Gang:
     members = []
     for i, pod in enumerate(gang.pods):
-        key = PodKey(NAMESPACE, f"{gang.name}-{i}")
-        member = Member(key, Uid(str(key)), "1", Shape(_resources(pod.takes)), float(gang.since))
+        key = _pod_key(gang, i)
+        created = float(gang.since - pod.age)
+        member = Member(key, Uid(str(key)), "1", Shape(_resources(pod.takes)), created)
         node = None if pod.node is None else NodeName(f"n{pod.node}")
         members.append(
             replace(
@@ -117,18 +118,22 @@ def _gang(gang: oracle.Gang) -> Gang:
             )
         )
     queue = "" if gang.team == oracle.ROOT else gang.team
-    created, own = float(gang.since), GangKey(NAMESPACE, gang.name)
-    return Gang(
-        own, Uid(gang.name), gang.need, created=created, queue=queue, members=tuple(members)
-    )
+    own, since = GangKey(NAMESPACE, gang.name), float(gang.since)
+    return Gang(own, Uid(gang.name), gang.need, created=since, queue=queue, members=tuple(members))
 
 
 def _record(gang: oracle.Gang) -> Reservation:
     uid = Uid("" if gang.team == oracle.ROOT else gang.team)
     at_start = (RoleAtStart("", gang.need, _resources(gang.at_start)),)
     record = QueueRecord(gang.team, uid, float(gang.start), at_start)
+    named = (Uid(str(_pod_key(gang, i))) for i, pod in enumerate(gang.pods) if pod.node is not None)
     key = GangKey(NAMESPACE, gang.name)
-    return Reservation(key, Uid(gang.name), 1, "tutti", "", 0.0, (), record=record)
+    spent = Reservation(key, Uid(gang.name), 1, "tutti", "", 0.0, (), record=record)
+    return replace(spent, charged=tuple(named))
+
+
+def _pod_key(gang: oracle.Gang, number: int) -> PodKey:
+    return PodKey(NAMESPACE, f"{gang.name}-{number}")
 
 
 def _names(amounts: tuple[object, ...]) -> list[str]:

@@ -51,11 +51,15 @@ class Pod:
     takes: Amounts
     node: int | None = None
     leaves: bool = False
+    age: int = 0  # seconds for which it was there before its gang
 
 
 @dataclass(frozen=True)
 class Gang:
-    """A gang; the oldest pods come first. ``at_start`` is what it started with, if it runs."""
+    """A gang; pods are in the order in which they joined, those that wait come last.
+
+    ``at_start`` is what it started with, if it runs.
+    """
 
     name: str
     team: str

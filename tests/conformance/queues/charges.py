@@ -7,6 +7,7 @@ limit. The charge is stated here once more; ``comparing`` holds Tutti's beside i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ KINDS = ("start", "start", "fail", "leave", "gone", "replace", "replace", "grow"
 
 @dataclass(frozen=True)
 class Pod:
-    """A member with a node: its age is its number."""
+    """A member with a node; members are older or younger than others by their numbers."""
 
     number: int
     size: int
@@ -32,7 +33,7 @@ class Crew:
     name: str
     need: int
     at_start: int
-    pods: tuple[Pod, ...]
+    pods: tuple[Pod, ...]  # in the order in which they joined
 
     @property
     def held(self) -> int:
@@ -40,9 +41,18 @@ class Crew:
         return sum(pod.size for pod in self.pods if pod.state != "succeeded")
 
     @property
+    def there(self) -> int:
+        """How many members it has, with those that succeeded."""
+        return sum(pod.state != "leaves" for pod in self.pods)
+
+    def joined_by(self, size: int, number: int = 0) -> Crew:
+        """The gang with one more member."""
+        return replace(self, pods=(*self.pods, Pod(number, size)))
+
+    @property
     def charge(self) -> int:
         """What it is charged: minimum, extras, and what leaves beyond the lost members."""
-        running = sorted((p for p in self.pods if p.state == "runs"), key=lambda p: p.number)
+        running = [p for p in self.pods if p.state == "runs"]
         left = max(self.need - sum(p.state == "succeeded" for p in self.pods), 0)
         needed = sum(p.size for p in running[:left])
         minimum = max(needed, -(-self.at_start * left // self.need))
@@ -58,6 +68,7 @@ def history(seed: int, events: int = 40) -> Iterator[tuple[int, list[Crew]]]:
     for event in range(events):
         kind = chance.choice(KINDS)
         number += 10
+        age = chance.choice((number, -number))  # it may be older than all that joined before
         if kind == "start":
             need = chance.randint(1, 3)
             sizes = [chance.randint(1, 3) for _ in range(need)]
@@ -67,7 +78,7 @@ def history(seed: int, events: int = 40) -> Iterator[tuple[int, list[Crew]]]:
                 crews.append(new)
         elif crews:
             crew = chance.choice(crews)
-            after = _changed(crew, kind, chance, number)
+            after = _changed(crew, kind, chance, age)
             others = sum(c.charge for c in crews if c != crew)
             is_ours = kind in ("replace", "grow")
             if not is_ours or others + after.charge <= max(limit, others + crew.charge):
@@ -77,11 +88,9 @@ def history(seed: int, events: int = 40) -> Iterator[tuple[int, list[Crew]]]:
 
 def _changed(crew: Crew, kind: str, chance: Random, number: int) -> Crew:
     running = [p for p in crew.pods if p.state == "runs"]
-    there = sum(p.state != "leaves" for p in crew.pods)
     if kind in ("replace", "grow"):
-        is_due = there < crew.need if kind == "replace" else there >= crew.need
-        size = chance.randint(1, 3)
-        return replace(crew, pods=(*crew.pods, Pod(number, size))) if is_due else crew
+        is_due = crew.there < crew.need if kind == "replace" else crew.there >= crew.need
+        return crew.joined_by(chance.randint(1, 3), number) if is_due else crew
     if kind == "gone":
         return replace(crew, pods=tuple(p for p in crew.pods if p.state != "leaves"))
     if not running:
@@ -102,3 +111,7 @@ def breaches(seed: int) -> Iterator[str]:
             yield f"seed {seed}: {held} held, {charged} charged"
         if held > limit:
             yield f"seed {seed}: {held} held of a limit of {limit}"
+        for crew, size in product(crews, (1, 3)):
+            added = crew.joined_by(size).charge - crew.charge
+            if added > size or (crew.there >= crew.need and added < size):
+                yield f"seed {seed}: a pod of {size} adds {added} to {crew}"

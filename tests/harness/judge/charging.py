@@ -34,6 +34,7 @@ class Gang:
     queue_uid: str = ""
     held: dict[str, Pod] = field(default_factory=dict)  # by uid
     promised: dict[str, Pod] = field(default_factory=dict)
+    joined: dict[str, int] = field(default_factory=dict)  # by uid, when it first had room
     slots: Counter[str] = field(default_factory=Counter)  # by role
     least: tuple[int, Mapping[str, int]] | None = None  # at the start, the latter by role
     start: dict[str, list[Pod]] = field(default_factory=dict)  # by role
@@ -79,7 +80,7 @@ class Gang:
 
     def _staying(self) -> Sequence[Pod]:
         staying = (pod for pod in self._holders() if not pod.terminating)
-        return sorted(staying, key=lambda pod: (pod.created, pod.key))
+        return sorted(staying, key=lambda pod: (self.joined[pod.uid], pod.created, pod.key))
 
     def _role(self, role: str) -> str:
         return role if self.group is not None and self.group.roles else ""
@@ -96,7 +97,7 @@ class Gang:
         }
 
     def _needed(self, staying: Sequence[Pod]) -> Sequence[Pod]:
-        """The oldest of each role, then the oldest of all."""
+        """The first of each role that joined, then the first of all."""
         total, roles = self._minimum()
         there = Counter(self._role(role) for role in self.succeeded.values())
         for role, count in self.slots.items():
@@ -144,6 +145,7 @@ class Books:
     gangs: dict[Key, Gang] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
     charged_to: dict[str, Key] = field(default_factory=dict)  # by uid, from the first room held
+    steps: int = 0  # since the first Queue: pods that had room before joined together
 
     # Look
 
@@ -206,6 +208,7 @@ class Books:
 
     def take(self, step: Step) -> None:
         """Take in one change."""
+        self.steps += bool(self.queues)
         match step.before or step.after:
             case Queue() as queue:
                 self._take_queue(queue.key.name, step.after)
@@ -250,6 +253,7 @@ class Books:
         gang = self._gang(key)
         if after.takes_room:
             gang.held[uid] = after
+            gang.joined.setdefault(uid, self.steps)
             self.charged_to[uid] = key
         else:
             gang.held.pop(uid, None)
@@ -267,6 +271,7 @@ class Books:
         pods = [self.pods[uid] for uid in (now.named if now else ()) if uid in self.pods]
         left = gang.promised.keys() - {pod.uid for pod in pods}
         gang.promised = {pod.uid: pod for pod in pods if not _is_over(pod)}
+        gang.joined = {**dict.fromkeys(gang.promised, self.steps), **gang.joined}
         for uid in left - gang.held.keys():
             self.charged_to.pop(uid, None)
         self.charged_to.update(dict.fromkeys(gang.promised, before.gang))
@@ -287,6 +292,7 @@ class Books:
         gang = self.gangs.setdefault(key, Gang())
         if not gang.runs:
             gang.group, gang.least, gang.start = self.groups.get(key), None, {}
+            gang.joined = {}
             name = gang.group.queue if gang.group is not None else ""
             if not key.name.startswith(ALONE):
                 name = name or self.default_of(key.namespace)

@@ -94,6 +94,24 @@ def test_a_member_beyond_those_needed_counts_where_it_is() -> None:
     assert len(_faults(story)) == 1
 
 
+def test_an_older_member_that_joins_later_counts_with_what_it_requests() -> None:
+    story = two_nodes()
+    story.queue("q", gpu="5")
+    story.queued("first", 1, "q")
+    story.pod("first-0", "first", gpu="1", created=moment(0.0))
+    story.pod("first-1", "first", gpu="3", created=moment(1.0))
+    _gang(story, "second", 1, "q")
+    for pod in ("first-1", "first-0"):
+        story.reserve("first", {pod: "a"})
+        story.bind(pod, "a")
+        story.reserve("first", queue="q")
+    _start(story, "second", 1)
+    assert _faults(story) == []
+    _gang(story, "third", 1, "q")
+    _start(story, "third", 1)
+    assert len(_faults(story)) == 1
+
+
 def test_a_lowered_limit_counts_once_tutti_has_written_about_it() -> None:
     for observed, faults in ((1, 0), (2, 1)):
         story = _scene("4")

@@ -753,6 +753,27 @@ def test_a_pod_that_the_record_of_its_gang_does_not_name_is_charged_by_itself() 
     assert seen == {"a": ("vision", 1), "a-1": ("root", 1)}
 
 
+def test_an_older_member_that_joins_adds_what_it_requests() -> None:
+    both = in_vision(gang("a").of(1, cpu=1).of(1, cpu=3).needing(1))
+    older, younger = both.members
+    record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("", 1, resources(cpu=3, pods=1)),))
+    start = replace(reservation(both), record=record, charged=(younger.uid,))
+    waits = in_vision(gang("b").of(1, cpu=1))
+    runs = both.only("a-1", node="n1", bound_at=5.0)
+    made = planned(ROOM, ML, limited(cpu=5000), runs, waits, start)
+    assert started(made) == {"a", "b"}
+    grown = runs.only("a-0", node="n1", bound_at=5.0)
+    joined = replace(start, charged=(younger.uid, older.uid))
+    assert started(planned(ROOM, ML, limited(cpu=5000), grown, waits, joined)) == {"b"}
+    assert started(planned(ROOM, ML, limited(cpu=4000), grown, waits, joined)) == set()
+    again = grown.but(uid=Uid("again"))
+    own = replace(start, uid=Uid("again"), charged=(older.uid,))
+    assert started(planned(ROOM, ML, limited(cpu=5000), again, waits, start, own)) == {"b"}
+    standing = replace(reservation(again, ("a-0", "n1")), record=record)
+    made = planned(ROOM, ML, limited(cpu=5000), again, waits, start, standing)
+    assert started(made) == {"b"}, "pods of an earlier PodGroup joined first"
+
+
 def test_all_records_of_a_gang_whose_podgroup_is_gone_count() -> None:
     """Deleting and creating it again and again frees nothing."""
     runs = in_vision(gang("a").of(2, cpu=1).bound_on("n1", "n1"))

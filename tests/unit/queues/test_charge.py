@@ -9,7 +9,7 @@ from tutti.model.queues import QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
 from tutti.queues.charge import as_started, gang_charge, slot_requests, start_charge, with_lost
 
-from ...harness.builders import GangBuilder, gang, reservation, resources
+from ...harness.builders import GPU, GangBuilder, gang, reservation, resources
 
 
 def running(n: int, needed: int) -> GangBuilder:
@@ -29,6 +29,19 @@ def test_a_gang_is_charged_its_minimum_and_its_extras_one_by_one() -> None:
     assert found.minimum == gpus(3) == found.held_minimum
     assert found.extras == (("a-3", gpus(1)), ("a-4", gpus(1)))
     assert found.total == gpus(5)
+
+
+def test_a_member_that_joins_later_is_an_extra_however_old_it_is() -> None:
+    both = gang("a").of(1, gpu=1).of(1, gpu=3).needing(1).bound_on("n1", "n1")
+    older, younger = both.members
+    started = QueueRecord("q", Uid("q-uid"), 0.0, (RoleAtStart("", 1, resources(gpu=3)),))
+    later = gang_charge(both.made, None, started, (), {younger.uid: 0, older.uid: 1})
+    assert (later.minimum[GPU], later.extras) == (3, (("a-0", gpus(1)),))
+    assert later.total == resources(gpu=4, pods=2)
+    unknown = gang_charge(both.made, None, started, (), {younger.uid: 0})
+    assert unknown == later, "it joins now"
+    together = gang_charge(both.made, None, started, (), {younger.uid: 0, older.uid: 0})
+    assert together.extras == (("a-1", resources(gpu=3, pods=1)),), "the oldest comes first"
 
 
 def test_waiting_members_cost_nothing() -> None:

@@ -175,6 +175,29 @@ def test_members_beyond_those_needed_pay_in_full() -> None:
     assert broken(capped("a", 4000), grown, started) == ()
 
 
+def test_members_that_joined_first_are_needed_and_an_older_one_that_joins_is_an_extra() -> None:
+    both = gang("a").of(1, cpu=1).of(1, cpu=3).needing(1).but(queue="a")
+    older, younger = both.members
+    start = QueueRecord("a", Uid("a-1"), 0.0, (RoleAtStart("", 1, resources(cpu=3)),))
+    spent = replace(reservation(both), record=start)
+    joins = both.only("a-1", node="n1")
+    first = replace(spent, charged=(younger.uid,))
+    assert cap_sentences(capped("a", 4000), first, joins) == []
+    assert cap_sentences(capped("a", 3999), first, joins) != []
+    third = gang("b").of(1, cpu=1).but(queue="a")
+    runs = both.bound_on("n1", "n1")
+    second = replace(spent, charged=(younger.uid, older.uid))
+    assert cap_sentences(capped("a", 5000), runs, second, third) == []
+    standing = replace(reservation(both, ("a-0", "n1")), record=start, charged=(younger.uid,))
+    assert cap_sentences(capped("a", 5000), runs, standing, third) == []
+    earlier = replace(first, uid=Uid("earlier"))
+    own = replace(spent, charged=(older.uid,))
+    assert cap_sentences(capped("a", 5000), runs, earlier, own, third) == []
+    assert cap_sentences(capped("a", 4999), runs, earlier, own, third) != []
+    together = replace(reservation(both, ("a-0", "n1"), ("a-1", "n1")), record=start)
+    assert cap_sentences(capped("a", 5000), runs, together, third) != [], "the oldest comes first"
+
+
 def test_members_that_succeeded_are_no_longer_charged() -> None:
     runs = gang("r").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="a")
     done = runs.last(2, phase=Phase.SUCCEEDED)

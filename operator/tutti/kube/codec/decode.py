@@ -298,7 +298,7 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
         version=metadata.resource_version,
         self_uid=Uid(metadata.uid),
         record=None if spec.queue is None else _record(spec.queue, name),
-        charged=tuple(sorted(map(Uid, spec.charged))),
+        charged=tuple(dict.fromkeys(map(Uid, spec.charged))),
         victims=(victims := _victims(reservation)),
         grounds=None if victims is None else _grounds(reservation),
         volumes=tuple(

@@ -173,17 +173,18 @@ class QueueLedger:
     ) -> GangCharge:
         gang = members.gang
         reservation, record = self.reservations.get(gang.uid), self.records.get(gang.uid)
-        others = self.queued.pods.others.get(gang.key, ())
+        pods = self.queued.pods
+        others = pods.others.get(gang.key, ())
         is_first = reservation is None and record is None and not (others or gang.finished)
         all_wait = len(members.ready) == len(gang.members) and not members.absent
         if is_first and all_wait and len(placed) == demand.min_members(gang):
             minimum = charge.requests_together(placed)
             return GangCharge(minimum, held_minimum=minimum)
         new = {m.uid: replace(m, node=assigned[m.uid].node) for m in placed}
-        elsewhere = new.keys() | self.queued.pods.charged_elsewhere
+        elsewhere = new.keys() | pods.charged_elsewhere
         there = (member for member in gang.members if member.uid not in elsewhere)
         with_nodes = replace(gang, members=(*there, *new.values()))
-        return charge.gang_charge(with_nodes, reservation, record, others)
+        return charge.gang_charge(with_nodes, reservation, record, others, pods.joined)
 
     def _queued_gang(self, members: MemberCounts, own: GangCharge) -> QueuedGang:
         gang = members.gang

@@ -21,7 +21,7 @@ class ItemGang:
     priority: int
     started: float  # seconds since the epoch
     minimum: Amounts
-    extras: Mapping[str, Amounts]  # by pod, the oldest first
+    extras: Mapping[str, Amounts]  # by pod, in the order in which they joined
     members: int
     is_protected: bool
 

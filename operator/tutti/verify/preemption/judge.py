@@ -65,18 +65,18 @@ class ClaimJudge:
             seen,
             volume_checks.chosen_before(snapshot),
         )
-        records = snapshot.records
+        starts = charges.Starts.of(snapshot)
         reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
         leaving = {m.uid: m for m in snapshot.pods if m.is_leaving(snapshot.taken_at)}
         judge._end(leaving.values())
         for gang in snapshot.gangs:
             staying = replace(gang, members=tuple(m for m in gang.members if m.uid not in leaving))
-            record, standing = records.get(gang.uid), reservations.get(gang.uid)
-            charge = charges.charge_of(records, staying, seen, standing, None)
+            record, standing = starts.records.get(gang.uid), reservations.get(gang.uid)
+            charge = charges.charge_of(starts, staying, seen, standing, None)
             if not charge:
                 continue
             promised = {entry.uid for entry in standing.entries} if standing is not None else set()
-            extras = _extras(staying, promised)
+            extras = _extras(staying, promised, starts)
             judge.running[gang.key] = ItemGang(
                 gang.key,
                 queues.charged(gang, standing, record) or ROOT,
@@ -287,8 +287,9 @@ def _started_at(gang: Gang) -> float:
     return min(moments, default=gang.created)
 
 
-def _extras(gang: Gang, promised: Collection[Uid]) -> Mapping[str, Amounts]:
+def _extras(gang: Gang, promised: Collection[Uid], starts: charges.Starts) -> Mapping[str, Amounts]:
     """By pod, the charge of each member with room that the gang does not need."""
-    members = {member.uid: member for member in members_with_room(gang, promised)}
-    uids = charges.extras_of(gang, [*members.values()], charges.done_by_role(gang))
+    ordered = starts.ordered(members_with_room(gang, promised))
+    members = {member.uid: member for member in ordered}
+    uids = charges.extras_of(gang, ordered, charges.done_by_role(gang))
     return {members[uid].key.name: Counter(lookup.needs(members[uid].shape)) for uid in uids}

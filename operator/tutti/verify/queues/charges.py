@@ -1,11 +1,11 @@
 """What each gang is charged: its members with room, and its lost members, as its start recorded."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 from ...model.cluster import Gang, Member, Phase, Reservation, Role, Snapshot
 from ...model.decisions import Placement
@@ -14,6 +14,33 @@ from ...model.queues import QueueRecord
 from .. import cap_checks, lookup
 from ..cap_checks import Usage, UseOf
 from .chains import QueueChains
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """What Reservations say about starts: the records, and the order in which pods joined."""
+
+    records: Mapping[Uid, QueueRecord]  # by gang
+    places: Mapping[Uid, tuple[float, float]]  # by pod; the pods that joined first have the lowest
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Starts":
+        """Collect what all Reservations of a Snapshot say; the first that names a pod counts."""
+        current = {gang.uid for gang in snapshot.gangs}
+        starts = sorted(
+            snapshot.recorded,
+            key=lambda start: (start[1].started, start[0].uid in current, start[0].uid),
+        )
+        places: dict[Uid, tuple[float, float]] = {}
+        for number, (reservation, _) in reversed([*enumerate(starts)]):
+            places |= {entry.uid: (number, inf) for entry in reservation.entries}
+            places |= {uid: (number, n) for n, uid in enumerate(reservation.charged)}
+        return cls(snapshot.records, places)
+
+    def ordered(self, members: Iterable[Member]) -> Sequence[Member]:
+        """Members in the order in which they joined; those that join now come last."""
+        last = (inf, inf)
+        return sorted(members, key=lambda m: (self.places.get(m.uid, last), m.created, m.key))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +65,7 @@ class QueueCharges:
             gang.key: tree.charged(gang, reservations.get(gang.uid), records.get(gang.uid))
             for gang in charged.gangs
         }
-        use_of = partial(charge_of, records)
+        use_of = partial(charge_of, Starts.of(charged))
         usage = cap_checks.usage(charged, index, placements, use_of)
         return cls(charged, index, tree, queues, use_of, usage)
 
@@ -162,7 +189,7 @@ def _with_leaving(gang: Gang, pods: Sequence[Member]) -> Gang:
 
 
 def charge_of(
-    records: Mapping[Uid, QueueRecord],
+    starts: Starts,
     gang: Gang,
     seen: lookup.SnapshotLookup,
     reservation: Reservation | None,
@@ -172,7 +199,7 @@ def charge_of(
 
     A record counts only if some member held room before the placement.
     """
-    record = records.get(gang.uid)
+    record = starts.records.get(gang.uid)
     if record is None:
         return cap_checks.use(gang, seen, reservation, new)
     if not (
@@ -183,7 +210,7 @@ def charge_of(
     members = cap_checks.holders(gang, seen, reservation, new)
     slots = cap_checks.slots_by_role(reservation, new)
     done = done_by_role(gang)
-    extras = extras_of(gang, members, slots + done)
+    extras = extras_of(gang, starts.ordered(members), slots + done)
     basis, beyond = Counter[str](), Counter[str]()
     for member in members:
         (beyond if member.uid in extras else basis).update(lookup.needs(member.shape))
@@ -203,12 +230,10 @@ def done_by_role(gang: Gang) -> Counter[str]:
 def extras_of(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Collection[Uid]:
     """The members that stay and that the gang does not need.
 
-    ``there`` has the number of slots and succeeded members of each role, which count as needed.
+    ``members`` are in the order in which they joined. ``there`` has the number of slots and
+    succeeded members of each role, which count as needed.
     """
-    staying = sorted(
-        (member for member in members if not member.terminating),
-        key=lambda member: (member.created, member.key),
-    )
+    staying = [member for member in members if not member.terminating]
     by_role = defaultdict[str, list[Uid]](list)
     for member in staying:
         by_role[member.role].append(member.uid)
