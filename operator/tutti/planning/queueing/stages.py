@@ -100,10 +100,14 @@ class QueueStages:
         stage.start_covered(lambda _: True)
         if self.has_borrowers:
             stage.start_borrowers()
-        rules = plan.base.rules
-        waits = (not stage.plan.has_placed(want) for want in self.wants)
-        if not stage.plan.proved and (rules.affinity or rules.spread) and any(waits):
-            return replace(stage.plan, tally=bounds.unbounded(stage.plan.tally))
+        if stage.plan.proved:
+            return stage.plan
+        rules, tally = plan.base.rules, stage.plan.tally
+        if all(map(stage.plan.has_placed, self.wants)):
+            settled = bounds.settled(tally)
+            return replace(stage.plan, proved=plan.proved, shortfall=plan.shortfall, tally=settled)
+        if rules.affinity or rules.spread:
+            return replace(stage.plan, tally=bounds.unbounded(tally))
         return stage.plan
 
 

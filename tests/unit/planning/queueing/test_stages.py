@@ -565,8 +565,8 @@ def large() -> tuple[Part, ...]:
 
 
 def test_a_start_that_would_strip_a_gang_of_its_queue_borrows() -> None:
-    plan = planned(eight(), *large(), waits("x", "a", 2))
-    assert (started(plan), plan.proved) == ({"x"}, False)
+    plan = planned(eight(), *large(), waits("w", "a", 2, created=NOW - 1), waits("x", "a", 2))
+    assert (started(plan), plan.proved) == ({"w"}, False)
     assert plan.shortfall == "other gangs might be covered together"
     plan = planned(eight(), *large(), waits("x", "a", 2), B, starves("s", "b", 1))
     assert started(plan) == {"x", "s"}
@@ -581,8 +581,14 @@ def test_where_the_walk_refuses_a_start_another_of_equal_value_is_as_good() -> N
 
 def test_after_some_attempts_nothing_is_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(covered_round, "MOST_ATTEMPTS", 1)
+    plan = planned(eight(), *large(), waits("w", "a", 2, created=NOW - 1), waits("x", "a", 2))
+    assert (started(plan), plan.proved) == ({"w"}, False)
+
+
+def test_a_plan_in_which_all_gangs_start_is_proved() -> None:
     plan = planned(eight(), *large(), waits("x", "a", 2))
-    assert (started(plan), plan.proved) == ({"x"}, False)
+    assert (started(plan), plan.proved, plan.shortfall) == ({"x"}, True, "")
+    assert all(level.admitted == level.bound for level in plan.levels)
 
 
 def test_in_the_last_attempt_only_allowed_starts_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
