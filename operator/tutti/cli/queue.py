@@ -32,6 +32,7 @@ LEGEND = (
     f"{COVERED} covered, {CHARGED} not covered, {FREE} free, up to the limit or else to all nodes; "
     f"{GUARANTEE} the guarantee"
 )
+SHADOW_LEGEND = "(in parentheses) a quota of a queue in shadow, which stops and covers no gang"
 EXAMPLES = """\b
 Examples:
   kubectl tutti queue          # all queues: what they use of their quotas
@@ -120,6 +121,18 @@ class QueueView:
     names: Sequence[str]  # in the order of the tree
     chosen: str  # the requested queue, or empty
 
+    def is_in_shadow(self, name: str) -> bool:
+        """Whether the quotas of a queue count for nothing."""
+        from ..model.queues import QueueMode
+
+        return self.tree.queues[name].mode is QueueMode.SHADOW
+
+    def guarantees(self, name: str) -> Mapping[str, int]:
+        """What a queue guarantees by resource; in shadow, what it would guarantee itself."""
+        if self.is_in_shadow(name):
+            return dict(self.tree.queues[name].guaranteed)
+        return self.tree.guarantees[name]
+
     def use(self, name: str) -> QueueUse:
         """The use of a queue, as a plan has it."""
         return next(use for use in self.queued.use if use.name == name)
@@ -182,6 +195,8 @@ def _print(view: QueueView, output: str) -> None:
     out = table.console()
     table.show(out, table.of_rows(titles, lines))
     click.echo(LEGEND)
+    if any(view.is_in_shadow(name) for name in view.names):
+        click.echo(SHADOW_LEGEND)
     for name in view.names:
         for sentence in view.faults.get(name, ()):
             inputs.say(f"queue {name}: {sentence}")
@@ -229,7 +244,8 @@ def _lines(view: QueueView, name: str, *, is_wide: bool) -> Iterator[Sequence[st
     from ..reporting import queue_status
 
     queue, use = view.tree.queues[name], view.use(name)
-    guaranteed, limits = dict(view.tree.guarantees[name]), dict(queue.limits)
+    guaranteed, limits = view.guarantees(name), dict(queue.limits)
+    quota_text = "({})" if view.is_in_shadow(name) else "{}"
     with_quota = {line for line, n in guaranteed.items() if n} | limits.keys()
     resources = sorted(with_quota | (set(use.charged.names) if is_wide else set()))
     indent = "  " * (view.tree.depths[name] - view.tree.depths[view.names[0]])
@@ -242,7 +258,8 @@ def _lines(view: QueueView, name: str, *, is_wide: bool) -> Iterator[Sequence[st
             line += [format_amount(resource, n) for n in (charged, covered)]
             for quotas in (guaranteed, limits):
                 quota = quotas.get(resource)
-                line.append("-" if quota is None else format_amount(resource, quota))
+                amount = "-" if quota is None else format_amount(resource, quota)
+                line.append(amount if quota is None else quota_text.format(amount))
         else:
             line += ["-"] * 5
         line += [str(use.waiting), queue_status.percent(use)] if is_first else ["", ""]
@@ -251,6 +268,7 @@ def _lines(view: QueueView, name: str, *, is_wide: bool) -> Iterator[Sequence[st
             mean = "-" if past is None else f"{int(past * 100)}%"
             line += [mean, str(queue.weight), queue.mode.value] if is_first else [""] * 3
         state = "" if name == ROOT else _state(view, name)
+        state += ", in shadow" if view.is_in_shadow(name) else ""
         yield [*line, state if is_first else ""]
 
 
@@ -265,7 +283,7 @@ def _bar(view: QueueView, queue: Queue, resource: str, charged: int, covered: in
     bar = [COVERED] * cells(covered)
     bar += [CHARGED] * (cells(charged) - len(bar))
     bar += [FREE] * (BAR_CELLS - len(bar))
-    guarantee = view.tree.guarantees[queue.name].get(resource, 0)
+    guarantee = view.guarantees(queue.name).get(resource, 0)
     if guarantee > 0:
         bar.insert(min(cells(guarantee), BAR_CELLS), GUARANTEE)
     return "".join(bar)

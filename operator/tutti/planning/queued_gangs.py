@@ -14,7 +14,6 @@ from ..gang.findings import (
     CountsInRoot,
     EndingObstacle,
     ForbiddenQueue,
-    HoldCause,
     QueueChanges,
     QueueDrained,
     QueueHasChildren,
@@ -371,17 +370,8 @@ def _rejection(
 
 def _held(tree: QueueTree, name: str) -> QueueHeld:
     """Why a queue that is held starts no gang: its own cause, or that of the first above it."""
-    causes = ((step, _hold_cause(tree, step)) for step in tree.paths[name])
+    causes = ((step, tree.hold_cause(step)) for step in tree.paths[name])
     return next(QueueHeld(name, step, cause) for step, cause in causes if cause is not None)
-
-
-def _hold_cause(tree: QueueTree, name: str) -> HoldCause | None:
-    queue = tree.queues[name]
-    if queue.is_terminating:
-        return HoldCause.DELETION
-    if name in tree.broken:
-        return HoldCause.PARENT
-    return HoldCause.STOP if queue.stop is Stop.HOLD else None
 
 
 def _refusal(gang: Gang, membership: Membership) -> tuple[Reason, Finding]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 
+from ..gang.findings import HoldCause
 from ..model.keys import Uid
 from ..model.queues import ROOT, Queue, QueueMode, Stop
 
@@ -115,6 +116,15 @@ class QueueTree:
         """Whether gangs may belong to the queue: it is the root, or has no children."""
         return name == ROOT or not self.children[name]
 
+    def hold_cause(self, name: str) -> HoldCause | None:
+        """Why the queue itself starts no gang, whatever queues above it do; None if it may."""
+        queue = self.queues[name]
+        if queue.is_terminating:
+            return HoldCause.DELETION
+        if name in self.broken:
+            return HoldCause.PARENT
+        return HoldCause.STOP if queue.stop is Stop.HOLD else None
+
     def stop_of(self, name: str, created: float) -> Stop:
         """The stop that keeps a gang created at this time from starting in the queue, if any.
 
@@ -129,7 +139,21 @@ class QueueTree:
 
 
 def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:
-    """All faults of the queues, sorted; ``capacity`` is the total of all nodes, by resource."""
+    """All faults of the queues, sorted; ``capacity`` is the total of all nodes, by resource.
+
+    A queue in shadow has the faults that it would have if no queue were in shadow. It causes no
+    fault of another queue.
+    """
+    in_shadow = {queue.name for queue in queues if queue.mode is QueueMode.SHADOW}
+    faults = _findings(queues, capacity)
+    if not in_shadow:
+        return sorted(faults)
+    active = [replace(queue, mode=QueueMode.ACTIVE) for queue in queues]
+    tried = (fault for fault in _findings(active, capacity) if fault.queue in in_shadow)
+    return sorted([*(fault for fault in faults if fault.queue not in in_shadow), *tried])
+
+
+def _findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:
     tree = QueueTree.of(queues)
     faults = [Finding(queue.name, Fault.RESERVED_NAME) for queue in queues if queue.name == ROOT]
     cycles = _on_cycles({queue.name: queue.parent for queue in queues})
@@ -139,7 +163,7 @@ def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[F
     for queue in tree.queues.values():
         faults += _own_findings(tree, queue)
         faults += _findings_of_children(tree, queue, capacity)
-    return sorted(faults)
+    return faults
 
 
 def _own_findings(tree: QueueTree, queue: Queue) -> Iterator[Finding]:
@@ -158,16 +182,17 @@ def _own_findings(tree: QueueTree, queue: Queue) -> Iterator[Finding]:
 def _findings_of_children(
     tree: QueueTree, queue: Queue, capacity: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """The faults where children guarantee more than their parent, or than the cluster has."""
-    children = tree.children[queue.name]
+    """The faults where children guarantee more than their parent, or than the cluster has.
+
+    Queues that hang from the root because their parent cannot be used do not count here.
+    """
+    children = [child for child in tree.children[queue.name] if child not in tree.broken]
     for line in tree.lines:
         total = sum(tree.guarantees[child][line] for child in children)
-        if queue.name == ROOT and total > capacity.get(line, 0):
+        if queue.name == ROOT and total > (bound := capacity.get(line, 0)):
             for child in children:
                 if tree.guarantees[child][line]:
-                    yield Finding(
-                        child, Fault.EXCEEDS_CLUSTER, (line,), total, capacity.get(line, 0)
-                    )
+                    yield Finding(child, Fault.EXCEEDS_CLUSTER, (line,), total, bound)
         elif queue.name != ROOT and total > tree.guarantees[queue.name][line]:
             bound = tree.guarantees[queue.name][line]
             yield Finding(queue.name, Fault.CHILDREN_EXCEED_PARENT, (line,), total, bound)
@@ -203,8 +228,7 @@ def _stops(tree: QueueTree) -> tuple[frozenset[str], Mapping[str, float]]:
     draining: dict[str, float] = {}
     for name in reversed(tree.from_the_leaves):
         queue, parent = tree.queues[name], tree.parents.get(name, ROOT)
-        is_held = queue.stop is Stop.HOLD or queue.is_terminating or name in tree.broken
-        if is_held or parent in held:
+        if tree.hold_cause(name) is not None or parent in held:
             held.add(name)
         since = queue.draining_since if queue.stop is Stop.DRAIN else None
         draining[name] = min(inf if since is None else since, draining.get(parent, inf))

@@ -9,6 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from ..gang.findings import HoldCause
 from ..gang.quantities import cut, format_amount, quantity
 from ..model.decisions import QueueUse
 from ..model.keys import GangKey
@@ -165,15 +166,16 @@ def _stops(tree: QueueTree, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _own_stops(tree: QueueTree, queue: Queue) -> Iterator[tuple[str, str]]:
-    if queue.is_terminating:
-        yield (
-            Why.DELETING,
-            "it is being deleted: no gang starts, and it goes once no gang is charged to it",
-        )
-    if queue.name in tree.broken:
-        yield Why.HELD, "its parent cannot be used, so no gang starts"
-    if queue.stop is Stop.HOLD:
-        yield Why.HELD, "it has stop: Hold, so no gang starts; gangs that run go on"
+    match tree.hold_cause(queue.name):
+        case HoldCause.DELETION:
+            yield (
+                Why.DELETING,
+                "it is being deleted: no gang starts, and it goes once no gang is charged to it",
+            )
+        case HoldCause.PARENT:
+            yield Why.HELD, "its parent cannot be used, so no gang starts"
+        case HoldCause.STOP:
+            yield Why.HELD, "it has stop: Hold, so no gang starts; gangs that run go on"
     if queue.stop is Stop.DRAIN:
         yield (
             Why.DRAINING,

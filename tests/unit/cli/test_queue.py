@@ -104,13 +104,23 @@ def test_one_queue_has_those_below_it_its_faults_and_its_gangs() -> None:
     assert lines(queue("nlp"))[-1] == "No gang is in queue nlp."
 
 
+def test_quotas_in_shadow_are_in_parentheses() -> None:
+    shadow = replace(QUEUES[2], mode=QueueMode.SHADOW, guaranteed=((GPU, 1), ("cpu", 3000)))
+    told = lines(queue(of=cluster(QUEUES[0], shadow)))
+    rows = [line.split() for line in told]
+    assert next(row for row in rows if row[0] == "vision")[3:6] == ["0", "0", "(3)"]
+    assert ["4", "4", "(1)", "(6)"] in [row[2:] for row in rows]
+    assert told[-1].startswith("(in parentheses) a quota of a queue in shadow")
+    assert not any("(" in line for line in lines(queue())[:-1])
+
+
 def test_wide_has_weights_modes_and_what_has_no_quota() -> None:
     past = PastUse(400_000, 200_000, 0.0, 1.0)
     shadow = replace(QUEUES[2], mode=QueueMode.SHADOW, weight=7, past_use=past)
     told = lines(queue("-o", "wide", of=cluster(QUEUES[0], shadow)))
     assert told[0].split()[-4:] == ["PAST", "WEIGHT", "MODE", "STATE"]
     vision = next(line for line in told if line.strip().startswith("vision"))
-    assert vision.split()[-4:] == ["40%", "7", "Shadow", "Accepting"]
+    assert vision.split()[-6:] == ["40%", "7", "Shadow", "Accepting,", "in", "shadow"]
     ml = next(line for line in told if line.strip().startswith("ml"))
     assert ml.split()[-4] == "-"
     assert any(line.split()[:1] == ["pods"] for line in told)

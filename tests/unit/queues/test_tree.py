@@ -140,6 +140,28 @@ def test_guarantees_beyond_the_parent_and_beyond_the_cluster_are_findings() -> N
     ]
 
 
+def test_a_queue_whose_parent_cannot_be_used_is_not_the_fault_of_others() -> None:
+    queues = [queue("a", gpu=4), queue("b", "gone", gpu=3)]
+    assert [*findings(queues, {"gpu": 4})] == [Finding("b", Fault.UNKNOWN_PARENT, ("gone",))]
+    assert [*findings(queues, {"gpu": 3})] == [
+        Finding("a", Fault.EXCEEDS_CLUSTER, ("gpu",), 4, 3),
+        Finding("b", Fault.UNKNOWN_PARENT, ("gone",)),
+    ]
+
+
+def test_a_queue_in_shadow_has_the_faults_that_it_would_have_and_causes_none() -> None:
+    tried = replace(queue("a", gpu=4, limits=amounts(gpu=3)), mode=QueueMode.SHADOW)
+    assert [*findings([tried, queue("b", cpu=2)], {"gpu": 3, "cpu": 2})] == [
+        Finding("a", Fault.EXCEEDS_CLUSTER, ("gpu",), 4, 3),
+        Finding("a", Fault.LIMIT_BELOW_GUARANTEE, ("gpu",), 4, 3),
+        Finding("a", Fault.OMITS_RESOURCE, ("cpu",)),
+    ]
+    parent = replace(queue("p", gpu=1), mode=QueueMode.SHADOW)
+    assert [*findings([parent, queue("c", "p", gpu=2)], {"gpu": 9})] == [
+        Finding("p", Fault.CHILDREN_EXCEED_PARENT, ("gpu",), 2, 1)
+    ]
+
+
 def test_a_queue_that_omits_a_line_and_one_whose_limit_is_below_its_guarantee() -> None:
     queues = [queue("a", gpu=4, limits=amounts(gpu=3, cpu=1)), queue("b", cpu=1, gpu=0)]
     assert [*findings(queues, {"gpu": 9, "cpu": 9})] == [
