@@ -2,7 +2,8 @@
 
 There is room for all gangs and more. A gang waits until another of its queue has ended, a member
 too many never starts, and a lost member is replaced although its queue is above its limit. While
-gangs run, an administrator lowers a limit below use, and moves, drains and deletes queues.
+gangs run, an administrator lowers a limit below use, and moves, drains and deletes queues, and a
+tenant makes a PodGroup again with another queue and one more pod.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ CHARGED: Mapping[str, str] = {
 GONE = "queue -gone"  # deleted while its gang runs, so that it goes once that has ended
 BRIEF = "brief-0"
 SURPLUS = "train-more"  # a member that the limit of its queue never lets start
+AGAIN = "graph"  # its PodGroup is made again with another queue, and its pods run on
 
 
 def nodes() -> list[dict[str, Any]]:
@@ -98,15 +100,17 @@ def translated(namespace: str, objects: list[dict[str, Any]]) -> list[dict[str, 
         if group["kind"] == "PodGroup":
             name = QUEUE_OF[group["metadata"]["name"]]
             group["spec"]["queue"] = f"{namespace}-{name}"
-    spec = {"nodeSelector": {"pool": "gpu"}}
-    more = pod(SURPLUS, "train", namespace=namespace, spec=spec, cpu=1, gpu=1)
-    plain: dict[str, Any] = {"nodeSelector": {"pool": "plain"}}
-    brief = pod(BRIEF, "brief", namespace=namespace, spec=plain, cpu=1)
+    more = pod(SURPLUS, "train", namespace=namespace, spec=_in_pool("gpu"), cpu=1, gpu=1)
+    brief = pod(BRIEF, "brief", namespace=namespace, spec=_in_pool("plain"), cpu=1)
     return [*queues(namespace), *groups, more, brief]
 
 
-class Administrator:
-    """Changes queues, each time once so many members of gangs have started."""
+def _in_pool(pool: str) -> dict[str, Any]:
+    return {"nodeSelector": {"pool": pool}}
+
+
+class Changes:
+    """Others change queues and a gang, each time once so many members of gangs have started."""
 
     def __init__(self, request: Callable[..., Any], namespace: str) -> None:
         self._request = request
@@ -114,6 +118,7 @@ class Administrator:
         self._steps = deque(
             (
                 ({"graph": 3, "worn": 2}, self._lower_and_resume),
+                ({}, self._make_again),
                 ({"train": 4, "late": 2, "brief": 1}, self._move_drain_and_delete),
                 ({}, self._end_brief),
             )
@@ -132,6 +137,23 @@ class Administrator:
     def _lower_and_resume(self) -> None:
         self._change("plain", resources=[{"name": "cpu", "limit": 3}])  # 5 are in use
         self._change("gone", stop="None")
+
+    def _make_again(self) -> None:
+        """A tenant tries to leave a queue that is full, for one without a limit of cores."""
+        path = f"/apis/tutti.dev/v1alpha1/namespaces/{self._namespace}/podgroups"
+        self._request("DELETE", f"{path}/{AGAIN}")
+        group = pod_group(AGAIN, namespace=self._namespace, driver=1, worker=2)
+        group["spec"]["queue"] = f"{self._namespace}-rest"
+        self._request("POST", path, group)
+        more = pod(
+            f"{AGAIN}-worker-2",
+            AGAIN,
+            namespace=self._namespace,
+            role="worker",
+            spec=_in_pool("plain"),
+            cpu=1,
+        )
+        self._request("POST", f"/api/v1/namespaces/{self._namespace}/pods", more)
 
     def _move_drain_and_delete(self) -> None:
         self._change("rest", parent=f"{self._namespace}-top")

@@ -110,7 +110,7 @@ def _in_pool(pool: str) -> dict[str, Any]:
 class Story:
     """What others do while the operator works: a member is lost, another takes its place.
 
-    Where there are queues, an administrator changes them.
+    Where there are queues, others change them, and a gang.
     """
 
     def __init__(
@@ -126,18 +126,18 @@ class Story:
         self._namespace = namespace
         self._is_foreign = is_foreign
         self._is_handed = is_handed
-        self._administrator = queued.Administrator(request, namespace) if is_queued else None
+        self._changes = queued.Changes(request, namespace) if is_queued else None
         self._is_replaced = False
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more will happen."""
-        return self._is_replaced and (self._administrator is None or self._administrator.is_over)
+        return self._is_replaced and (self._changes is None or self._changes.is_over)
 
     def retry(self, rest: Rest) -> None:
         """Do the next thing, if it is time."""
-        if self._administrator is not None:
-            self._administrator.retry(rest.started)
+        if self._changes is not None:
+            self._changes.retry(rest.started)
         if self._is_replaced or not all(name in rest.bound for name in WORN):
             return
         pods = f"/api/v1/namespaces/{self._namespace}/pods"
