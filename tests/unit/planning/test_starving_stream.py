@@ -7,17 +7,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.model.decisions import Plan, Policy
+from tutti.model.keys import Uid
+from tutti.model.queues import Queue
 from tutti.planning.plan import plan
 from tutti.planning.search.starvation_trials import MOST_TRIALS
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Strategy
+from tutti.strategies.problem import Budget, Problem, Solution, Strategy
+from tutti.verify.plan_checks import violations
 
-from ...harness.builders import AMPLE_BUDGET, GangBuilder, gang, node, single, snapshot_of
+from ...harness.builders import (
+    AMPLE_BUDGET,
+    GangBuilder,
+    NodeBuilder,
+    Overlooking,
+    Part,
+    gang,
+    node,
+    single,
+    snapshot_of,
+    space,
+    topology,
+)
 
 NODES = ("n0", "n1", "n2")
 GPUS = 2  # of each node
@@ -45,13 +61,15 @@ class Stream:
     strategy: Strategy = BEST_FIT
     large: GangBuilder = LARGE
     hopeless: Sequence[GangBuilder] = ()  # older ones without a place in any cluster
+    nodes: Sequence[NodeBuilder] = tuple(node(name, gpu=GPUS, cpu=1) for name in NODES)
     now: float = 0.0
     running: list[tuple[str, str]] = field(default_factory=list)  # name and node, oldest first
     waiting: list[tuple[str, float]] = field(default_factory=list)  # name and creation
 
     def fill(self) -> None:
         """Let small gangs take all there is before the large one comes."""
-        self.running = [(f"early-{i}", NODES[i % len(NODES)]) for i in range(SLOTS)]
+        names = [made.made.name for made in self.nodes] * GPUS
+        self.running = [(f"early-{i}", name) for i, name in enumerate(names)]
 
     def depart(self, which: int = 0) -> bool:
         """Let a small gang end, and plan; answers whether the large one starts."""
@@ -73,8 +91,8 @@ class Stream:
     def _planned(self) -> Plan:
         small = [single(name, gpu=1).bound_on(on) for name, on in self.running]
         queued = [single(name, gpu=1).each(created=at).but(created=at) for name, at in self.waiting]
-        nodes = [node(name, gpu=GPUS, cpu=1) for name in NODES]
-        snapshot = snapshot_of(*nodes, *small, *queued, *self.hopeless, self.large, at=self.now)
+        gangs = *small, *queued, *self.hopeless, self.large
+        snapshot = snapshot_of(*self.nodes, topology("rack"), *gangs, at=self.now)
         return plan(snapshot, self.strategy, BEST_FIT, AMPLE_BUDGET, self.policy)
 
 
@@ -114,6 +132,37 @@ def test_a_gang_of_several_shapes_starts_too() -> None:
     assert departures(Stream(Policy(starvation_seconds=inf), large=large), 10 + BOUND) is None
 
 
+RACKED = tuple(node(f"n{i}", gpu=GPUS, cpu=1).labelled(rack=f"r{i % 3}") for i in range(3 * 2))
+# Room is held for one placement, which needs no room anywhere else. Small gangs end in the order in
+# which they started, so after as many departures as run at a time, all that ran on its nodes when
+# room was first held have left, and its room is free.
+RACKED_BOUND = len(RACKED) * GPUS
+
+
+@pytest.mark.parametrize("by", ["bestfit", "ilp"])
+@pytest.mark.parametrize(
+    "large",
+    [
+        gang("large").role("a", 2, gpu=GPUS).role("b", 1, gpu=GPUS).together("rack", "a"),
+        gang("large")
+        .role("a", 2, gpu=GPUS)
+        .role("b", 2, gpu=1)
+        .together("rack", "a")
+        .together("rack", "b"),
+        gang("large").of(4, gpu=GPUS).in_segments(2, "rack"),
+        gang("large").of(3, gpu=GPUS).in_segments(2, "rack"),
+        gang("large").of(2, gpu=GPUS).together("rack"),
+    ],
+    ids=["a rule for a role", "rules for two roles", "segments", "a short segment", "one rack"],
+)
+def test_a_gang_that_needs_domains_starts_within_its_bound(large: GangBuilder, by: str) -> None:
+    exact = STRATEGIES[by]()
+    stream = Stream(PATIENT, exact, large=large, nodes=RACKED)
+    assert departures(stream, 10 + RACKED_BOUND) is not None
+    careless = Stream(Policy(starvation_seconds=inf), exact, large=large, nodes=RACKED)
+    assert departures(careless, 10 + RACKED_BOUND) is None
+
+
 @settings(max_examples=25, deadline=None, database=None)
 @given(st.lists(st.integers(0, SLOTS - 1), min_size=40, max_size=60))
 def test_what_is_missing_never_grows_whoever_departs(order: Sequence[int]) -> None:
@@ -130,3 +179,31 @@ def test_what_is_missing_never_grows_whoever_departs(order: Sequence[int]) -> No
             return
         assert 0 < stream.missing() <= before
         before = stream.missing()
+
+
+class OnlyWhereAllNodesAreAlike:
+    """A heuristic that misses every place where some node has less room than the others."""
+
+    name = "only where all nodes are alike"
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """Answer as best fit does, or admit nobody."""
+        is_alike = (problem.free == problem.free[0]).all()
+        return BEST_FIT.solve(problem, budget) if is_alike else Overlooking().solve(problem, budget)
+
+
+@pytest.mark.parametrize("queues", [(), (Queue("all", Uid("q"), default_for=()),)])
+def test_a_gang_that_the_search_misses_starts_as_in_the_empty_cluster(
+    queues: tuple[Queue, ...],
+) -> None:
+    pair = gang("large").role("a", 2, gpu=GPUS).role("b", 1, gpu=GPUS).together("rack", "a")
+    others = single("runs", gpu=1).bound_on("n5"), gang("late").of(1, gpu=1).but(created=5.0)
+    parts: tuple[Part, ...] = *RACKED, topology("rack"), space("ml"), *queues, *others, pair
+    snapshot = snapshot_of(*parts, at=60.0)
+    blind = OnlyWhereAllNodesAreAlike()
+    made = plan(snapshot, blind, blind, AMPLE_BUDGET, PATIENT)
+    assert [placement.gang.name for placement in made.placements] == ["large"]
+    assert violations(snapshot, made) == ()
+    taken = single("taken", gpu=1).bound_on("n0")
+    made = plan(snapshot_of(*parts, taken, at=60.0), blind, blind, AMPLE_BUDGET, PATIENT)
+    assert made.placements == ()

@@ -22,7 +22,7 @@ from ...queues.cover import QueuedGang
 from ...queues.share import Borrower
 from ..compile import capacity, problems
 from ..compile.capacity import FitByShape
-from ..search import bounds, starvation
+from ..search import bounds, round_answer, starvation
 from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from ..search.round_order import Round
@@ -309,6 +309,11 @@ class _Stage:
         want = replace(first.want, is_starved=True)
         later = self._context([want]).later
         self._take(fixed_round.decide(self.plan, [want], self.limits, (), later), [want])
+        if not self.plan.has_placed(want):
+            started = round_answer.start_as_in_the_empty_cluster(
+                replace(self.plan, tally={}), first.gang, self.limits
+            )
+            self._take(started, [want])
 
     def _hold(self, first: StarvedQueueGang, start: QueuedGang) -> None:
         """Hold what the starved gang needs; no room on nodes while a limit keeps it waiting."""

@@ -15,6 +15,7 @@ from .limits import SearchLimits
 from .partial_plan import PartialPlan
 from .round_order import Round
 from .round_proof import LaterRounds
+from .starvation import EmptyClusterPlacement, StarvedGang
 
 
 def answer_round(
@@ -63,6 +64,21 @@ def answer_round(
         tally=bounds.counted(plan.tally, problem, solution),
         quotas=plan.quotas.with_started(answers.started(wants, solution)),
     )
+
+
+def start_as_in_the_empty_cluster(
+    plan: PartialPlan, first: StarvedGang, limits: SearchLimits
+) -> PartialPlan:
+    """The plan in which a starved gang has the nodes of its placement in the empty cluster.
+
+    The plan stays as it is if these nodes have no room for it yet. A search that is not exact may
+    miss this placement where there is more room.
+    """
+    if (first.placed > plan.room).any():
+        return plan
+    known = replace(limits, strategy=EmptyClusterPlacement(first.shares))
+    answer = answer_round(plan, [replace(first.want, is_starved=True)], known)
+    return answer if answer.has_placed(first.want) else plan
 
 
 def with_border(

@@ -93,8 +93,10 @@ def run_rounds(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) 
         plan = _start(plan, step, remaining, limits)
         first = step.starved
         if first is not None and plan.hold is None and not plan.has_placed(first.want):
-            plan = replace(plan, hold=starvation.hold(first, plan.free))
-            remaining = [*round_order.once_held(remaining)]
+            plan = round_answer.start_as_in_the_empty_cluster(plan, first, limits)
+            if not plan.has_placed(first.want):
+                plan = replace(plan, hold=starvation.hold(first, plan.free))
+                remaining = [*round_order.once_held(remaining)]
         plan = _extend(plan, step.growing, limits)
     waits = (not plan.has_placed(want) for step in steps for want in step.wants)
     if not plan.proved and has_parts and (rules.affinity or rules.spread) and any(waits):

@@ -19,8 +19,9 @@ from ...model.cluster import Gang, Snapshot
 from ...model.decisions import Policy
 from ...model.resources import NOTHING, Resources
 from ...queues.cover import QueuedGang
+from ...strategies import checks
 from ...strategies.capacity import fits_per_node
-from ...strategies.problem import Problem, Share
+from ...strategies.problem import Budget, Outcome, Problem, Share, Solution
 from ..compile import capacity, grids, problems
 from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
@@ -51,6 +52,14 @@ class StarvedGang:
     shares: tuple[Share, ...]
 
     @property
+    def placed(self) -> NDArray[np.int64]:
+        """[node, resource]: what it requests in the empty cluster."""
+        placed = np.zeros_like(self.vacant)
+        for row, share in _rows(self):
+            placed[share.node] += self.base.requests[row] * share.count
+        return placed
+
+    @property
     def is_ruled(self) -> bool:
         """Whether rules between pods restrict some of its members."""
         rows = {row for row, _ in _rows(self)}
@@ -61,6 +70,19 @@ class StarvedGang:
             for rule in rules_of_kind
         }
         return not rows.isdisjoint(asking)
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyClusterPlacement:
+    """A strategy that places a starved gang as in the empty cluster, if that room is free now."""
+
+    shares: tuple[Share, ...]
+    name: str = "as in the empty cluster"
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - spends nothing
+        """Answer a problem of this gang alone."""
+        shares = (self.shares,) if checks.is_sound(problem, (self.shares,)) else ((),)
+        return Solution(Outcome.HEURISTIC, shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +180,7 @@ def hold(gang: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
     the empty cluster is used. That placement does not depend on which gangs start or end.
     """
     best_seats = None if gang.is_ruled else _best_seated(gang, free)
-    seat_room = _as_placed(gang) if best_seats is None else best_seats
+    seat_room = gang.placed if best_seats is None else best_seats
     nodes = int(np.count_nonzero(seat_room.any(axis=1)))
     return HeldCapacity(gang.want.gang, np.minimum(free, seat_room), nodes)
 
@@ -265,13 +287,6 @@ def _rows(gang: StarvedGang) -> Iterable[tuple[int, Share]]:
     """The shares, each with the row of its shape."""
     rows = [gang.base.shapes[group[0].shape] for group in problems.parts(gang.want)]
     return ((rows[share.part], share) for share in gang.shares)
-
-
-def _as_placed(gang: StarvedGang) -> NDArray[np.int64]:
-    seat_room = np.zeros_like(gang.vacant)
-    for row, share in _rows(gang):
-        seat_room[share.node] += gang.base.requests[row] * share.count
-    return seat_room
 
 
 def members_per_node(
