@@ -7,7 +7,7 @@ import pytest
 from tutti.kube import errors
 from tutti.model.cluster import Phase, Reservation
 from tutti.model.inter_pod import Requirement
-from tutti.model.keys import PodKey, Uid
+from tutti.model.keys import GangKey, PodKey, Uid
 from tutti.model.queues import Queue, QueueRecord
 
 from ..harness import builders
@@ -154,6 +154,71 @@ async def test_a_podgroup_that_is_created_again_and_again_obeys_the_limit() -> N
         make_again(cluster)
         await join(life, cluster, *(f"b{number}-{i}" for i in range(3)))
     assert bound(cluster) == {"a-0", "b0-0", "b0-1", "b0-2", "b1-0", "b1-1"}
+    assert not cluster.broken
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_a_podgroup_that_is_created_again_replaces_no_member_that_succeeded(
+    *, is_kept: bool
+) -> None:
+    cluster = with_queue()
+    life = await live(cluster)
+    cluster.change_pod("a-0", phase=Phase.SUCCEEDED)
+    add_waiting(cluster)
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "b-0"), "the room below the limit that a-0 gave back"
+    make_again(cluster)
+    if not is_kept:
+        cluster.delete_pod("a-0")
+    await join(life, cluster, "x", "y")
+    assert bound(cluster) >= {"a-1", "a-2", "b-0"}
+    assert not {"x", "y"} & bound(cluster)
+    assert not cluster.broken
+
+
+async def test_no_two_records_name_one_pod() -> None:
+    """A gang gets a record in the cycle in which a record that names one of its pods is missing."""
+    cluster = before_queues()
+    life = await live(cluster)
+    cluster.add_queue(VISION)
+    life.watch.catch_up()
+    await life.settle()
+    cluster.change_pod("a-2", group="c")
+    cluster.change_pod("c-0", phase=Phase.SUCCEEDED)
+    life.watch.catch_up()
+    await life.settle()
+    cluster.delete_reservation("a")
+    life.watch.catch_up()
+    await life.settle()
+    named = [uid for standing in cluster.reservations.values() for uid in standing.charged]
+    assert len(named) == len(set(named)) == 3
+
+
+async def test_a_gang_keeps_its_queue_until_its_last_slot_is_given_back() -> None:
+    cluster = FakeCluster()
+    cluster.add_queue(VISION)
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    driven = gang("a").role("driver", 1, cpu=1).role("worker", 1, 0).declaring(cpu=1).needing(2)
+    cluster.add(node("n1", cpu=9), driven.but(absent_seconds=60.0))
+    cluster.change_group("a", queue="vision")
+    life = Life(cluster, Clock())
+    await life.turn()
+    cluster.change_pod("a-0", phase=Phase.SUCCEEDED)
+    roles = cluster.groups[GangKey(NAMESPACE, "a")].roles
+    without = tuple(replace(role, template=None) for role in roles)
+    cluster.change_group("a", queue="nlp", roles=without)
+    for name, role in (("d", "driver"), ("w", "worker")):
+        made = builders.member(name, builders.shape(cpu=1), role=role)
+        cluster.add_pod(replace(made, group="a", created=life.clock.now))
+    life.watch.catch_up()
+    await life.turn()
+    assert bound(cluster) == {"a-0"}
+    assert "QueueChanges" in {event["reason"] for event in cluster.events.values()}
+    life.clock.now += 120.0
+    await life.settle()
+    assert bound(cluster) == {"a-0", "d", "w"}
+    assert queues_of_records(cluster) == {"a": "nlp"}
     assert not cluster.broken
 
 
@@ -372,12 +437,11 @@ async def test_a_tenant_that_changes_labels_of_running_pods_frees_nothing(
     cluster.change_pod("a-1", phase=Phase.FAILED)
     life.watch.catch_up()
     await life.settle()
-    assert not is_bound(cluster, "b-0"), "the minimum stays charged while a member holds room"
+    assert is_bound(cluster, "b-0"), "its PodGroup is gone, so nothing replaces the lost member"
     for i in range(3):
         cluster.delete_pod(f"a-{i}")
     life.watch.catch_up()
     await life.settle()
-    assert is_bound(cluster, "b-0")
     assert len(cluster.reservations) == 1, "the record of a went with its last pod"
     assert not cluster.broken
 

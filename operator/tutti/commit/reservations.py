@@ -231,8 +231,8 @@ class ReservationWriter:
         """The Reservation to write, with the pods that leave its placement in ``charged``.
 
         They are charged while they hold room. If none is left, the names of pods that are gone
-        stay: a record without any pod is one of an older version. If pods join the placement, those
-        that it had come before them in ``charged``.
+        stay: a record without any pod is one of an older version. If pods join the placement, its
+        earlier pods are named first, because ``charged`` has the order of joining.
         """
         before = self._state.reservations.current(reservation)
         if before is None or before.record is None:

@@ -79,7 +79,9 @@ class StartRecords:
     def _incomplete(self, term: LeaderTerm, now: float) -> Iterator[Reservation]:
         """Records of gangs that started before there were Queues."""
         snapshot = self._state.snapshot(now)
-        for unrecorded in unrecorded_gangs(snapshot):
+        # No two records name one pod: those that ``_deleted`` writes again count here.
+        records = (*snapshot.start_records, *self._state.reservations.lost_records())
+        for unrecorded in unrecorded_gangs(replace(snapshot, start_records=records)):
             yield self._reservation(unrecorded, term, now)
         yield from completed_records(snapshot)
 

@@ -5,6 +5,7 @@ This is the second stage of a plan. Without Queues it changes nothing.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 
 from ..gang import demand, timeouts
@@ -25,7 +26,7 @@ from ..gang.order import by_age, waiting_since
 from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import POD, GangKey, Uid
-from ..model.queues import ROOT, QueueRecord, Stop
+from ..model.queues import ROOT, QueueRecord, RoleAtStart, Stop
 from ..model.resources import Resources
 from ..queues import admission, charge, claims, limits, use
 from ..queues.admission import Membership, Refusal
@@ -71,8 +72,8 @@ class QueuedGangs:
         """The record of a gang that starts with these members, or None.
 
         A gang that runs keeps its record. If that is of an earlier PodGroup of its name, the gang
-        gets the same record for itself: no record names its new pods otherwise. A pod without a
-        PodGroup gets none. Without Queues there are no records.
+        gets one of its own, as if it had started with what holds room by now: no record names its
+        new pods otherwise. A pod without a PodGroup gets none. Without Queues there are no records.
         """
         gang = members.gang
         if gang.is_single or not self.uids:
@@ -81,9 +82,10 @@ class QueuedGangs:
             if gang.key not in self.inherited:
                 return None
             if _is_running(members):
-                return self.inherited[gang.key]
+                inherited = self.inherited[gang.key]
+                return inherited and replace(inherited, minimum=self._minimum(members, placed))
         queue = self.queues[gang.key]
-        minimum = charge.start_charge(gang, placed)
+        minimum = charge.start_charge(gang, by_age(placed))
         started = self.observed.snapshot.taken_at
         return QueueRecord(queue, self.uids[queue], started, minimum, gang.is_protected)
 
@@ -93,9 +95,15 @@ class QueuedGangs:
         if self.charged is None or not gang.is_protected:
             return True
         guarantee = self.charged.tree.guarantees[self.queue_of(gang)]
-        starts = charge.start_charge(gang, want.members)
+        starts = charge.start_charge(gang, by_age(want.members))
         needs = Resources.total(start.requests for start in starts)
         return all(needs[line] <= n for line, n in guarantee.items())
+
+    def _minimum(self, members: MemberCounts, placed: Sequence[Member]) -> tuple[RoleAtStart, ...]:
+        """The minimum of a gang that runs, with the members that are placed now."""
+        staying = [m for m in members.bound if not (m.is_over or m.terminating)]
+        first = charge.by_joining(staying, self.pods.joined)
+        return charge.start_charge(members.gang, [*first, *by_age(placed)])
 
     def limited(self, gangs: Iterable[MemberCounts], placed: Collection[Uid]) -> LimitedGangs:
         """The gangs below limits; a gang waits if it has not started and no member got a node."""
@@ -131,18 +139,12 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     tree = QueueTree.of(snapshot.queues)
     pods, records = ChargedPods.of(snapshot), snapshot.records
     memberships = admission.memberships(tree, snapshot.namespaces, pods.gangs)
-    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-    charges: dict[GangKey, GangCharge] = {}
+    charges = _charges(observed, pods, records)
     queues: dict[GangKey, str] = {}
     for gang in pods.gangs:
-        membership, record = memberships[gang.key], records.get(gang.uid)
-        others = pods.others.get(gang.key, ())
-        started = charge.as_started(gang, record)
-        gang_charge = charge.gang_charge(
-            started, reservations.get(gang.uid), record, others, pods.joined
-        )
-        if gang_charge.total.amounts:
-            charges[gang.key] = gang_charge
+        membership = memberships[gang.key]
+        if gang.key in charges:
+            record = records.get(gang.uid)
             queues[gang.key] = admission.charged_queue(tree, record, membership)
         elif membership.queue:
             queues[gang.key] = membership.queue
@@ -203,6 +205,33 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     )
 
 
+def _charges(
+    observed: ObservedDemand, pods: ChargedPods, records: Mapping[Uid, QueueRecord]
+) -> Mapping[GangKey, GangCharge]:
+    """What each gang is charged that holds room.
+
+    A gang whose last slots this plan gives back holds them until then.
+    """
+    snapshot, before = observed.snapshot, observed.slots.open
+    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
+    minimum_records = snapshot.minimum_records
+    charges: dict[GangKey, GangCharge] = {}
+    for gang in pods.gangs:
+        charge_with = partial(
+            charge.gang_charge,
+            charge.as_started(gang, records.get(gang.uid)),
+            record=minimum_records.get(gang.uid),
+            others=pods.others.get(gang.key, ()),
+            joined=pods.joined,
+        )
+        charged = charge_with(reservations.get(gang.uid))
+        if not charged.total.amounts and gang.uid in before:
+            charged = charge_with(before[gang.uid].before)
+        if charged.total.amounts:
+            charges[gang.key] = charged
+    return charges
+
+
 @dataclass(frozen=True, slots=True)
 class UnrecordedGang:
     """A gang that runs without a record, the record that it lacks, and the pods charged to it."""
@@ -235,7 +264,7 @@ def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
         own = [member for member in gang.members if _has_node(member)]
         if not own:
             continue
-        minimum = charge.with_lost(gang, charge.start_charge(gang, own))
+        minimum = charge.with_lost(gang, charge.start_charge(gang, by_age(own)))
         record = QueueRecord("", Uid(""), charge.started_at(gang), minimum)
         charged = (*by_age(own), *by_age(pods.others.get(gang.key, ())))
         uids_of_pods = tuple(member.uid for member in charged)

@@ -70,7 +70,7 @@ class ChargedPods:
 class _RecordedPods:
     """The pods that Reservations with a record of a start name."""
 
-    starts: Sequence[tuple[Reservation, QueueRecord]]
+    starts: Sequence[tuple[Reservation, QueueRecord]]  # the latest start last
     gangs: Mapping[Uid, GangKey]  # by pod
     naming: Collection[GangKey]  # the gangs with a named pod
     promised: Collection[Uid]  # the pods that have room in a Reservation
@@ -78,7 +78,9 @@ class _RecordedPods:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_RecordedPods":
-        starts = tuple(snapshot.recorded)
+        starts = tuple(
+            sorted(snapshot.recorded, key=lambda start: (start[1].started, start[0].uid))
+        )
         gangs = {uid: reservation.gang for reservation, _ in starts for uid in reservation.pods}
         return cls(
             starts,
@@ -113,9 +115,7 @@ class _RecordedPods:
         before those of ``gangs``.
         """
         current, numbers = {gang.uid for gang in gangs}, dict[Uid, int]()
-        ordered = sorted(
-            self.starts, key=lambda start: (start[1].started, start[0].uid in current, start[0].uid)
-        )
+        ordered = sorted(self.starts, key=lambda start: (start[1].started, start[0].uid in current))
         for reservation, _ in ordered:
             for uid in reservation.charged:
                 numbers.setdefault(uid, len(numbers))
@@ -128,8 +128,7 @@ class _RecordedPods:
         self, keys: Collection[GangKey]
     ) -> Mapping[GangKey, tuple[Reservation, QueueRecord]]:
         """The last recorded start of each gang, without the gangs in ``keys``."""
-        ordered = sorted(self.starts, key=lambda start: (start[1].started, start[0].uid))
-        return {start[0].gang: start for start in ordered if start[0].gang not in keys}
+        return {start[0].gang: start for start in self.starts if start[0].gang not in keys}
 
 
 def _since(queues: Sequence[Queue]) -> float:

@@ -5,7 +5,7 @@ charged.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
@@ -66,8 +66,8 @@ def gang_charge(
     gang started with; without it, lost members are not charged. Once no member, slot or other pod
     holds room, nothing is charged. ``others`` are pods with a node that are charged to the gang but
     are not its members, such as pods of older runs: they count as terminating. ``joined`` numbers
-    pods in the order in which they joined; others joined after them. So a pod that joins is an
-    extra, or takes a place that is free, and no other member becomes an extra by it.
+    pods in the order in which they joined; others joined after them. The loss of a member never
+    raises the charge, and a member that joins adds at most what it requests.
     """
     has_node = any(member.node is not None for member in gang.members)
     if not (reservation is not None or others or has_node):
@@ -75,7 +75,7 @@ def gang_charge(
     promised = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     holders = [
         member
-        for member in _by_joining(gang.members, joined)
+        for member in by_joining(gang.members, joined)
         if not member.is_over and (member.node is not None or member.uid in promised)
     ]
     staying = [member for member in holders if not member.terminating]
@@ -84,8 +84,10 @@ def gang_charge(
         slotted[slot.role] += slot.count
     if not (holders or slotted or others):
         return GangCharge()
-    succeeded = _by_role(gang, _succeeded(gang))
-    needed = _needed(gang, staying, slotted + succeeded)
+    places = Places.of(gang, record)
+    succeeded = places.by_role(_succeeded(gang))
+    there = places.by_role(slotted.elements()) + succeeded
+    needed = places.filled(staying, there)
     in_use = Resources.total(
         (
             requests_together(needed),
@@ -96,27 +98,72 @@ def gang_charge(
     terminating = [member for member in holders if member.terminating]
     leaving = requests_together((*terminating, *others))
     surplus = in_use + leaving - minimum
-    roles = [*slotted.elements(), *succeeded.elements(), *(member.role for member in needed)]
     uids = {member.uid for member in needed}
     extras = ((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
-    credit = (
-        NOTHING if _is_exchange(gang, roles) else (minimum - in_use - leaving).at_least(NOTHING)
-    )
+    lost = (minimum - in_use - leaving).at_least(NOTHING)
+    taken = there + places.by_role(member.role for member in needed)
+    credit = lost if _repairs_fill_places(gang, places, taken) else NOTHING
     return GangCharge(minimum, tuple(extras), surplus.at_least(NOTHING), in_use, credit)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many members of each role the minimum of a gang has; all others are extras.
+
+    A gang that has started keeps the places of the record of its start, whatever its PodGroup says
+    later. No member of another role takes the place of a lost member.
+    """
+
+    count: Mapping[str, int]
+    has_roles: bool
+    free: int = 0  # places for members of any role, which no record has
+
+    @classmethod
+    def of(cls, gang: Gang, record: QueueRecord | None) -> "Places":
+        """The places that the record names; without a record, those of the PodGroup."""
+        if record is not None and record.minimum:
+            count = {start.role: start.members for start in record.minimum}
+            return cls(count, any(count))
+        least = demand.min_members(gang)
+        if not gang.roles:
+            return cls({"": least}, has_roles=False)
+        count = {role.name: role.min_member for role in gang.roles}
+        return cls(count, has_roles=True, free=least - sum(count.values()))
+
+    def by_role(self, roles: Iterable[str]) -> Counter[str]:
+        """How often each role occurs; where places have no roles, every role counts as ""."""
+        return Counter(role if self.has_roles else "" for role in roles)
+
+    def filled(self, staying: Iterable[Member], there: Counter[str]) -> Sequence[Member]:
+        """The members with places; those that come first in ``staying`` get them first.
+
+        ``there`` counts slots and members that succeeded, which have places already.
+        """
+        left = Counter(self.count) - there
+        free = max(self.free - (there - Counter(self.count)).total(), 0)
+        chosen: list[Member] = []
+        others: list[Member] = []
+        for member in staying:
+            role = member.role if self.has_roles else ""
+            has_place = left[role] > 0
+            left[role] -= has_place
+            (chosen if has_place else others).append(member)
+        return [*chosen, *others[:free]]
 
 
 def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ...]:
     """The minimum of a gang that starts with these members, by role, for the record of its start.
 
-    If the gang has no roles, all of it is under the role "", whatever roles the members name.
-    Members that have succeeded are part of it, and count as requesting what the others of their
-    role do: ``_recorded`` takes their part away again.
+    ``members`` are in the order in which they join. If the gang has no roles, all of it is under
+    the role "", whatever roles the members name. Members that have succeeded are part of it, and
+    count as requesting what the others of their role do: ``_recorded`` takes their part away again.
     """
-    succeeded = _by_role(gang, _succeeded(gang))
-    needed: dict[str, list[Member]] = {role: [] for role in succeeded}
-    for member in _needed(gang, by_age(members), succeeded):
-        needed.setdefault(member.role if gang.roles else "", []).append(member)
-    return tuple(_at_start(role, own, succeeded[role]) for role, own in sorted(needed.items()))
+    places = Places.of(gang, None)
+    succeeded = places.by_role(_succeeded(gang))
+    filled: dict[str, list[Member]] = {role: [] for role in succeeded}
+    for member in places.filled(members, succeeded):
+        filled.setdefault(member.role if gang.roles else "", []).append(member)
+    return tuple(_at_start(role, own, succeeded[role]) for role, own in sorted(filled.items()))
 
 
 def _at_start(role: str, needed: Sequence[Member], succeeded: int) -> RoleAtStart:
@@ -198,7 +245,7 @@ def slot_requests(gang: Gang, role: str) -> Resources:
     """
     if (shape := slots.declared(gang, role)) is not None:
         return charged(shape.requests)
-    most = NOTHING
+    most = charged(NOTHING)
     for member in gang.members:
         if member.role == role:
             most = most.at_least(requests_of(member))
@@ -222,44 +269,27 @@ def _succeeded(gang: Gang) -> Iterator[str]:
     yield from gang.finished
 
 
-def _by_role(gang: Gang, roles: Iterable[str]) -> Counter[str]:
-    """How often each role occurs; in a gang without roles, every role counts as ""."""
-    return Counter(role if gang.roles else "" for role in roles)
-
-
-def _by_joining(members: Iterable[Member], joined: Mapping[Uid, int]) -> Sequence[Member]:
+def by_joining(members: Iterable[Member], joined: Mapping[Uid, int]) -> Sequence[Member]:
     """The members in the order in which they joined; of several, the oldest first."""
     ordered = by_age(members)
     return sorted(ordered, key=lambda m: joined.get(m.uid, inf)) if joined else ordered
 
 
-def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> Sequence[Member]:
-    """The members that make up the minimum, together with what ``there`` counts by role.
+def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str]) -> bool:
+    """Whether each member that replaces a lost member gets a place, whichever members these are.
 
-    ``there`` counts slots and members that succeeded. The first members of each role come first,
-    as many as the role needs, then the first of all.
+    A member without a place is an extra, and adds all that it requests. ``gang`` has no larger
+    minimum than it started with. ``taken`` has the number of members and slots with places.
     """
-    missing = {r.name: max(r.min_member - there.get(r.name, 0), 0) for r in gang.roles}
-    left = demand.min_members(gang) - sum(there.values())
-    chosen: list[Member] = []
-    others: list[Member] = []
-    for member in staying:
-        if missing.get(member.role, 0) > 0:
-            missing[member.role] -= 1
-            chosen.append(member)
-        else:
-            others.append(member)
-    return [*chosen, *others[: max(left - len(chosen), 0)]]
-
-
-def _is_exchange(gang: Gang, roles: Collection[str]) -> bool:
-    """Whether a member that joins a role with too few members makes a needed member an extra.
-
-    Such a member adds all that it requests. ``roles`` has the role of each member of the minimum.
-    """
-    there = Counter(roles)
-    lacks = sum(max(role.min_member - there[role.name], 0) for role in gang.roles)
-    return lacks > max(demand.min_members(gang) - len(roles), 0)
+    there = Counter(taken)
+    lacks = {role.name: max(role.min_member - there[role.name], 0) for role in gang.roles}
+    most = demand.min_members(gang) - there.total()
+    if most <= sum(lacks.values()):
+        return True
+    waiting = places.by_role(m.role for m in gang.members if m.may_get_a_node)
+    return all(
+        min(n, most) <= places.count.get(role, 0) - taken[role] for role, n in waiting.items()
+    )
 
 
 def _recorded(record: QueueRecord | None, succeeded: Mapping[str, int]) -> Resources:

@@ -6,7 +6,7 @@ up for it. Members count that have a node, or room in a Reservation; so do slots
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .quantities import Amounts
@@ -29,14 +29,15 @@ class Charge:
 class Gang:
     """What a gang holds, and what it started with."""
 
-    group: PodGroup | None = None  # as it is now; the minimum of its start is in ``least``
+    group: PodGroup | None = None  # as it is now
     queue: str | None = None  # as written down at the start; None where it is the default of now
     queue_uid: str = ""
     held: dict[str, Pod] = field(default_factory=dict)  # by uid
     promised: dict[str, Pod] = field(default_factory=dict)
     joined: dict[str, int] = field(default_factory=dict)  # by uid, when it first had room
     slots: Counter[str] = field(default_factory=Counter)  # by role
-    least: tuple[int, Mapping[str, int]] | None = None  # at the start, the latter by role
+    has_begun: bool = False  # since then places and lost members are those of the start
+    places: Counter[str] = field(default_factory=Counter)  # at the start, by role
     start: dict[str, list[Pod]] = field(default_factory=dict)  # by role
     succeeded: dict[str, str] = field(default_factory=dict)  # roles by uid
 
@@ -63,17 +64,24 @@ class Gang:
 
     def begin(self) -> None:
         """Note what it starts with, once enough members hold room."""
-        if self.group is None or self.least is not None:
+        if self.group is None or self.has_begun:
             return
         staying = self._staying()
         there = len(staying) + self.slots.total() + len(self.succeeded)
         if there < max(self.group.min_member, 1):
             return
         needed = self._needed(staying)
-        self.least = (self.group.min_member, self.group.roles)
+        self.has_begun = True
         if not self.succeeded:  # else it is one of an earlier run, and all others are extras
             for pod in needed:
                 self.start.setdefault(self._role(pod.role), []).append(pod)
+            self.places = Counter({role: len(pods) for role, pods in self.start.items()})
+            for role, count in self.slots.items():
+                self.places[self._role(role)] += count
+
+    def make_again(self) -> None:
+        """Forget what it started with: its PodGroup is gone, or was made again."""
+        self.has_begun, self.places, self.start, self.succeeded = True, Counter(), {}, {}
 
     def _holders(self) -> Iterator[Pod]:
         yield from {**self.promised, **self.held}.values()
@@ -85,32 +93,30 @@ class Gang:
     def _role(self, role: str) -> str:
         return role if self.group is not None and self.group.roles else ""
 
-    def _minimum(self) -> tuple[int, Mapping[str, int]]:
-        """Members that it needs, and those of each role: what it started with, at most."""
+    def _places(self) -> tuple[Counter[str], int]:
+        """How many members of each role it needs, and how many more of any role."""
+        if self.has_begun:
+            return Counter(self.places), 0
         if self.group is None:
-            return 1, {}
-        total, roles = self.group.min_member, self.group.roles
-        if self.least is None:
-            return total, roles
-        return min(total, self.least[0]), {
-            role: min(n, self.least[1].get(role, 0)) for role, n in roles.items()
-        }
+            return Counter(), 1
+        free = self.group.min_member - sum(self.group.roles.values())
+        return Counter(self.group.roles), max(free, 0)
 
     def _needed(self, staying: Sequence[Pod]) -> Sequence[Pod]:
         """The first of each role that joined, then the first of all."""
-        total, roles = self._minimum()
-        there = Counter(self._role(role) for role in self.succeeded.values())
-        for role, count in self.slots.items():
-            there[self._role(role)] += count
-        missing = Counter({role: max(n - there[role], 0) for role, n in roles.items()})
+        left, free = self._places()
+        for role in (*self.succeeded.values(), *self.slots.elements()):
+            key = self._role(role)
+            free -= left[key] <= 0
+            left[key] -= left[key] > 0
         pods: list[Pod] = []
         others: list[Pod] = []
         for pod in staying:
-            is_missing = missing[pod.role] > 0
-            missing[pod.role] -= is_missing
+            key = self._role(pod.role)
+            is_missing = left[key] > 0
+            left[key] -= is_missing
             (pods if is_missing else others).append(pod)
-        left = max(total, sum(roles.values())) - there.total() - len(pods)
-        return [*pods, *others[: max(left, 0)]]
+        return [*pods, *others[: max(free, 0)]]
 
     def _recorded(self) -> Counter[str]:
         """What it started with, less the part of each role that has succeeded; rounded up."""
@@ -218,6 +224,8 @@ class Books:
             case PodGroup() as group:
                 if isinstance(step.after, PodGroup):
                     self._take_group(group.key, step.after)
+                elif gang := self.gangs.get(group.key):
+                    gang.make_again()
             case Pod() as pod if pod.scheduler == self.scheduler:
                 self._take_pod(self._key_of(pod), pod, step.after)
             case Reservation() as reservation:
@@ -238,7 +246,7 @@ class Books:
         if gang := self.gangs.get(key):
             gang.group = group
             if old is not None and old.uid != group.uid:
-                gang.succeeded = {}
+                gang.make_again()
 
     def _take_pod(self, key: Key, before: Pod, after: object) -> None:
         uid = before.uid
@@ -291,8 +299,8 @@ class Books:
         """The gang, with its queue and minimum of now if it holds nothing so far."""
         gang = self.gangs.setdefault(key, Gang())
         if not gang.runs:
-            gang.group, gang.least, gang.start = self.groups.get(key), None, {}
-            gang.joined = {}
+            gang.group, gang.has_begun = self.groups.get(key), False
+            gang.places, gang.start, gang.joined = Counter(), {}, {}
             name = gang.group.queue if gang.group is not None else ""
             if not key.name.startswith(ALONE):
                 name = name or self.default_of(key.namespace)

@@ -1,5 +1,7 @@
 """What is charged to a queue exceeds no limit, not for one moment."""
 
+from typing import Any
+
 from ...harness.judge import Kind, Promise
 from .writing import KUBE, US, Story, moment, two_nodes
 
@@ -196,7 +198,7 @@ def test_room_for_absent_members_counts() -> None:
     assert _faults(story) == ["gang ml/spark holds more, and queue q is then charged 3 of 2 cpu"]
 
 
-def test_who_takes_the_role_of_a_lost_member_makes_an_extra_of_another() -> None:
+def test_a_member_of_another_role_does_not_take_the_place_of_a_lost_one() -> None:
     for limit, faults in (("2", 1), ("3", 0)):
         story = two_nodes()
         story.queue("q", gpu=limit)
@@ -210,10 +212,30 @@ def test_who_takes_the_role_of_a_lost_member_makes_an_extra_of_another() -> None
         story.drop(Kind.PODS, "uid-d")
         story.pod("x", "train", role="w", gpu="1", created=moment(1.0))
         story.reserve("train", {"w": "a", "x": "b"})
-        assert _faults(story) == [], "it makes up the minimum"
+        assert len(_faults(story)) == faults, "it is an extra beside the lost member"
         story.pod("d-again", "train", role="d", gpu="1", created=moment(2.0))
         story.reserve("train", {"w": "a", "x": "b", "d-again": "b"})
         assert len(_faults(story)) == faults
+
+
+def test_a_podgroup_that_is_made_again_has_no_lost_members() -> None:
+    story = _scene("3")
+    story.queued("one", 1, "q")
+    story.pods("one", 1, gpu="1")
+    story.phase("first-0", "Succeeded")
+    story.drop(Kind.POD_GROUPS, "uid-first")
+    for pod in ("one-0", "second-0"):
+        story.reserve(pod.partition("-")[0], {pod: "a"})
+    assert _faults(story) == []
+    story.put(Kind.POD_GROUPS, _made_again())
+    story.pod("first-2", "first", gpu="1")
+    story.reserve("first", {"first-2": "a"})
+    assert len(_faults(story)) == 1
+
+
+def _made_again() -> dict[str, Any]:
+    metadata = {"name": "first", "namespace": "ml", "uid": "again"}
+    return {"metadata": metadata, "spec": {"minMember": 2, "queue": "q"}}
 
 
 def test_a_repair_beside_a_member_that_terminates_counts_twice() -> None:

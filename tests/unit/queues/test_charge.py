@@ -1,15 +1,26 @@
 """What a gang that runs is charged."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tutti.model import ports
-from tutti.model.cluster import Gang, Phase, SlotReservation
+from tutti.model.cluster import Gang, Member, Phase, Role, SlotReservation
 from tutti.model.keys import NodeName, Uid
 from tutti.model.queues import QueueRecord, RoleAtStart
-from tutti.model.resources import Resources
-from tutti.queues.charge import as_started, gang_charge, slot_requests, start_charge, with_lost
+from tutti.model.resources import NOTHING, Resources
+from tutti.queues.charge import (
+    as_started,
+    gang_charge,
+    requests_of,
+    slot_requests,
+    start_charge,
+    with_lost,
+)
 
-from ...harness.builders import GPU, GangBuilder, gang, reservation, resources
+from ...harness.builders import GPU, GangBuilder, gang, member, reservation, resources, shape
 
 
 def running(n: int, needed: int) -> GangBuilder:
@@ -161,12 +172,67 @@ def test_a_record_is_not_charged_once_nobody_holds_room() -> None:
     assert gang_charge(over, None, record(running(2, 2).made, 2)).total == resources()
 
 
-def test_who_makes_another_an_extra_has_no_credit() -> None:
-    """A driver is lost, and a second worker stands in for it in the count."""
+def test_a_member_of_another_role_takes_no_place_of_a_lost_one() -> None:
+    """A driver is lost, and a second worker stays an extra."""
     made = gang("a").role("driver", 1, cpu=1).role("worker", 1, 2, gpu=1).needing(2)
     whole = made.bound_on("n1", "n1", "n1")
     lost = whole.only("a-0", phase=Phase.FAILED).made
     found = gang_charge(lost, None, record(whole.made, 3))
-    assert (found.minimum, found.credit) == (resources(cpu=1, gpu=2, pods=2), resources())
+    assert (found.minimum, found.credit) == (
+        resources(cpu=1, gpu=1, pods=2),
+        resources(cpu=1, pods=1),
+    )
+    assert found.extras == (("a-2", gpus(1)),)
     alone = whole.only("a-0", phase=Phase.FAILED).only("a-2", phase=Phase.FAILED).made
     assert gang_charge(alone, None, record(whole.made, 3)).credit == resources(cpu=1, pods=1)
+
+
+ROLES = ("", "a", "b")
+
+
+@st.composite
+def started_gangs(draw: st.DrawFn) -> tuple[Gang, QueueRecord]:
+    """A gang that started with all its members, with roles or without, and its record."""
+    has_roles = draw(st.booleans())
+    mins = {role: draw(st.integers(0, 2)) for role in ROLES[1:]} if has_roles else {}
+    need = sum(mins.values()) + draw(st.integers(0 if sum(mins.values()) else 1, 2))
+    roles = [role for role, n in mins.items() for _ in range(n)]
+    roles += draw(st.lists(st.sampled_from(ROLES), min_size=need, max_size=need + 2))
+    members = [_drawn(draw, n, role) for n, role in enumerate(roles)]
+    made = replace(gang("g").needing(need).made, members=tuple(members))
+    made = replace(made, roles=tuple(Role(role, n) for role, n in mins.items()))
+    return made, QueueRecord("q", Uid("q"), 0.0, start_charge(made, made.members))
+
+
+def _drawn(draw: Callable[[st.SearchStrategy[int]], int], number: int, role: str) -> Member:
+    size = shape(cpu=draw(st.integers(1, 4)), gpu=draw(st.integers(0, 3)))
+    return replace(
+        member(f"{number:03}", size, role=role),
+        created=float(draw(st.integers(0, 9))),
+        node=NodeName("n1"),
+    )
+
+
+@given(started_gangs(), st.data())
+def test_a_loss_never_raises_the_charge_and_a_member_adds_at_most_what_it_requests(
+    start: tuple[Gang, QueueRecord], chance: st.DataObject
+) -> None:
+    draw = chance.draw
+    made, record = start
+    for number in range(100, 100 + draw(st.integers(1, 8))):
+        joined = {one.uid: n for n, one in enumerate(made.members)}
+        before = gang_charge(made, None, record, (), joined)
+        needed = sum(places.members for places in record.minimum)
+        made = replace(made, min_member=draw(st.integers(1, needed)))  # lowered by its tenant
+        if draw(st.booleans()) and len(made.members) > 1:
+            lost = draw(st.sampled_from(made.members))
+            made = replace(made, members=tuple(one for one in made.members if one is not lost))
+            most = before.total
+        else:
+            added = _drawn(draw, number, draw(st.sampled_from(ROLES)))
+            made = replace(made, members=(*made.members, added))
+            most = before.total + requests_of(added)
+        after = gang_charge(made, None, record, (), joined)
+        assert (after.total - most).at_least(NOTHING) == NOTHING
+        held = Resources.total(requests_of(one) for one in made.members)
+        assert (held - after.total).at_least(NOTHING) == NOTHING

@@ -213,10 +213,15 @@ def test_the_roles_of_the_record_count() -> None:
     queue_record = QueueRecord("a", Uid("a-1"), 0.0, starts)
     started = replace(reservation(runs), record=queue_record)
     one = gang("b").of(1, cpu=1).but(queue="a")
-    assert broken(capped("a", 5000), lost, started, one) == ()
+    assert broken(capped("a", 6000), lost, started, one) == (), "no y takes the place of x"
+    assert broken(capped("a", 5999), lost, started, one) == (
+        "cap queue a: 6 of 5999m cpu would be in use",
+    )
     repaired = lost.of(1, role="x", cpu=1)
-    assert broken(capped("a", 4999), repaired, started) == (
-        "cap queue a: 5 of 4999m cpu would be in use",
+    assert broken(capped("a", 4000), repaired, started) == (), "it adds nothing"
+    grown = lost.of(1, role="y", cpu=1)
+    assert broken(capped("a", 5999), grown, started) == (
+        "cap queue a: 6 of 5999m cpu would be in use",
     )
 
 
@@ -258,11 +263,13 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
     starts = (RoleAtStart("x", 3, resources(cpu=3, pods=3)),)
     started = replace(reservation(runs), record=QueueRecord("a", Uid("a-1"), 0.0, starts))
     one = gang("b").of(1, cpu=1).but(queue="a")
-    for lost in (runs, runs.last(1, phase=Phase.FAILED)):
-        snapshot = snapshot_of(ROOMY, ML, capped("a", 3000), started, one, strays=lost.members)
-        broken = plan_checks.violations(snapshot, Plan((starting(one),)))
-        assert broken == ("cap queue a: 4 of 3 cpu would be in use",)
-        assert plan_checks.upheld(snapshot, (starting(one),)) == ()
+    snapshot = snapshot_of(ROOMY, ML, capped("a", 3000), started, one, strays=runs.members)
+    broken = plan_checks.violations(snapshot, Plan((starting(one),)))
+    assert broken == ("cap queue a: 4 of 3 cpu would be in use",)
+    assert plan_checks.upheld(snapshot, (starting(one),)) == ()
+    lost = runs.last(1, phase=Phase.FAILED)
+    snapshot = snapshot_of(ROOMY, ML, capped("a", 3000), started, one, strays=lost.members)
+    assert plan_checks.violations(snapshot, Plan((starting(one),))) == (), "none replaces it"
     snapshot = snapshot_of(ROOMY, ML, capped("a", 3000), started, one)
     assert plan_checks.violations(snapshot, Plan((starting(one),))) == ()
 

@@ -40,6 +40,7 @@ class QueueLedger:
     counts: Mapping[GangKey, MemberCounts]  # of the gangs to decide on
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
+    minimum_records: Mapping[Uid, QueueRecord]
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
     waiting: dict[GangKey, QueuedGang]  # gangs that wait, as if started; filled on demand
     growing: dict[GangKey, bool]  # whether gangs that have not started may grow; filled on demand
@@ -63,6 +64,7 @@ class QueueLedger:
             by_gang,
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
+            snapshot.minimum_records,
             frozenset(key for key, members in by_gang.items() if members.is_committed),
             {},
             {},
@@ -166,13 +168,17 @@ class QueueLedger:
         gang = want.gang
         if len(want.alike) == 1 and len(want.members) == len(gang.members):
             return charge.requests_of(want.members[0]).scaled(want.need)
-        return Resources.total(start.requests for start in charge.start_charge(gang, want.members))
+        return Resources.total(
+            start.requests for start in charge.start_charge(gang, order.by_age(want.members))
+        )
 
     def _charge(
         self, members: MemberCounts, placed: Sequence[Member], assigned: Assigned
     ) -> GangCharge:
         gang = members.gang
-        reservation, record = self.reservations.get(gang.uid), self.records.get(gang.uid)
+        is_charged = gang.key in self.queued.charges
+        record = self.minimum_records.get(gang.uid) if is_charged else None
+        reservation = self.reservations.get(gang.uid)
         pods = self.queued.pods
         others = pods.others.get(gang.key, ())
         is_first = reservation is None and record is None and not (others or gang.finished)

@@ -65,13 +65,13 @@ class ClaimJudge:
             seen,
             volume_checks.chosen_before(snapshot),
         )
-        starts = charges.Starts.of(snapshot)
+        records, starts = snapshot.records, charges.Starts.of(snapshot)
         reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
         leaving = {m.uid: m for m in snapshot.pods if m.is_leaving(snapshot.taken_at)}
         judge._end(leaving.values())
         for gang in snapshot.gangs:
             staying = replace(gang, members=tuple(m for m in gang.members if m.uid not in leaving))
-            record, standing = starts.records.get(gang.uid), reservations.get(gang.uid)
+            record, standing = records.get(gang.uid), reservations.get(gang.uid)
             charge = charges.charge_of(starts, staying, seen, standing, None)
             if not charge:
                 continue
@@ -291,5 +291,6 @@ def _extras(gang: Gang, promised: Collection[Uid], starts: charges.Starts) -> Ma
     """By pod, the charge of each member with room that the gang does not need."""
     ordered = starts.ordered(members_with_room(gang, promised))
     members = {member.uid: member for member in ordered}
-    uids = charges.extras_of(gang, ordered, charges.done_by_role(gang))
+    record = starts.records.get(gang.uid)
+    uids = charges.extras_of(gang, record, ordered, charges.done_by_role(gang))
     return {members[uid].key.name: Counter(lookup.needs(members[uid].shape)) for uid in uids}

@@ -20,13 +20,14 @@ from .chains import QueueChains
 class Starts:
     """What Reservations say about starts: the records, and the order in which pods joined."""
 
-    records: Mapping[Uid, QueueRecord]  # by gang
+    records: Mapping[Uid, QueueRecord]  # of the PodGroups that exist, without earlier ones
     places: Mapping[Uid, tuple[float, float]]  # by pod; the pods that joined first have the lowest
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Starts":
         """Collect what all Reservations of a Snapshot say; the first that names a pod counts."""
         current = {gang.uid for gang in snapshot.gangs}
+        own = {start.uid: record for start, record in snapshot.recorded if start.uid in current}
         starts = sorted(
             snapshot.recorded,
             key=lambda start: (start[1].started, start[0].uid in current, start[0].uid),
@@ -35,7 +36,7 @@ class Starts:
         for number, (reservation, _) in reversed([*enumerate(starts)]):
             places |= {entry.uid: (number, inf) for entry in reservation.entries}
             places |= {uid: (number, n) for n, uid in enumerate(reservation.charged)}
-        return cls(snapshot.records, places)
+        return cls(own, places)
 
     def ordered(self, members: Iterable[Member]) -> Sequence[Member]:
         """Members in the order in which they joined; those that join now come last."""
@@ -65,7 +66,7 @@ class QueueCharges:
             gang.key: tree.charged(gang, reservations.get(gang.uid), records.get(gang.uid))
             for gang in charged.gangs
         }
-        use_of = partial(charge_of, Starts.of(charged))
+        use_of = partial(charge_of, Starts.of(snapshot))
         usage = cap_checks.usage(charged, index, placements, use_of)
         return cls(charged, index, tree, queues, use_of, usage)
 
@@ -210,14 +211,14 @@ def charge_of(
     members = cap_checks.holders(gang, seen, reservation, new)
     slots = cap_checks.slots_by_role(reservation, new)
     done = done_by_role(gang)
-    extras = extras_of(gang, starts.ordered(members), slots + done)
+    extras = extras_of(gang, record, starts.ordered(members), slots + done)
     basis, beyond = Counter[str](), Counter[str]()
     for member in members:
         (beyond if member.uid in extras else basis).update(lookup.needs(member.shape))
     for role, count in slots.items():
-        for name, n in lookup.needs_of_slot(gang, role).items():
+        for name, n in (lookup.needs_of_slot(gang, role) or {"pods": 1}).items():
             basis[name] += n * count
-    return (basis | _at_start(record, gang, done)) + beyond
+    return (basis | _at_start(record, done)) + beyond
 
 
 def done_by_role(gang: Gang) -> Counter[str]:
@@ -227,31 +228,43 @@ def done_by_role(gang: Gang) -> Counter[str]:
     return done
 
 
-def extras_of(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Collection[Uid]:
+def extras_of(
+    gang: Gang, record: QueueRecord | None, members: Iterable[Member], there: Counter[str]
+) -> Collection[Uid]:
     """The members that stay and that the gang does not need.
 
     ``members`` are in the order in which they joined. ``there`` has the number of slots and
-    succeeded members of each role, which count as needed.
+    succeeded members of each role, which count as needed. The gang needs what it started with; if
+    no record says that, what its PodGroup says.
     """
-    staying = [member for member in members if not member.terminating]
-    by_role = defaultdict[str, list[Uid]](list)
-    for member in staying:
-        by_role[member.role].append(member.uid)
-    needed = {
-        uid
-        for role in gang.roles
-        for uid in by_role[role.name][: max(role.min_member - there[role.name], 0)]
-    }
-    others = [member.uid for member in staying if member.uid not in needed]
-    least = max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
-    return others[max(least - there.total() - len(needed), 0) :]
+    if record is not None and record.minimum:
+        places = Counter({start.role: start.members for start in record.minimum})
+        has_roles, free = _has_roles(record), 0
+    else:
+        places = Counter({role.name: role.min_member for role in gang.roles})
+        has_roles, free = bool(gang.roles), max(max(gang.min_member, 1) - places.total(), 0)
+    without_place: list[Member | None] = []
+    for role, member in (
+        *((role, None) for role in there.elements()),
+        *((member.role, member) for member in members if not member.terminating),
+    ):
+        key = role if has_roles else ""
+        if places[key] > 0:
+            places[key] -= 1
+        else:
+            without_place.append(member)
+    return [member.uid for member in without_place[free:] if member is not None]
 
 
-def _at_start(record: QueueRecord, gang: Gang, done: Counter[str]) -> Counter[str]:
+def _has_roles(record: QueueRecord) -> bool:
+    return any(start.role for start in record.minimum)
+
+
+def _at_start(record: QueueRecord, done: Counter[str]) -> Counter[str]:
     """What the gang started with, without the part of members that are done."""
     amounts = Counter[str]()
     for start in record.minimum:
-        ended = done[start.role] if gang.roles else done.total()
+        ended = done[start.role] if _has_roles(record) else done.total()
         left = Fraction(max(start.members - ended, 0), start.members)
         amounts.update({name: ceil(n * left) for name, n in start.requests.amounts})
     return amounts
