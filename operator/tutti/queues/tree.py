@@ -21,6 +21,7 @@ class Fault(StrEnum):
     UNKNOWN_PARENT = "UnknownParent"
     CYCLE = "Cycle"
     CHILDREN_EXCEED_PARENT = "ChildrenExceedParent"
+    EXCEEDS_PARENT = "ExceedsParent"  # only of a queue in shadow
     EXCEEDS_CLUSTER = "ExceedsCluster"
     LIMIT_BELOW_GUARANTEE = "LimitBelowGuarantee"
     OMITS_RESOURCE = "OmitsResource"  # a resource that some other queue guarantees
@@ -141,16 +142,27 @@ class QueueTree:
 def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:
     """All faults of the queues, sorted; ``capacity`` is the total of all nodes, by resource.
 
-    A queue in shadow has the faults that it would have if no queue were in shadow. It causes no
-    fault of another queue.
+    A queue in shadow has the faults that it would have or cause if no queue were in shadow. It
+    causes no fault of another queue.
     """
     in_shadow = {queue.name for queue in queues if queue.mode is QueueMode.SHADOW}
     faults = _findings(queues, capacity)
     if not in_shadow:
         return sorted(faults)
     active = [replace(queue, mode=QueueMode.ACTIVE) for queue in queues]
-    tried = (fault for fault in _findings(active, capacity) if fault.queue in in_shadow)
-    return sorted([*(fault for fault in faults if fault.queue not in in_shadow), *tried])
+    tried = _findings(active, capacity)
+    own = (fault for fault in tried if fault.queue in in_shadow)
+    caused = (
+        Finding(queue.name, Fault.EXCEEDS_PARENT, fault.names, fault.amount, fault.bound)
+        for fault in tried
+        if fault.fault is Fault.CHILDREN_EXCEED_PARENT
+        and fault.queue not in in_shadow
+        and fault not in faults
+        for queue in queues
+        if queue.name in in_shadow and queue.parent == fault.queue
+        if any(name in fault.names and n for name, n in queue.guaranteed)
+    )
+    return sorted([*(fault for fault in faults if fault.queue not in in_shadow), *own, *caused])
 
 
 def _findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:

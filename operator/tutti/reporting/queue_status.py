@@ -115,6 +115,12 @@ def _too_much(fault: Finding) -> str:
                 f"its children guarantee {amount} {resource} together, and it guarantees {bound}: "
                 "raise its guarantee, or lower theirs"
             )
+        case Fault.EXCEEDS_PARENT:
+            return (
+                f"with it, the children of its parent would guarantee {amount} {resource} "
+                f"together, and the parent guarantees {bound}: lower its guarantee, or raise that "
+                "of the parent"
+            )
         case Fault.EXCEEDS_CLUSTER:
             return (
                 f"the queues below {ROOT} guarantee {amount} {resource} together, and all nodes "

@@ -160,6 +160,15 @@ def test_a_queue_in_shadow_has_the_faults_that_it_would_have_and_causes_none() -
     assert [*findings([parent, queue("c", "p", gpu=2)], {"gpu": 9})] == [
         Finding("p", Fault.CHILDREN_EXCEED_PARENT, ("gpu",), 2, 1)
     ]
+    child = replace(queue("c", "p", gpu=3), mode=QueueMode.SHADOW)
+    assert [*findings([queue("p", gpu=2), child, queue("d", "p")], {"gpu": 9})] == [
+        Finding("c", Fault.EXCEEDS_PARENT, ("gpu",), 3, 2)
+    ]
+    exceeded = Finding("p", Fault.CHILDREN_EXCEED_PARENT, ("gpu",), 3, 2)
+    none = replace(child, guaranteed=amounts(gpu=0))
+    assert [*findings([queue("p", gpu=2), none, queue("d", "p", gpu=3)], {"gpu": 9})] == [exceeded]
+    more = replace(none, name="e")
+    assert [f.queue for f in findings([queue("p", gpu=2), child, more], {"gpu": 9})] == ["c"]
 
 
 def test_a_queue_that_omits_a_line_and_one_whose_limit_is_below_its_guarantee() -> None:

@@ -42,6 +42,10 @@ SENTENCES = {
         "its children guarantee 2500m cpu together, and it guarantees 2: raise its guarantee, or "
         "lower theirs"
     ),
+    Finding("q", Fault.EXCEEDS_PARENT, ("cpu",), 2500, 2000): (
+        "with it, the children of its parent would guarantee 2500m cpu together, and the parent "
+        "guarantees 2: lower its guarantee, or raise that of the parent"
+    ),
     Finding("q", Fault.EXCEEDS_CLUSTER, (GPU,), 24, 16): (
         "the queues below root guarantee 24 nvidia.com/gpu together, and all nodes have 16: add "
         "nodes, or lower guarantees"
