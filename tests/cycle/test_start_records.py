@@ -177,6 +177,38 @@ async def test_a_podgroup_that_is_created_again_replaces_no_member_that_succeede
     assert not cluster.broken
 
 
+@pytest.mark.parametrize("phase", [Phase.FAILED, Phase.SUCCEEDED, None])
+async def test_no_pod_is_bound_without_a_record_once_those_of_its_own_podgroup_are_over(
+    phase: Phase | None,
+) -> None:
+    """The record of the PodGroup names none that holds room, and a pod of an earlier one does."""
+    cluster = FakeCluster()
+    cluster.add_queue(replace(VISION, limits=(("cpu", 4000),)))
+    cluster.add(node("n1", cpu=9), gang("a").of(1, cpu=1))
+    cluster.change_group("a", queue="vision")
+    life = await live(cluster)
+    cluster.delete_group("a")
+    cluster.add_group(gang("a").needing(1))
+    cluster.change_group("a", queue="vision")
+    for number in range(3):
+        await join(life, cluster, f"x{number}")
+        waits = builders.member(f"y{number}", builders.shape(cpu=3))
+        cluster.add_pod(replace(waits, group="a", created=life.clock.now))
+        life.watch.catch_up()
+        await life.settle()
+        if phase is None:
+            cluster.delete_pod(f"x{number}")
+        else:
+            cluster.change_pod(f"x{number}", phase=phase)
+        life.watch.catch_up()
+        life.clock.now += 60.0
+        await life.settle()
+    holders = {key.name for key, pod in cluster.pods.items() if pod.node and not pod.is_over}
+    assert holders == {"a-0", "y0"}
+    assert set(queues_of_records(cluster).values()) == {"vision"}
+    assert not cluster.broken
+
+
 async def test_no_two_records_name_one_pod() -> None:
     """A gang gets a record in the cycle in which a record that names one of its pods is missing."""
     cluster = before_queues()

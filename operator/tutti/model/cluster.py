@@ -585,16 +585,6 @@ class Snapshot:
                 yield reservation, reservation.record
 
     @property
-    def minimum_records(self) -> Mapping[Uid, QueueRecord]:
-        """The records that say what gangs are charged for lost members, by the uid of the gang.
-
-        Only the PodGroup of the start has such a record. Of an earlier PodGroup it is not known
-        which members were lost and which succeeded.
-        """
-        own = {reservation.uid: record for reservation, record in self.recorded}
-        return {gang.uid: own[gang.uid] for gang in self.gangs if gang.uid in own}
-
-    @property
     def records(self) -> Mapping[Uid, QueueRecord]:
         """The records of the starts of gangs, by the uid of the gang.
 

@@ -153,11 +153,10 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         for gang in pods.gangs
         if gang.key in charges
     )
-    recorded = {reservation.uid for reservation, _ in snapshot.recorded}
     inherited = {
         gang.key: records.get(gang.uid)
         for gang in pods.gangs
-        if gang.key in charges and gang.uid not in recorded
+        if gang.key in charges and gang.uid not in pods.own_records
     }
     totals = dict(snapshot.allocatable.amounts)
     charged = ChargedGangs(tree, totals, running, charges, snapshot.taken_at)
@@ -214,13 +213,12 @@ def _charges(
     """
     snapshot, before = observed.snapshot, observed.slots.open
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-    minimum_records = snapshot.minimum_records
     charges: dict[GangKey, GangCharge] = {}
     for gang in pods.gangs:
         charge_with = partial(
             charge.gang_charge,
             charge.as_started(gang, records.get(gang.uid)),
-            record=minimum_records.get(gang.uid),
+            record=pods.own_records.get(gang.uid),
             others=pods.others.get(gang.key, ()),
             joined=pods.joined,
         )

@@ -26,6 +26,10 @@ class ChargedPods:
     charged_elsewhere: frozenset[Uid] = frozenset()
     # The pods that records name, numbered in the order in which they joined their gangs.
     joined: Mapping[Uid, int] = field(default_factory=dict)
+    # By gang: the record of its own start, not that of an earlier PodGroup, while it counts. It
+    # says what the gang is charged for lost members. Of an earlier PodGroup it is not known which
+    # members were lost and which succeeded.
+    own_records: Mapping[Uid, QueueRecord] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "ChargedPods":
@@ -63,7 +67,12 @@ class ChargedPods:
             gangs.append(_recorded_gang(reservation, record, own))
         charged = {key: pods for key, pods in others.items() if pods}
         uids = frozenset(pod.uid for pod in charged_elsewhere)
-        return cls(gangs, charged, uids, recorded.joined(snapshot.gangs))
+        all_pods = (*snapshot.strays, *(pod for gang in snapshot.gangs for pod in gang.members))
+        records = recorded.counting({pod.uid for pod in all_pods if recorded.has_room(pod)})
+        own_records = {
+            gang.uid: records[gang.uid] for gang in snapshot.gangs if gang.uid in records
+        }
+        return cls(gangs, charged, uids, recorded.joined(snapshot.gangs), own_records)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +116,19 @@ class _RecordedPods:
             return own
         is_later = (pod.created if pod.bound_at is None else pod.bound_at) > self.since
         return _key_alone(pod) if is_later or own in self.naming else own
+
+    def counting(self, uids: Collection[Uid]) -> Mapping[Uid, QueueRecord]:
+        """The records that hold room or name a pod with room, by gang; ``uids`` have room.
+
+        A record without any pod is one of an older version, and counts.
+        """
+        return {
+            reservation.uid: record
+            for reservation, record in self.starts
+            if not reservation.is_spent
+            or not reservation.charged
+            or any(uid in uids for uid in reservation.charged)
+        }
 
     def joined(self, gangs: Iterable[Gang]) -> Mapping[Uid, int]:
         """The named pods, numbered in the order in which they joined their gangs.

@@ -99,11 +99,13 @@ def gang_charge(
     leaving = requests_together((*terminating, *others))
     surplus = in_use + leaving - minimum
     uids = {member.uid for member in needed}
-    extras = ((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
-    lost = (minimum - in_use - leaving).at_least(NOTHING)
+    extras = tuple((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
+    # A tenant may make an extra of a member by its label; such a member leaves no credit behind.
+    held = Resources.total((in_use, leaving, *(requests for _, requests in extras)))
     taken = there + places.by_role(member.role for member in needed)
-    credit = lost if _repairs_fill_places(gang, places, taken) else NOTHING
-    return GangCharge(minimum, tuple(extras), surplus.at_least(NOTHING), in_use, credit)
+    repairs_fill_places = _repairs_fill_places(gang, places, taken)
+    credit = (minimum - held).at_least(NOTHING) if repairs_fill_places else NOTHING
+    return GangCharge(minimum, extras, surplus.at_least(NOTHING), in_use, credit)
 
 
 @dataclass(frozen=True, slots=True)

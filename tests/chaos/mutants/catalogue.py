@@ -275,8 +275,8 @@ FORGETS_QUEUES = Mutant(
         ),
         Patch(
             "queues/tree.py",
-            "queue.stop is Stop.HOLD or queue.is_terminating or name in tree.broken",
-            "name in tree.broken",
+            "tree.hold_cause(name) is not None or parent in held",
+            "name in tree.broken or parent in held",
         ),
         Patch(
             "commit/queue_lifecycle.py",

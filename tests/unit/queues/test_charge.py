@@ -178,13 +178,18 @@ def test_a_member_of_another_role_takes_no_place_of_a_lost_one() -> None:
     whole = made.bound_on("n1", "n1", "n1")
     lost = whole.only("a-0", phase=Phase.FAILED).made
     found = gang_charge(lost, None, record(whole.made, 3))
-    assert (found.minimum, found.credit) == (
-        resources(cpu=1, gpu=1, pods=2),
-        resources(cpu=1, pods=1),
-    )
+    assert (found.minimum, found.credit) == (resources(cpu=1, gpu=1, pods=2), resources(cpu=1))
     assert found.extras == (("a-2", gpus(1)),)
     alone = whole.only("a-0", phase=Phase.FAILED).only("a-2", phase=Phase.FAILED).made
     assert gang_charge(alone, None, record(whole.made, 3)).credit == resources(cpu=1, pods=1)
+
+
+def test_a_member_with_another_role_leaves_no_credit_behind() -> None:
+    """A tenant may change the label of a pod that runs."""
+    made = gang("a").role("driver", 1, gpu=1).role("worker", 1, gpu=1).needing(2)
+    whole = made.bound_on("n1", "n1")
+    relabelled = gang_charge(whole.only("a-0", role="worker").made, None, record(whole.made, 2))
+    assert (relabelled.total, relabelled.credit) == (gpus(3), resources())
 
 
 ROLES = ("", "a", "b")

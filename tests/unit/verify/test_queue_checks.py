@@ -156,6 +156,7 @@ def test_a_lost_member_stays_charged_and_its_replacement_adds_nothing() -> None:
     assert broken(capped("a", 3000), lost, one) == ()
     sentence = "cap queue a: 4 of 3 cpu would be in use"
     assert broken(capped("a", 3000), lost, started, one) == (sentence,)
+    assert upheld(capped("a", 3000), lost, started, one) == ["r"]
     repaired = lost.of(1, cpu=1).needing(3)
     assert broken(capped("a", 3000), repaired, started) == ()
     assert upheld(capped("a", 3000), repaired, started, one) == ["r"]

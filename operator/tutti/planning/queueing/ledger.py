@@ -40,7 +40,6 @@ class QueueLedger:
     counts: Mapping[GangKey, MemberCounts]  # of the gangs to decide on
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
-    minimum_records: Mapping[Uid, QueueRecord]
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
     waiting: dict[GangKey, QueuedGang]  # gangs that wait, as if started; filled on demand
     growing: dict[GangKey, bool]  # whether gangs that have not started may grow; filled on demand
@@ -64,7 +63,6 @@ class QueueLedger:
             by_gang,
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
-            snapshot.minimum_records,
             frozenset(key for key, members in by_gang.items() if members.is_committed),
             {},
             {},
@@ -176,10 +174,9 @@ class QueueLedger:
         self, members: MemberCounts, placed: Sequence[Member], assigned: Assigned
     ) -> GangCharge:
         gang = members.gang
-        is_charged = gang.key in self.queued.charges
-        record = self.minimum_records.get(gang.uid) if is_charged else None
+        pods, is_charged = self.queued.pods, gang.key in self.queued.charges
+        record = pods.own_records.get(gang.uid) if is_charged else None
         reservation = self.reservations.get(gang.uid)
-        pods = self.queued.pods
         others = pods.others.get(gang.key, ())
         is_first = reservation is None and record is None and not (others or gang.finished)
         all_wait = len(members.ready) == len(gang.members) and not members.absent

@@ -169,13 +169,13 @@ def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
         return queued.charged
     snapshot = queued.observed.snapshot
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-    records, minimums = snapshot.records, snapshot.minimum_records
-    pods = ChargedPods.of(snapshot)
+    records, pods = snapshot.records, ChargedPods.of(snapshot)
     charges, running = {}, []
     for gang in snapshot.gangs:
         record = records.get(gang.uid)
         left, standing = pods.others.get(gang.key, ()), reservations.get(gang.uid)
-        own = charge.gang_charge(gang, standing, minimums.get(gang.uid), left, pods.joined)
+        minimum = pods.own_records.get(gang.uid)
+        own = charge.gang_charge(gang, standing, minimum, left, pods.joined)
         if own.total.amounts:
             started = charge.started_at(gang) if record is None else record.started
             charges[gang.key] = own

@@ -20,14 +20,22 @@ from .chains import QueueChains
 class Starts:
     """What Reservations say about starts: the records, and the order in which pods joined."""
 
-    records: Mapping[Uid, QueueRecord]  # of the PodGroups that exist, without earlier ones
+    # Of the PodGroups that exist, without earlier ones, while a pod that they name holds room.
+    records: Mapping[Uid, QueueRecord]
     places: Mapping[Uid, tuple[float, float]]  # by pod; the pods that joined first have the lowest
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Starts":
         """Collect what all Reservations of a Snapshot say; the first that names a pod counts."""
         current = {gang.uid for gang in snapshot.gangs}
-        own = {start.uid: record for start, record in snapshot.recorded if start.uid in current}
+        pods = (*snapshot.strays, *(pod for gang in snapshot.gangs for pod in gang.members))
+        held = {pod.uid for pod in pods if pod.node is not None and not pod.is_over}
+        own = {
+            start.uid: record
+            for start, record in snapshot.recorded
+            if start.uid in current
+            and not (start.is_spent and start.charged and held.isdisjoint(start.charged))
+        }
         starts = sorted(
             snapshot.recorded,
             key=lambda start: (start[1].started, start[0].uid in current, start[0].uid),
