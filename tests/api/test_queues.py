@@ -111,6 +111,26 @@ def test_a_gang_that_runs_stays_in_the_queue_that_it_started_in(place: Place) ->
     assert names == {"second", "third"}
 
 
+def test_a_member_that_succeeded_is_written_down_and_never_replaced(place: Place) -> None:
+    place.nodes(1, cpu=16)
+    _queue(place, "vision", resources=[{"name": "cpu", "limit": 2}])
+    _gang(place, "first", 2, "vision")
+    place.until_bound("first", 2)
+    pods = f"/api/v1/namespaces/{place.name}/pods"
+    place.rig.plane.request("PATCH", f"{pods}/first-0/status", {"status": {"phase": "Succeeded"}})
+    _gang(place, "second", 1, "vision")
+    place.until_bound("second", 1)
+    (first,) = (
+        record for record in _until_records(place, 2) if record["podGroup"]["name"] == "first"
+    )
+    assert first["succeeded"] == {"": 1}
+    labels = {"tutti.dev/pod-group": None}
+    place.rig.plane.request("PATCH", f"{pods}/first-0", {"metadata": {"labels": labels}})
+    place.members("first", 3, 2, cpu=1)
+    words = "queue vision is at its limit: 2 of 2 cpu are in use, 1 wanted"
+    place.until_waiting("first", "QueueAtLimit", words)
+
+
 def _until_records(place: Place, n: int) -> list[dict[str, Any]]:
     """Wait until so many Reservations are left, all of them for their record alone."""
     path = f"/apis/tutti.dev/v1alpha1/namespaces/{place.name}/reservations"

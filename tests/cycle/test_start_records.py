@@ -177,6 +177,55 @@ async def test_a_podgroup_that_is_created_again_replaces_no_member_that_succeede
     assert not cluster.broken
 
 
+@pytest.mark.parametrize("change", ["group", "role", "pod", "restart"])
+async def test_members_that_succeeded_are_written_down_and_nothing_brings_them_back(
+    change: str,
+) -> None:
+    cluster = with_queue()
+    life = await live(cluster)
+    cluster.change_pod("a-0", phase=Phase.SUCCEEDED)
+    add_waiting(cluster)
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "b-0")
+    started = next(r.record for r in cluster.reservations.values() if r.gang.name == "a")
+    assert started is not None
+    assert started.succeeded == (("", 1),)
+    match change:
+        case "group":
+            cluster.change_pod("a-0", group="gone")
+        case "role":
+            cluster.change_pod("a-0", role="other")
+        case _:
+            cluster.delete_pod("a-0")
+            cluster.change_group("a", min_member=2)
+    life = await live(cluster, "tutti-1") if change == "restart" else life
+    life.watch.catch_up()
+    await life.settle()
+    cluster.change_group("a", min_member=3)
+    await join(life, cluster, "x", "y")
+    holders = {key.name for key, pod in cluster.pods.items() if pod.node and not pod.is_over}
+    assert holders == {"a-1", "a-2", "b-0"}
+    assert not cluster.broken
+
+
+async def test_with_old_crds_members_that_succeeded_stay_charged() -> None:
+    cluster = with_queue()
+    cluster.has_old_crds = True
+    life = await live(cluster)
+    cluster.change_pod("a-0", phase=Phase.SUCCEEDED)
+    add_waiting(cluster)
+    life.watch.catch_up()
+    await life.turn()
+    assert not is_bound(cluster, "b-0")
+    await life.turn()
+    written = cluster.calls.count("amend")
+    for _ in range(3):
+        life.clock.now += 10.0
+        await life.turn()
+    assert cluster.calls.count("amend") == written, "it is not written in every cycle"
+
+
 @pytest.mark.parametrize("phase", [Phase.FAILED, Phase.SUCCEEDED, None])
 async def test_no_pod_is_bound_without_a_record_once_those_of_its_own_podgroup_are_over(
     phase: Phase | None,

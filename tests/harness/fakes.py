@@ -171,7 +171,7 @@ class FakeCluster:
     groups: dict[GangKey, GangObject] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
-    has_old_crds: bool = False  # they drop the field queuesSince
+    has_old_crds: bool = False  # they drop the fields queuesSince and succeeded
     queues: dict[str, QueueObject] = field(default_factory=dict)
     topologies: dict[str, Item[Topology]] = field(default_factory=dict)
     budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
@@ -676,6 +676,8 @@ class FakeCluster:
             if stored.version != patch["metadata"]["resourceVersion"]:
                 raise errors.Conflict("it has changed", status=409)
             body = _merged(encode.reservation(stored), patch)
+            if self.has_old_crds:
+                body["spec"].pop("succeeded", None)
             names = {"uid": stored.self_uid, "resourceVersion": str(self._next())}
             body["metadata"] = {**body["metadata"], **names}
             amended = decode.decode_reservation(wire.parse_one(body, wire.Reservation))

@@ -1,8 +1,8 @@
 """Writes start records that are missing: never written, without a queue, or deleted by others.
 
 A plan obeys the records, so they are written before it. Each record is one object. It is created
-once, and changed once if its gang belongs to a Queue only later. After a crash, the next cycle
-writes what is still missing.
+once, changed once if its gang belongs to a Queue only later, and changed when more of its members
+have succeeded. After a crash, the next cycle writes what is still missing.
 """
 
 import logging
@@ -16,11 +16,20 @@ from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Reservation
 from ..model.keys import LeaderTerm
-from ..planning.queued_gangs import UnrecordedGang, completed_records, unrecorded_gangs
+from ..planning.queued_gangs import (
+    UnrecordedGang,
+    completed_records,
+    succeeded_records,
+    unrecorded_gangs,
+)
 from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
 
+NO_SUCCEEDED = (
+    "the CRD of Reservations has no field succeeded: apply the CRDs of this version of Tutti"
+)
+DROPPED_SECONDS = 60.0  # until a field that an old CRD dropped is written again
 WRITES_PER_CYCLE = 500  # so that thousands of gangs do not delay the next plan for long
 
 
@@ -77,13 +86,22 @@ class StartRecords:
             )
 
     def _incomplete(self, term: LeaderTerm, now: float) -> Iterator[Reservation]:
-        """Records of gangs that started before there were Queues."""
+        """Records of gangs that started before there were Queues, or of which members succeeded."""
         snapshot = self._state.snapshot(now)
         # No two records name one pod: those that ``_deleted`` writes again count here.
         records = (*snapshot.start_records, *self._state.reservations.lost_records())
         for unrecorded in unrecorded_gangs(replace(snapshot, start_records=records)):
             yield self._reservation(unrecorded, term, now)
-        yield from completed_records(snapshot)
+        completed = {reservation.uid: reservation for reservation in completed_records(snapshot)}
+        yield from completed.values()
+        for reservation in succeeded_records(snapshot):
+            is_ours = reservation.is_spent or reservation.term == term
+            if (
+                is_ours
+                and reservation.uid not in completed
+                and self._state.reservations.needs_record(reservation)
+            ):
+                yield reservation
 
     def _reservation(self, unrecorded: UnrecordedGang, term: LeaderTerm, now: float) -> Reservation:
         gang = unrecorded.gang
@@ -106,9 +124,19 @@ class StartRecords:
         ):
             try:
                 write = self._api.amend if reservation.version else self._api.reserve
-                self._state.reservations.put(await write(reservation))
+                written = await write(reservation)
             except (errors.Conflict, errors.Gone):
                 return  # the watch will show what has changed, or that its namespace is gone
+            self._state.reservations.put(written)
+            if written.record != reservation.record:
+                self._state.refusals.back_off(
+                    reservation.uid,
+                    reservation.gang,
+                    NO_SUCCEEDED,
+                    seconds=DROPPED_SECONDS,
+                    now=self._clock(),
+                )
+                return
             logger.info(
                 "gang %s: wrote down that it runs: %s", reservation.gang, reservation.record
             )

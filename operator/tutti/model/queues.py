@@ -102,3 +102,6 @@ class QueueRecord:
     started: float  # seconds since the epoch
     minimum: tuple[RoleAtStart, ...] = ()  # sorted by role
     is_protected: bool = False  # from being ended, for its queue's own guarantee covered it
+    # How many members of each role have succeeded since, sorted. It never falls, whatever becomes
+    # of their pods and of the PodGroup.
+    succeeded: tuple[tuple[str, int], ...] = ()

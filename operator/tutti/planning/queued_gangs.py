@@ -3,7 +3,7 @@
 This is the second stage of a plan. Without Queues it changes nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -23,7 +23,7 @@ from ..gang.findings import (
     UnknownQueue,
 )
 from ..gang.order import by_age, waiting_since
-from ..model.cluster import Gang, Member, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Phase, Reservation, Snapshot
 from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import POD, GangKey, Uid
 from ..model.queues import ROOT, QueueRecord, RoleAtStart, Stop
@@ -83,11 +83,16 @@ class QueuedGangs:
                 return None
             if _is_running(members):
                 inherited = self.inherited[gang.key]
-                return inherited and replace(inherited, minimum=self._minimum(members, placed))
+                if inherited is None:
+                    return None
+                minimum = self._minimum(members, placed)
+                own = replace(inherited, minimum=minimum, succeeded=())
+                return charge.with_succeeded(gang, own)
         queue = self.queues[gang.key]
         minimum = charge.start_charge(gang, by_age(placed))
         started = self.observed.snapshot.taken_at
-        return QueueRecord(queue, self.uids[queue], started, minimum, gang.is_protected)
+        record = QueueRecord(queue, self.uids[queue], started, minimum, gang.is_protected)
+        return charge.with_succeeded(gang, record)
 
     def may_ever_start(self, want: PlacementRequest) -> bool:
         """Whether its queue guarantees enough for a gang that must not borrow."""
@@ -264,11 +269,28 @@ def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
             continue
         minimum = charge.with_lost(gang, charge.start_charge(gang, by_age(own)))
         record = QueueRecord("", Uid(""), charge.started_at(gang), minimum)
+        record = charge.with_succeeded(gang, record)
         charged = (*by_age(own), *by_age(pods.others.get(gang.key, ())))
         uids_of_pods = tuple(member.uid for member in charged)
         record = _in_queue(record, tree, memberships[gang.key].queue)
         unrecorded.append(UnrecordedGang(gang, record, uids_of_pods))
     return unrecorded
+
+
+def succeeded_records(snapshot: Snapshot) -> Iterator[Reservation]:
+    """The Reservations of which more members have succeeded than they say, with these members."""
+    if not snapshot.queues:
+        return
+    gangs = {
+        gang.uid: gang
+        for gang in snapshot.gangs
+        if gang.finished or any(member.phase is Phase.SUCCEEDED for member in gang.members)
+    }
+    for reservation, record in snapshot.recorded if gangs else ():
+        if (gang := gangs.get(reservation.uid)) is not None:
+            now = charge.with_succeeded(gang, record)
+            if now is not record:
+                yield replace(reservation, record=now)
 
 
 def completed_records(snapshot: Snapshot) -> Sequence[Reservation]:

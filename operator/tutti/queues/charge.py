@@ -85,8 +85,8 @@ def gang_charge(
     if not (holders or slotted or others):
         return GangCharge()
     places = Places.of(gang, record)
-    succeeded = places.by_role(_succeeded(gang))
-    there = places.by_role(slotted.elements()) + succeeded
+    done = places.by_role(_succeeded(gang)) if record is None else Counter[str]()
+    there = places.by_role(slotted.elements()) + done
     needed = places.filled(staying, there)
     in_use = Resources.total(
         (
@@ -94,7 +94,7 @@ def gang_charge(
             *(slot_requests(gang, role).scaled(n) for role, n in slotted.items()),
         )
     )
-    minimum = in_use.at_least(_recorded(record, succeeded))
+    minimum = in_use.at_least(_recorded(record))
     terminating = [member for member in holders if member.terminating]
     leaving = requests_together((*terminating, *others))
     surplus = in_use + leaving - minimum
@@ -103,7 +103,8 @@ def gang_charge(
     # A tenant may make an extra of a member by its label; such a member leaves no credit behind.
     held = Resources.total((in_use, leaving, *(requests for _, requests in extras)))
     taken = there + places.by_role(member.role for member in needed)
-    repairs_fill_places = _repairs_fill_places(gang, places, taken)
+    ended = sum(n for _, n in record.succeeded) if record is not None else 0
+    repairs_fill_places = _repairs_fill_places(gang, places, taken, ended)
     credit = (minimum - held).at_least(NOTHING) if repairs_fill_places else NOTHING
     return GangCharge(minimum, extras, surplus.at_least(NOTHING), in_use, credit)
 
@@ -113,7 +114,8 @@ class Places:
     """How many members of each role the minimum of a gang has; all others are extras.
 
     A gang that has started keeps the places of the record of its start, whatever its PodGroup says
-    later. No member of another role takes the place of a lost member.
+    later, but for those of members that succeeded. No member of another role takes the place of a
+    lost member.
     """
 
     count: Mapping[str, int]
@@ -124,7 +126,7 @@ class Places:
     def of(cls, gang: Gang, record: QueueRecord | None) -> "Places":
         """The places that the record names; without a record, those of the PodGroup."""
         if record is not None and record.minimum:
-            count = {start.role: start.members for start in record.minimum}
+            count = {start.role: _left(record, start) for start in record.minimum}
             return cls(count, any(count))
         least = demand.min_members(gang)
         if not gang.roles:
@@ -139,7 +141,7 @@ class Places:
     def filled(self, staying: Iterable[Member], there: Counter[str]) -> Sequence[Member]:
         """The members with places; those that come first in ``staying`` get them first.
 
-        ``there`` counts slots and members that succeeded, which have places already.
+        ``there`` counts those that have places already, such as slots.
         """
         left = Counter(self.count) - there
         free = max(self.free - (there - Counter(self.count)).total(), 0)
@@ -158,7 +160,7 @@ def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ..
 
     ``members`` are in the order in which they join. If the gang has no roles, all of it is under
     the role "", whatever roles the members name. Members that have succeeded are part of it, and
-    count as requesting what the others of their role do: ``_recorded`` takes their part away again.
+    count as requesting what the others of their role do: ``with_succeeded`` takes their part away.
     """
     places = Places.of(gang, None)
     succeeded = places.by_role(_succeeded(gang))
@@ -277,15 +279,16 @@ def by_joining(members: Iterable[Member], joined: Mapping[Uid, int]) -> Sequence
     return sorted(ordered, key=lambda m: joined.get(m.uid, inf)) if joined else ordered
 
 
-def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str]) -> bool:
+def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str], ended: int) -> bool:
     """Whether each member that replaces a lost member gets a place, whichever members these are.
 
     A member without a place is an extra, and adds all that it requests. ``gang`` has no larger
-    minimum than it started with. ``taken`` has the number of members and slots with places.
+    minimum than it started with. ``taken`` has the number of members and slots with places, and
+    ``ended`` is how many members have succeeded.
     """
     there = Counter(taken)
     lacks = {role.name: max(role.min_member - there[role.name], 0) for role in gang.roles}
-    most = demand.min_members(gang) - there.total()
+    most = demand.min_members(gang) - there.total() - ended
     if most <= sum(lacks.values()):
         return True
     waiting = places.by_role(m.role for m in gang.members if m.may_get_a_node)
@@ -294,11 +297,32 @@ def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str]) -> boo
     )
 
 
-def _recorded(record: QueueRecord | None, succeeded: Mapping[str, int]) -> Resources:
+def with_succeeded(gang: Gang, record: QueueRecord) -> QueueRecord:
+    """The record with the members that have succeeded by now; the same record if it has them all.
+
+    Only what is written down is taken off the charge: pods and PodGroups can be changed later, so
+    that fewer members seem to have succeeded.
+    """
+    places, before = Places.of(gang, record), dict(record.succeeded)
+    shown = places.by_role(_succeeded(gang))
+    most = {start.role: start.members for start in record.minimum}
+    now = {role: max(before.get(role, 0), min(shown[role], n)) for role, n in most.items()}
+    succeeded = tuple(sorted((role, n) for role, n in now.items() if n))
+    return record if succeeded == record.succeeded else replace(record, succeeded=succeeded)
+
+
+def _left(record: QueueRecord, start: RoleAtStart) -> int:
+    """How many members of a role have not succeeded since the start."""
+    return max(start.members - dict(record.succeeded).get(start.role, 0), 0)
+
+
+def _recorded(record: QueueRecord | None) -> Resources:
     """What the gang started with, less the part of the members that succeeded; rounded up."""
+    if record is None:
+        return NOTHING
     amounts = []
-    for start in record.minimum if record is not None else ():
-        left = max(start.members - succeeded.get(start.role, 0), 0)
+    for start in record.minimum:
+        left = _left(record, start)
         amounts.append(
             Resources.of(
                 {name: -(-n * left // start.members) for name, n in start.requests.amounts}

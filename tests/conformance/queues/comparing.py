@@ -78,7 +78,8 @@ def charge_differences(crew: Crew) -> Iterator[str]:
     ]
     made = replace(gang(crew.name).needing(crew.need).made, members=tuple(members))
     start = RoleAtStart("", crew.need, resources(gpu=crew.at_start))
-    record = QueueRecord("q", Uid("q"), 0.0, (start,))
+    done = min(sum(pod.state == "succeeded" for pod in crew.pods), crew.need)
+    record = QueueRecord("q", Uid("q"), 0.0, (start,), succeeded=(("", done),))
     joined = {member.uid: n for n, member in enumerate(members)}
     ours = charge.gang_charge(made, None, record, (), joined).total[GPU]
     if ours != crew.charge:

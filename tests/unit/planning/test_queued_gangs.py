@@ -30,6 +30,7 @@ from tutti.planning.queued_gangs import (
     QueuedGangs,
     completed_records,
     queue_gangs,
+    succeeded_records,
     unrecorded_gangs,
 )
 from tutti.strategies import STRATEGIES
@@ -794,6 +795,35 @@ def test_a_pod_with_room_that_takes_another_label_before_it_is_bound_stays_charg
     moved = replace(gang("x").but(queue="nlp"), members=named(waits, "x").members)
     tree = (ROOM, ML, OLDER, queue("nlp"), standing, replace(waits, members=()))
     assert charges(*tree, moved) == {"a": ("vision", 1)}
+
+
+def test_members_that_succeeded_are_to_be_written_down_once() -> None:
+    runs = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
+    other = in_vision(gang("b").of(1, cpu=1).bound_on("n1")).each(phase=Phase.SUCCEEDED)
+    record = charging(started_in(VISION, runs, 3), runs)
+    assert not [*succeeded_records(snapshot_of(ROOM, ML, OLDER, runs, record))]
+    done = runs.only("a-0", phase=Phase.SUCCEEDED)
+    quiet = in_vision(gang("c").of(1, cpu=1).bound_on("n1"))
+    parts = done, other, quiet, record, charging(started_in(VISION, quiet, 1), quiet)
+    (written,) = succeeded_records(snapshot_of(ROOM, ML, OLDER, *parts))
+    assert written.record is not None
+    assert written.record.succeeded == (("", 1),)
+    assert not [*succeeded_records(snapshot_of(ROOM, ML, OLDER, done, written))]
+    assert not [*succeeded_records(snapshot_of(ROOM, ML, done, record))], "there are no queues"
+    (gone,) = succeeded_records(snapshot_of(ROOM, ML, OLDER, runs.but(finished=("",)), record))
+    assert gone.record == written.record
+
+
+def test_a_gang_whose_last_slot_is_given_back_is_charged_until_then() -> None:
+    made = gang("a").role("d", 1, 2, cpu=1).role("w", 1, 1, cpu=1).needing(2).but(queue="nlp")
+    over = made.only("a-0", node="n1", phase=Phase.SUCCEEDED, bound_at=5.0)
+    slots = [SlotReservation(NodeName("n1"), "w", 1)]
+    minimum = (RoleAtStart("d", 1, resources(cpu=1, pods=1)), RoleAtStart("w", 1, resources(cpu=1)))
+    record = QueueRecord("vision", VISION.uid, 1.0, minimum, succeeded=(("d", 1),))
+    standing = replace(reservation(over, ("a-0", "n1"), slots=slots), record=record)
+    tree = (ROOM, ML, OLDER, queue("nlp"), standing, over)
+    assert charges(*tree) == {"a": ("vision", 1)}
+    assert reasons(planned(*tree)) == {"a": Reason.QUEUE_CHANGES}
 
 
 def test_a_gang_whose_members_left_it_starts_anew_within_the_limit_alone() -> None:

@@ -18,6 +18,7 @@ from tutti.queues.charge import (
     slot_requests,
     start_charge,
     with_lost,
+    with_succeeded,
 )
 
 from ...harness.builders import GPU, GangBuilder, gang, member, reservation, resources, shape
@@ -79,9 +80,18 @@ def test_a_member_that_leaves_stands_for_a_lost_one_until_that_is_replaced() -> 
 
 def test_members_that_succeeded_are_no_longer_charged() -> None:
     made = running(4, 4).last(2, phase=Phase.SUCCEEDED).made
-    assert gang_charge(made, None, record(running(4, 4).made, 4)).total == gpus(2)
+    started = record(running(4, 4).made, 4)
+    assert gang_charge(made, None, started).total == gpus(4), "nothing is written down so far"
+    now = with_succeeded(made, started)
+    assert now.succeeded == (("", 2),)
+    assert gang_charge(made, None, now).total == gpus(2)
+    assert with_succeeded(made, now) is now
+    forgotten = running(4, 4).only("a-2").only("a-3").last(2, phase=Phase.FAILED).made
+    assert with_succeeded(forgotten, now) is now
+    assert gang_charge(forgotten, None, now).total == gpus(2), "nobody can take that back"
     cleared = replace(running(3, 4).made, finished=("",))
-    assert gang_charge(cleared, None, record(running(4, 4).made, 4)).total == gpus(3)
+    later = with_succeeded(cleared, started)
+    assert gang_charge(cleared, None, later).total == gpus(3)
     over = running(2, 2).each(phase=Phase.SUCCEEDED).made
     more = replace(over, finished=("", ""))
     assert gang_charge(more, None, record(running(2, 2).made, 2)).total == resources()
@@ -90,7 +100,8 @@ def test_members_that_succeeded_are_no_longer_charged() -> None:
 def test_what_is_left_of_unequal_members_is_rounded_up() -> None:
     made = gang("a").of(1, gpu=1).of(1, gpu=2).bound_on("n1", "n1").made
     done = gang("a").of(2, gpu=1).bound_on("n1", "n1").last(1, phase=Phase.SUCCEEDED).made
-    assert gang_charge(done, None, record(made, 2)).minimum == resources(gpu=2, pods=1)
+    started = with_succeeded(done, record(made, 2))
+    assert gang_charge(done, None, started).minimum == resources(gpu=2, pods=1)
 
 
 def test_members_and_slots_with_room_in_the_reservation_count() -> None:
@@ -139,7 +150,7 @@ def test_members_that_have_succeeded_are_part_of_the_minimum() -> None:
     over = running(4, 4).only("a-0", phase=Phase.SUCCEEDED).made
     (start,) = minimum = start_charge(over, [m for m in over.members if not m.is_over])
     assert start == RoleAtStart("", 4, gpus(4))
-    later = QueueRecord("", Uid(""), 0.0, minimum)
+    later = with_succeeded(over, QueueRecord("", Uid(""), 0.0, minimum))
     assert as_started(over, later) == over
     charge = gang_charge(over, None, later)
     assert (charge.minimum, charge.extras) == (gpus(3), ())
@@ -164,7 +175,8 @@ def test_without_roles_what_members_name_as_theirs_counts_for_nothing() -> None:
     mixed = gang("a").of(1, role="x", gpu=1).of(1, role="y", gpu=1)
     assert start_charge(mixed.made, mixed.made.members) == (RoleAtStart("", 2, gpus(2)),)
     lost = mixed.bound_on("n1", "n1").only("a-1", phase=Phase.SUCCEEDED).made
-    assert gang_charge(lost, None, record(mixed.made, 2)).minimum == gpus(1)
+    started = with_succeeded(lost, record(mixed.made, 2))
+    assert (started.succeeded, gang_charge(lost, None, started).minimum) == ((("", 1),), gpus(1))
 
 
 def test_a_record_is_not_charged_once_nobody_holds_room() -> None:

@@ -203,7 +203,15 @@ def test_members_that_succeeded_are_no_longer_charged() -> None:
     runs = gang("r").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="a")
     done = runs.last(2, phase=Phase.SUCCEEDED)
     one = gang("b").of(2, cpu=1).but(queue="a")
-    assert broken(capped("a", 3000), done, record(runs, "a", cpu=3), one) == ()
+    start = record(runs, "a", cpu=3)
+    assert broken(capped("a", 3000), done, start, one) == (
+        "cap queue a: 5 of 3 cpu would be in use",
+    ), "nothing is written down so far"
+    assert start.record is not None
+    written = replace(start, record=replace(start.record, succeeded=(("", 2),)))
+    assert broken(capped("a", 3000), done, written, one) == ()
+    grown = done.of(1, cpu=1).needing(1)
+    assert broken(capped("a", 1999), grown, written) != (), "it takes no place of theirs"
 
 
 def test_the_roles_of_the_record_count() -> None:

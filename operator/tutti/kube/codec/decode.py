@@ -297,7 +297,7 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
         evict=tuple(Uid(uid) for uid in spec.evict),
         version=metadata.resource_version,
         self_uid=Uid(metadata.uid),
-        record=None if spec.queue is None else _record(spec.queue, name),
+        record=None if spec.queue is None else _record(spec.queue, spec.succeeded, name),
         charged=tuple(dict.fromkeys(map(Uid, spec.charged))),
         victims=(victims := _victims(reservation)),
         grounds=None if victims is None else _grounds(reservation),
@@ -343,7 +343,7 @@ def _grounds(reservation: wire.Reservation) -> ClaimGrounds | None:
     )
 
 
-def _record(record: wire.QueueRecord, name: str) -> QueueRecord:
+def _record(record: wire.QueueRecord, succeeded: Mapping[str, int], name: str) -> QueueRecord:
     if any(start.members < 1 for start in record.minimum):
         raise BadObject(name, "spec.queue.minimum: it counts less than 1 member of a role")
     try:
@@ -363,6 +363,7 @@ def _record(record: wire.QueueRecord, name: str) -> QueueRecord:
         seconds_of(record.started_at),
         tuple(sorted(minimum, key=lambda start: start.role)),
         record.protected,
+        tuple(sorted((role, n) for role, n in succeeded.items() if n > 0)),
     )
 
 

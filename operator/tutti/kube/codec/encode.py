@@ -111,6 +111,8 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         spec["evict"] = list(value.evict)
     if value.record is not None:
         spec["queue"] = _record(value.record)
+        if value.record.succeeded:
+            spec["succeeded"] = dict(value.record.succeeded)
     if value.charged:
         spec["charged"] = list(value.charged)
     if value.volumes:
@@ -266,6 +268,7 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
             "evict": spec.get("evict"),
             "charged": spec.get("charged"),
             "queue": {"name": value.record.queue, "uid": value.record.queue_uid},
+            **({"succeeded": spec["succeeded"]} if "succeeded" in spec else {}),
         }
     if value.victims is not None:
         changed["claim"] = {**NO_GROUNDS, **spec["claim"]}

@@ -147,6 +147,7 @@ class ReservationSpec(Wire):
     placement: tuple[Held, ...] = ()
     evict: tuple[str, ...] = ()
     queue: QueueRecord | None = None
+    succeeded: dict[str, int] = Field(default_factory=dict)
     charged: tuple[str, ...] = ()
     claim: ReservationClaim | None = None
     volumes: tuple[ReservedVolume, ...] = ()

@@ -292,5 +292,5 @@ def _extras(gang: Gang, promised: Collection[Uid], starts: charges.Starts) -> Ma
     ordered = starts.ordered(members_with_room(gang, promised))
     members = {member.uid: member for member in ordered}
     record = starts.records.get(gang.uid)
-    uids = charges.extras_of(gang, record, ordered, charges.done_by_role(gang))
+    uids = charges.extras_of(gang, record, ordered, Counter())
     return {members[uid].key.name: Counter(lookup.needs(members[uid].shape)) for uid in uids}

@@ -218,15 +218,14 @@ def charge_of(
         return cap_checks.use(gang, seen, reservation, new)
     members = cap_checks.holders(gang, seen, reservation, new)
     slots = cap_checks.slots_by_role(reservation, new)
-    done = done_by_role(gang)
-    extras = extras_of(gang, record, starts.ordered(members), slots + done)
+    extras = extras_of(gang, record, starts.ordered(members), slots)
     basis, beyond = Counter[str](), Counter[str]()
     for member in members:
         (beyond if member.uid in extras else basis).update(lookup.needs(member.shape))
     for role, count in slots.items():
         for name, n in (lookup.needs_of_slot(gang, role) or {"pods": 1}).items():
             basis[name] += n * count
-    return (basis | _at_start(record, done)) + beyond
+    return (basis | _at_start(record)) + beyond
 
 
 def done_by_role(gang: Gang) -> Counter[str]:
@@ -237,20 +236,22 @@ def done_by_role(gang: Gang) -> Counter[str]:
 
 
 def extras_of(
-    gang: Gang, record: QueueRecord | None, members: Iterable[Member], there: Counter[str]
+    gang: Gang, record: QueueRecord | None, members: Iterable[Member], slots: Counter[str]
 ) -> Collection[Uid]:
     """The members that stay and that the gang does not need.
 
-    ``members`` are in the order in which they joined. ``there`` has the number of slots and
-    succeeded members of each role, which count as needed. The gang needs what it started with; if
-    no record says that, what its PodGroup says.
+    ``members`` are in the order in which they joined. ``slots`` are counted by role. The gang needs
+    what it started with, but for members that succeeded since; if no record says that, what its
+    PodGroup says.
     """
     if record is not None and record.minimum:
         places = Counter({start.role: start.members for start in record.minimum})
-        has_roles, free = _has_roles(record), 0
+        places.subtract(dict(record.succeeded))
+        has_roles, free, there = _has_roles(record), 0, slots
     else:
         places = Counter({role.name: role.min_member for role in gang.roles})
         has_roles, free = bool(gang.roles), max(max(gang.min_member, 1) - places.total(), 0)
+        there = slots + done_by_role(gang)
     without_place: list[Member | None] = []
     for role, member in (
         *((role, None) for role in there.elements()),
@@ -268,11 +269,11 @@ def _has_roles(record: QueueRecord) -> bool:
     return any(start.role for start in record.minimum)
 
 
-def _at_start(record: QueueRecord, done: Counter[str]) -> Counter[str]:
-    """What the gang started with, without the part of members that are done."""
+def _at_start(record: QueueRecord) -> Counter[str]:
+    """What the gang started with, without the part of members that succeeded since."""
     amounts = Counter[str]()
     for start in record.minimum:
-        ended = done[start.role] if _has_roles(record) else done.total()
+        ended = dict(record.succeeded).get(start.role, 0)
         left = Fraction(max(start.members - ended, 0), start.members)
         amounts.update({name: ceil(n * left) for name, n in start.requests.amounts})
     return amounts

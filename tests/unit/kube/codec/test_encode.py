@@ -213,6 +213,11 @@ def test_only_a_reservation_with_a_record_is_filled_again() -> None:
         "charged": None,
         "queue": {"name": "vision", "uid": "q"},
     }
+    done = QueueRecord("vision", Uid("q"), 0.0, succeeded=(("", 1), ("worker", 2)))
+    assert encode.amendment(replace(recorded, record=done))["spec"]["succeeded"] == {
+        "": 1,
+        "worker": 2,
+    }
     charged = replace(recorded, charged=(Uid("a"),))
     assert encode.amendment(charged)["spec"]["charged"] == ["a"]
     evicting = replace(recorded, evict=(Uid("a"),))
