@@ -345,7 +345,7 @@ COUNTS_ONLY_CHILDREN = Mutant(
 )
 FORGETS_LOST_MEMBERS = Mutant(
     "charges nothing for lost members",
-    (Patch("queues/charge.py", "in_use.at_least(_recorded(record, succeeded))", "in_use"),),
+    (Patch("queues/charge.py", "in_use.at_least(_recorded(record))", "in_use"),),
 )
 FORGETS_WHO_CAME_FIRST = Mutant(
     "takes the oldest members for those that are needed, also if they joined later",
