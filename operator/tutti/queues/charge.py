@@ -286,9 +286,8 @@ def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str], ended:
     minimum than it started with. ``taken`` has the number of members and slots with places, and
     ``ended`` is how many members have succeeded.
     """
-    there = Counter(taken)
-    lacks = {role.name: max(role.min_member - there[role.name], 0) for role in gang.roles}
-    most = demand.min_members(gang) - there.total() - ended
+    lacks = {role.name: max(role.min_member - taken[role.name], 0) for role in gang.roles}
+    most = demand.min_members(gang) - taken.total() - ended
     if most <= sum(lacks.values()):
         return True
     waiting = places.by_role(m.role for m in gang.members if m.may_get_a_node)
