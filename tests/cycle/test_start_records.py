@@ -226,6 +226,81 @@ async def test_with_old_crds_members_that_succeeded_stay_charged() -> None:
     assert cluster.calls.count("amend") == written, "it is not written in every cycle"
 
 
+def with_slot(limit: int) -> FakeCluster:
+    """A gang of a worker that waits, and of a driver that comes once the worker runs."""
+    cluster = FakeCluster()
+    cluster.add_queue(replace(VISION, limits=(("cpu", limit),)))
+    made = gang("a").role("worker", 1, 1, cpu=1).role("driver", 1, 0).declaring(cpu=3)
+    cluster.add(node("n1", cpu=16), made.needing(2).but(absent_seconds=6000.0))
+    cluster.change_group("a", queue="vision")
+    return cluster
+
+
+def arrive(cluster: FakeCluster, life: Life, name: str, role: str, cpu: int) -> None:
+    pod = builders.member(name, builders.shape(cpu=cpu), role=role)
+    cluster.add_pod(replace(pod, group="a", created=life.clock.now))
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_member_keeps_the_role_with_which_it_joined(*, is_restarted: bool) -> None:
+    """So a tenant makes no extra of a member, and no plan fails because of its label."""
+    cluster = with_slot(5000)
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    life = await live(cluster)
+    cluster.change_pod("a-0", role="driver")
+    life = await live(cluster, "tutti-1") if is_restarted else life
+    arrive(cluster, life, "a-driver", "driver", 3)
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "a-driver"), "in its slot"
+    standing = reservation(cluster)
+    assert standing is not None
+    roles = {pod.key.name: dict(standing.roles)[pod.uid] for pod in cluster.pods.values()}
+    assert roles == {"a-0": "worker", "a-driver": "driver"}
+    cluster.add(gang("b").of(1, cpu=2))
+    cluster.change_group("b", queue="vision")
+    cluster.add(gang("c").of(1, cpu=1))
+    cluster.change_group("c", queue="nlp")
+    life.watch.catch_up()
+    await life.settle()
+    assert (is_bound(cluster, "b-0"), is_bound(cluster, "c-0")) == (False, True)
+    assert (cluster.broken, life.problems) == ([], [])
+
+
+async def test_a_lost_member_is_replaced_at_the_limit_beside_an_extra_of_another_role() -> None:
+    cluster = with_slot(5000)
+    life = await live(cluster)
+    for name, role, cpu in (("a-driver", "driver", 3), ("a-worker", "worker", 1)):
+        arrive(cluster, life, name, role, cpu)
+        life.watch.catch_up()
+        await life.settle()
+    assert bound(cluster) == {"a-0", "a-driver", "a-worker"}
+    cluster.change_pod("a-driver", phase=Phase.FAILED, failure="OutOfcpu")
+    arrive(cluster, life, "a-more", "worker", 1)
+    arrive(cluster, life, "a-again", "driver", 3)
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "a-again")
+    assert not is_bound(cluster, "a-more")
+    assert not cluster.broken
+
+
+async def test_with_old_crds_a_lost_member_waits_for_no_field_that_is_dropped() -> None:
+    """Its repair is not held off while the roles, and the members that succeeded, are not kept."""
+    cluster = with_slot(4000)
+    cluster.has_old_crds = True
+    life = await live(cluster)
+    arrive(cluster, life, "a-driver", "driver", 3)
+    life.watch.catch_up()
+    await life.settle()
+    cluster.change_pod("a-driver", phase=Phase.FAILED, failure="OutOfcpu")
+    arrive(cluster, life, "a-again", "driver", 3)
+    life.watch.catch_up()
+    await life.turn()
+    await life.turn()
+    assert is_bound(cluster, "a-again")
+
+
 @pytest.mark.parametrize("phase", [Phase.FAILED, Phase.SUCCEEDED, None])
 async def test_no_pod_is_bound_without_a_record_once_those_of_its_own_podgroup_are_over(
     phase: Phase | None,

@@ -171,7 +171,7 @@ class FakeCluster:
     groups: dict[GangKey, GangObject] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
-    has_old_crds: bool = False  # they drop the fields queuesSince and succeeded
+    has_old_crds: bool = False  # they drop the fields queuesSince, succeeded and roles
     queues: dict[str, QueueObject] = field(default_factory=dict)
     topologies: dict[str, Item[Topology]] = field(default_factory=dict)
     budgets: dict[str, Item[DisruptionBudget]] = field(default_factory=dict)
@@ -627,11 +627,17 @@ class FakeCluster:
                 raise errors.Conflict("it exists already", status=409)
             body = json.loads(json.dumps(encode.reservation(reservation)))
             body["metadata"] |= {"uid": self._uid(), "resourceVersion": str(self._next())}
+            body["spec"] = self._served(body["spec"])
             stored = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
             self._keep_reservation(key, stored)
             return stored
 
         return await self._call("reserve", commit, _subject(reservation))
+
+    def _served(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a Reservation that its CRD knows."""
+        dropped = ("succeeded", "roles") if self.has_old_crds else ()
+        return {name: value for name, value in spec.items() if name not in dropped}
 
     async def release(self, reservation: Reservation) -> None:
         """See ``Api.release``."""
@@ -676,8 +682,7 @@ class FakeCluster:
             if stored.version != patch["metadata"]["resourceVersion"]:
                 raise errors.Conflict("it has changed", status=409)
             body = _merged(encode.reservation(stored), patch)
-            if self.has_old_crds:
-                body["spec"].pop("succeeded", None)
+            body["spec"] = self._served(body["spec"])
             names = {"uid": stored.self_uid, "resourceVersion": str(self._next())}
             body["metadata"] = {**body["metadata"], **names}
             amended = decode.decode_reservation(wire.parse_one(body, wire.Reservation))

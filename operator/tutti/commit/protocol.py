@@ -30,7 +30,7 @@ from .eviction import NO_LIMITS, Evictor, PendingEviction
 from .queue_lifecycle import QueueLifecycle
 from .recovery import Recovery
 from .release import Releaser
-from .reservations import ReservationWriter, entries_for, reservation_for
+from .reservations import ReservationWriter, entries_for, reservation_for, roles_for
 from .start_records import StartRecords
 
 
@@ -165,6 +165,7 @@ class Commit:
         return replace(
             reservation,
             entries=entries,
+            roles=(*reservation.roles, *roles_for(placement.assignments)),
             slots=placement.slots,
             volumes=tuple(volumes[claim] for claim in sorted(volumes)),
         )

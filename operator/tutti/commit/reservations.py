@@ -15,7 +15,7 @@ from ..kube.backoff import CONFLICT_SECONDS, REFUSED_SECONDS, Clock
 from ..kube.client import Api
 from ..model.cluster import ClaimGrounds, PodReservation, Reservation
 from ..model.decisions import Assignment, Claim, Eviction, Placement, Released
-from ..model.keys import LeaderTerm
+from ..model.keys import LeaderTerm, Uid
 from ..model.queues import Queue
 from ..planning.queueing import claim_rounds
 from ..state.cluster_state import ClusterState
@@ -52,6 +52,7 @@ def reservation_for(
         term=term,
         reserved_at=now,
         entries=entries_for(start.assignments) if start else (),
+        roles=roles_for(start.assignments) if start else (),
         slots=placement.slots if placement else (),
         evict=tuple(member.uid for member in eviction.members) if eviction else (),
         record=start.record if start else None,
@@ -85,6 +86,23 @@ def entries_for(assignments: Sequence[Assignment]) -> tuple[PodReservation, ...]
         PodReservation(assignment.pod, assignment.uid, assignment.node, assignment.claims)
         for assignment in assignments
     )
+
+
+def roles_for(assignments: Iterable[Assignment]) -> tuple[tuple[Uid, str], ...]:
+    """The role with which the pod of each assignment joins its gang."""
+    return tuple(sorted((assignment.uid, assignment.role) for assignment in assignments))
+
+
+def with_roles(reservation: Reservation, earlier: Reservation | None = None) -> Reservation:
+    """The Reservation with one role of each pod that it names; that of ``earlier`` never changes.
+
+    If its record has no roles, it says no role of any pod.
+    """
+    if reservation.record is None or not reservation.record.has_roles:
+        return replace(reservation, roles=())
+    roles = dict(reservation.roles) | dict(earlier.roles if earlier is not None else ())
+    named = {*reservation.pods} & roles.keys()
+    return replace(reservation, roles=tuple(sorted((uid, roles[uid]) for uid in named)))
 
 
 class ReservationWriter:
@@ -126,17 +144,16 @@ class ReservationWriter:
         with self._backing_off(reservation, "Reservation"):
             try:
                 if spent is None:
-                    created = await self._api.reserve(reservation)
+                    created = await self._api.reserve(with_roles(reservation))
                 else:
-                    created = await self._api.amend(
-                        replace(
-                            reservation,
-                            record=spent.record,
-                            charged=spent.charged,
-                            version=spent.version,
-                            self_uid=spent.self_uid,
-                        )
+                    start = replace(
+                        reservation,
+                        record=spent.record,
+                        charged=spent.charged,
+                        version=spent.version,
+                        self_uid=spent.self_uid,
                     )
+                    created = await self._api.amend(with_roles(start, spent))
             except errors.Conflict:
                 # The gang has a Reservation already: the watch will show it, and it is carried out.
                 why = "exists already" if spent is None else "has changed"
@@ -236,7 +253,7 @@ class ReservationWriter:
         """
         before = self._state.reservations.current(reservation)
         if before is None or before.record is None:
-            return reservation
+            return with_roles(reservation)
         held = {entry.uid for entry in reservation.entries}
         pods, earlier = self._state.pods, {entry.uid for entry in before.entries}
         counting = {uid for uid in earlier - held if pods.may_hold_room(uid)}
@@ -245,9 +262,8 @@ class ReservationWriter:
             counting |= earlier & held
         named = dict.fromkeys((*before.charged, *pods.by_age(earlier)))
         charged = [uid for uid in named if uid in counting]
-        return replace(
-            reservation, charged=tuple(charged or [uid for uid in named if uid not in held])
-        )
+        charged = charged or [uid for uid in named if uid not in held]
+        return with_roles(replace(reservation, charged=tuple(charged)), before)
 
     def _backing_off(self, reservation: Reservation, what: str) -> AbstractContextManager[None]:
         return self._state.refusals.backing_off_on_refusal(

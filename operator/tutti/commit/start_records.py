@@ -2,7 +2,8 @@
 
 A plan obeys the records, so they are written before it. Each record is one object. It is created
 once, changed once if its gang belongs to a Queue only later, and changed when more of its members
-have succeeded. After a crash, the next cycle writes what is still missing.
+have succeeded, or if an older version wrote no roles. After a crash, the next cycle writes what is
+still missing.
 """
 
 import logging
@@ -15,20 +16,19 @@ from ..kube.backoff import Clock
 from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Reservation
-from ..model.keys import LeaderTerm
+from ..model.keys import LeaderTerm, Uid
 from ..planning.queued_gangs import (
     UnrecordedGang,
     completed_records,
-    succeeded_records,
+    outdated_records,
     unrecorded_gangs,
 )
 from ..state.cluster_state import ClusterState
+from .reservations import with_roles
 
 logger = logging.getLogger(__name__)
 
-NO_SUCCEEDED = (
-    "the CRD of Reservations has no field succeeded: apply the CRDs of this version of Tutti"
-)
+OLD_CRD = "the CRD of Reservations lacks fields: apply the CRDs of this version of Tutti"
 DROPPED_SECONDS = 60.0  # until a field that an old CRD dropped is written again
 WRITES_PER_CYCLE = 500  # so that thousands of gangs do not delay the next plan for long
 
@@ -51,6 +51,8 @@ class StartRecords:
         self._scheduler = scheduler
         self._limit = limit
         self._clock = clock
+        # By gang: until when a record is not written again of which an old CRD dropped a field.
+        self._dropped: dict[Uid, float] = {}
 
     async def write_missing(self, term: LeaderTerm) -> None:
         """Write the missing records, at most ``WRITES_PER_CYCLE`` of them.
@@ -59,6 +61,7 @@ class StartRecords:
             errors.Unavailable: the API server is away.
         """
         now = self._clock()
+        self._dropped = {uid: until for uid, until in self._dropped.items() if now < until}
         missing = [
             reservation
             for reservation in (*self._deleted(term), *self._incomplete(term, now))
@@ -74,7 +77,7 @@ class StartRecords:
             entries = self._state.pods.by_age(entry.uid for entry in lost.entries)
             named = dict.fromkeys((*lost.charged, *entries))
             charged = tuple(filter(self._state.pods.holds_room, named))
-            yield replace(
+            again = replace(
                 lost,
                 term=term,
                 entries=(),
@@ -84,9 +87,10 @@ class StartRecords:
                 self_uid=None,
                 charged=charged,
             )
+            yield with_roles(again)
 
     def _incomplete(self, term: LeaderTerm, now: float) -> Iterator[Reservation]:
-        """Records of gangs that started before there were Queues, or of which members succeeded."""
+        """Records of gangs that started before there were Queues, and records to be completed."""
         snapshot = self._state.snapshot(now)
         # No two records name one pod: those that ``_deleted`` writes again count here.
         records = (*snapshot.start_records, *self._state.reservations.lost_records())
@@ -94,18 +98,19 @@ class StartRecords:
             yield self._reservation(unrecorded, term, now)
         completed = {reservation.uid: reservation for reservation in completed_records(snapshot)}
         yield from completed.values()
-        for reservation in succeeded_records(snapshot):
+        for reservation in outdated_records(snapshot):
             is_ours = reservation.is_spent or reservation.term == term
             if (
                 is_ours
                 and reservation.uid not in completed
+                and reservation.uid not in self._dropped
                 and self._state.reservations.needs_record(reservation)
             ):
                 yield reservation
 
     def _reservation(self, unrecorded: UnrecordedGang, term: LeaderTerm, now: float) -> Reservation:
         gang = unrecorded.gang
-        return Reservation(
+        record = Reservation(
             gang=gang.key,
             uid=gang.uid,
             generation=gang.generation,
@@ -115,7 +120,9 @@ class StartRecords:
             entries=(),
             record=unrecorded.record,
             charged=unrecorded.pods,
+            roles=tuple((member.uid, member.role) for member in gang.members),
         )
+        return with_roles(record)
 
     async def _write(self, reservation: Reservation) -> None:
         what = "record of its start"
@@ -128,16 +135,11 @@ class StartRecords:
             except (errors.Conflict, errors.Gone):
                 return  # the watch will show what has changed, or that its namespace is gone
             self._state.reservations.put(written)
-            if written.record != reservation.record:
-                self._state.refusals.back_off(
-                    reservation.uid,
-                    reservation.gang,
-                    NO_SUCCEEDED,
-                    seconds=DROPPED_SECONDS,
-                    now=self._clock(),
-                )
+            self._state.refusals.forget(reservation.uid)
+            if (written.record, written.roles) != (reservation.record, reservation.roles):
+                logger.warning("gang %s: %s", reservation.gang, OLD_CRD)
+                self._dropped[reservation.uid] = self._clock() + DROPPED_SECONDS
                 return
             logger.info(
                 "gang %s: wrote down that it runs: %s", reservation.gang, reservation.record
             )
-            self._state.refusals.forget(reservation.uid)

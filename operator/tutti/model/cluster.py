@@ -472,6 +472,9 @@ class Reservation:
     # which they joined the gang. Pods of ``entries`` that are not named here joined last, together.
     # Some may be gone.
     charged: tuple[Uid, ...] = ()
+    # By pod, sorted: the role with which it joined the gang, whatever its labels say now. Empty if
+    # the record has no roles.
+    roles: tuple[tuple[Uid, str], ...] = ()
     # For a claim: the pods that end before the first pod is bound, sorted by gang. None if the room
     # was free from the start.
     victims: tuple[ReservedVictim, ...] | None = None

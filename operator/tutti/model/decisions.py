@@ -104,6 +104,7 @@ class Assignment:
     version: str
     node: NodeName
     claims: tuple[ClaimAllocation, ...] = ()  # the devices for each of its claims
+    role: str = ""  # with which the member joins its gang
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,3 +105,8 @@ class QueueRecord:
     # How many members of each role have succeeded since, sorted. It never falls, whatever becomes
     # of their pods and of the PodGroup.
     succeeded: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether members fill places of their role only."""
+        return any(start.role for start in self.minimum)

@@ -230,9 +230,19 @@ def _charges(
         charged = charge_with(reservations.get(gang.uid))
         if not charged.total.amounts and gang.uid in before:
             charged = charge_with(before[gang.uid].before)
+        if charged.extras and charged.credit.amounts and _may_change_roles(gang, pods):
+            charged = charged.extras_in_credit
         if charged.total.amounts:
             charges[gang.key] = charged
     return charges
+
+
+def _may_change_roles(gang: Gang, pods: ChargedPods) -> bool:
+    """Whether the start of a gang has roles, and labels alone say the role of a pod that runs."""
+    record = pods.own_records.get(gang.uid)
+    if record is None or not record.has_roles:
+        return False
+    return any(_has_node(member) and member.uid not in pods.with_roles for member in gang.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,20 +287,27 @@ def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
     return unrecorded
 
 
-def succeeded_records(snapshot: Snapshot) -> Iterator[Reservation]:
-    """The Reservations of which more members have succeeded than they say, with these members."""
+def outdated_records(snapshot: Snapshot) -> Iterator[Reservation]:
+    """The Reservations that lack members that succeeded, or roles of members, with all of these.
+
+    Versions of Tutti that knew no such fields leave them out.
+    """
     if not snapshot.queues:
         return
-    gangs = {
-        gang.uid: gang
-        for gang in snapshot.gangs
-        if gang.finished or any(member.phase is Phase.SUCCEEDED for member in gang.members)
-    }
-    for reservation, record in snapshot.recorded if gangs else ():
-        if (gang := gangs.get(reservation.uid)) is not None:
-            now = charge.with_succeeded(gang, record)
-            if now is not record:
-                yield replace(reservation, record=now)
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    for reservation, record in snapshot.recorded:
+        gang = gangs.get(reservation.uid)
+        if gang is None:
+            continue
+        now, roles = record, reservation.roles
+        if gang.finished or any(member.phase is Phase.SUCCEEDED for member in gang.members):
+            now = charge.with_succeeded(gang, record, reservation)
+        if record.has_roles:
+            known, named = {uid for uid, _ in roles}, {*reservation.pods}
+            unknown = ((m.uid, m.role) for m in gang.members if m.uid in named - known)
+            roles = (*roles, *unknown)
+        if now is not record or len(roles) > len(reservation.roles):
+            yield replace(reservation, record=now, roles=tuple(sorted(roles)))
 
 
 def completed_records(snapshot: Snapshot) -> Sequence[Reservation]:

@@ -30,6 +30,8 @@ class ChargedPods:
     # says what the gang is charged for lost members. Of an earlier PodGroup it is not known which
     # members were lost and which succeeded.
     own_records: Mapping[Uid, QueueRecord] = field(default_factory=dict)
+    # The pods whose role a record says. Those of other pods may change with their labels.
+    with_roles: frozenset[Uid] = frozenset()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "ChargedPods":
@@ -72,7 +74,8 @@ class ChargedPods:
         own_records = {
             gang.uid: records[gang.uid] for gang in snapshot.gangs if gang.uid in records
         }
-        return cls(gangs, charged, uids, recorded.joined(snapshot.gangs), own_records)
+        joined, with_roles = recorded.joined(snapshot.gangs), recorded.with_roles()
+        return cls(gangs, charged, uids, joined, own_records, with_roles)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +148,10 @@ class _RecordedPods:
             for entry in reservation.entries:
                 numbers.setdefault(entry.uid, together)
         return numbers
+
+    def with_roles(self) -> frozenset[Uid]:
+        """The pods whose role a record says."""
+        return frozenset(uid for reservation, _ in self.starts for uid, _ in reservation.roles)
 
     def latest(
         self, keys: Collection[GangKey]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 from math import inf
 from types import MappingProxyType
 
@@ -29,8 +30,8 @@ class GangCharge:
     """What a gang is charged.
 
     ``held_minimum`` is what the needed members that hold room request. ``minimum`` is larger while
-    members are lost. ``credit`` is the part of ``minimum`` that no member holds: replacements of
-    lost members add only what they request beyond it.
+    members are lost. ``credit`` is the part of ``minimum`` that no member or slot holds:
+    replacements of lost members add only what they request beyond it.
     """
 
     minimum: Resources = NOTHING
@@ -46,6 +47,16 @@ class GangCharge:
         if not (self.extras or self.leaving.amounts):
             return self.minimum
         return Resources.total((self.minimum, self.leaving, *(extra for _, extra in self.extras)))
+
+    @property
+    def extras_in_credit(self) -> "GangCharge":
+        """The charge with a credit that its extras have used up, as far as it goes.
+
+        It is for members whose roles are not written down: a tenant makes an extra of such a member
+        by the label of its role, and its place must not leave a credit behind.
+        """
+        extras = Resources.total(requests for _, requests in self.extras)
+        return replace(self, credit=(self.credit - extras).at_least(NOTHING))
 
     def once_gone(self, stuck: Resources) -> "GangCharge":
         """The charge once all pods that leave have gone, but for pods with these requests."""
@@ -91,7 +102,7 @@ def gang_charge(
     in_use = Resources.total(
         (
             requests_together(needed),
-            *(slot_requests(gang, role).scaled(n) for role, n in slotted.items()),
+            *(slot_requests(gang, role, others).scaled(n) for role, n in slotted.items()),
         )
     )
     minimum = in_use.at_least(_recorded(record))
@@ -100,12 +111,9 @@ def gang_charge(
     surplus = in_use + leaving - minimum
     uids = {member.uid for member in needed}
     extras = tuple((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
-    # A tenant may make an extra of a member by its label; such a member leaves no credit behind.
-    held = Resources.total((in_use, leaving, *(requests for _, requests in extras)))
     taken = there + places.by_role(member.role for member in needed)
-    ended = sum(n for _, n in record.succeeded) if record is not None else 0
-    repairs_fill_places = _repairs_fill_places(gang, places, taken, ended)
-    credit = (minimum - held).at_least(NOTHING) if repairs_fill_places else NOTHING
+    repairs_fill_places = _repairs_fill_places(gang, places, taken)
+    credit = (minimum - in_use - leaving).at_least(NOTHING) if repairs_fill_places else NOTHING
     return GangCharge(minimum, extras, surplus.at_least(NOTHING), in_use, credit)
 
 
@@ -127,7 +135,7 @@ class Places:
         """The places that the record names; without a record, those of the PodGroup."""
         if record is not None and record.minimum:
             count = {start.role: _left(record, start) for start in record.minimum}
-            return cls(count, any(count))
+            return cls(count, record.has_roles)
         least = demand.min_members(gang)
         if not gang.roles:
             return cls({"": least}, has_roles=False)
@@ -242,15 +250,16 @@ def requests_together(members: Iterable[Member]) -> Resources:
     return Resources.total(requests_of(group[0]).scaled(len(group)) for group in groups)
 
 
-def slot_requests(gang: Gang, role: str) -> Resources:
+def slot_requests(gang: Gang, role: str, others: Sequence[Member] = ()) -> Resources:
     """What a slot of a role is charged.
 
-    It is what the role declares, or else the most that any member of the role requests.
+    It is what the role declares, or else the most that any pod of the role requests that is charged
+    to the gang; ``others`` are those that are not its members.
     """
     if (shape := slots.declared(gang, role)) is not None:
         return charged(shape.requests)
     most = charged(NOTHING)
-    for member in gang.members:
+    for member in (*gang.members, *others):
         if member.role == role:
             most = most.at_least(requests_of(member))
     return most
@@ -273,21 +282,32 @@ def _succeeded(gang: Gang) -> Iterator[str]:
     yield from gang.finished
 
 
+def _held(gang: Gang, reservation: Reservation) -> Iterator[str]:
+    """The role of each member that stays and holds room, and of each slot."""
+    promised = {entry.uid for entry in reservation.entries}
+    for member in gang.members:
+        has_room = member.node is not None or member.uid in promised
+        if has_room and not (member.is_over or member.terminating):
+            yield member.role
+    for slot in reservation.slots:
+        yield from repeat(slot.role, slot.count)
+
+
 def by_joining(members: Iterable[Member], joined: Mapping[Uid, int]) -> Sequence[Member]:
     """The members in the order in which they joined; of several, the oldest first."""
     ordered = by_age(members)
     return sorted(ordered, key=lambda m: joined.get(m.uid, inf)) if joined else ordered
 
 
-def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str], ended: int) -> bool:
+def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str]) -> bool:
     """Whether each member that replaces a lost member gets a place, whichever members these are.
 
     A member without a place is an extra, and adds all that it requests. ``gang`` has no larger
-    minimum than it started with. ``taken`` has the number of members and slots with places, and
-    ``ended`` is how many members have succeeded.
+    minimum than it started with. ``taken`` has the number of members and slots with places. A
+    member that succeeded is replaced if the gang shows it no more, though its place has ended.
     """
     lacks = {role.name: max(role.min_member - taken[role.name], 0) for role in gang.roles}
-    most = demand.min_members(gang) - taken.total() - ended
+    most = demand.min_members(gang) - taken.total() - sum(1 for _ in _succeeded(gang))
     if most <= sum(lacks.values()):
         return True
     waiting = places.by_role(m.role for m in gang.members if m.may_get_a_node)
@@ -296,16 +316,26 @@ def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str], ended:
     )
 
 
-def with_succeeded(gang: Gang, record: QueueRecord) -> QueueRecord:
+def with_succeeded(
+    gang: Gang, record: QueueRecord, reservation: Reservation | None = None
+) -> QueueRecord:
     """The record with the members that have succeeded by now; the same record if it has them all.
 
-    Only what is written down is taken off the charge: pods and PodGroups can be changed later, so
-    that fewer members seem to have succeeded.
+    Of a gang that runs, given its ``reservation``, members count that leave a place empty: an extra
+    that succeeds ends no place. Only what is written down is taken off the charge: pods and
+    PodGroups can be changed later, so that fewer members seem to have succeeded.
     """
     places, before = Places.of(gang, record), dict(record.succeeded)
-    shown = places.by_role(_succeeded(gang))
-    most = {start.role: start.members for start in record.minimum}
-    now = {role: max(before.get(role, 0), min(shown[role], n)) for role, n in most.items()}
+    shown, filled = places.by_role(_succeeded(gang)), Counter[str]()
+    if reservation is not None:
+        filled = places.by_role(_held(gang, reservation))
+    now = {
+        start.role: max(
+            before.get(start.role, 0),
+            min(shown[start.role], start.members - filled[start.role]),
+        )
+        for start in record.minimum
+    }
     succeeded = tuple(sorted((role, n) for role, n in now.items() if n))
     return record if succeeded == record.succeeded else replace(record, succeeded=succeeded)
 

@@ -119,6 +119,7 @@ class ClusterState:
         self._gangs = GangIndex(
             self._value_of,
             self.reservations.of,
+            self.reservations.roles,
             is_declaring=is_declaring,
             reads_task_groups=reads_task_groups,
         )
@@ -212,9 +213,10 @@ class ClusterState:
         """Leave a gang out of Snapshots until something about it changes.
 
         The gang has no live pod, and its status is final. So thousands of finished gangs cost a
-        cycle nothing. A gang with a standing Reservation stays in Snapshots.
+        cycle nothing. A gang with a Reservation stays in Snapshots: while a pod that its record
+        names holds room, the gang is charged.
         """
-        if not any(self.reservations.of(gang.key)):
+        if not self.reservations.has(gang.key):
             self._gangs.rest(gang)
 
     def group(self, key: GangKey) -> GangObject | None:

@@ -3,7 +3,7 @@
 The cluster state says which node each pod has.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ..gang import demand, finished_members, refusals
@@ -21,18 +21,21 @@ class GangIndex:
         self,
         value_of: Callable[[str], int | None],
         holding: Callable[[GangKey], Iterable[Reservation]],
+        roles: Callable[[GangKey], Mapping[Uid, str]],
         *,
         is_declaring: bool,
         reads_task_groups: bool = False,
     ) -> None:
         """``value_of`` gives the value of a PriorityClass, or None if there is no such class.
 
-        ``holding`` gives the Reservations that name a gang. If ``is_declaring``, this operator
+        ``holding`` gives the Reservations that hold room for a gang. ``roles`` gives the roles with
+        which pods joined it, as far as these are written down. If ``is_declaring``, this operator
         makes the PodGroups of Spark applications, and Spark pods without a PodGroup wait for it.
         If it ``reads_task_groups``, the same holds for applications of YuniKorn.
         """
         self._value_of = value_of
         self._holding = holding
+        self._roles = roles
         self._apps = Applications(
             self.group,
             lambda key: any(holding(key)),
@@ -310,7 +313,7 @@ class GangIndex:
         class_value = group.priority_value
         if class_value is None:
             class_value = self._value_of(group.priority_class)
-        members = refusals.members_of(group, members)
+        members = refusals.members_of(group, self._as_joined(key, members))
         gang = self._in_its_run(Gang.of(self._queued(group), members, class_value))
         gang = membership.in_stage(gang, group, self._reservation_of(gang))
         before = group.succeeded_before
@@ -318,6 +321,17 @@ class GangIndex:
             self._finished[key] = list(recalled)
         roles = [member.role for member in self._finished.get(key, ())]
         return finished_members.with_finished(gang, roles)
+
+    def _as_joined(self, key: GangKey, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """The members with the roles with which they joined, whatever their labels say now."""
+        if not (roles := self._roles(key)):
+            return members
+        return tuple(
+            member
+            if (role := roles.get(member.uid, member.role)) == member.role
+            else replace(member, role=role)
+            for member in members
+        )
 
     def _queued(self, group: GangObject) -> GangObject:
         """The group with the queue of ``queue_if_exists``, if a Queue of that name exists."""

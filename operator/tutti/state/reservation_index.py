@@ -1,6 +1,6 @@
 """The Reservations: those that hold room, and those that are kept for the record of a start."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..kube.gang_sources import GangObject
 from ..kube.list_watch import Item
@@ -25,7 +25,7 @@ class ReservationIndex:
         self.store: Store[Reservation] = Store(self._reservation_changed, listed)
         self._changed, self._charges = changed, charges
         self._is_outdated = True  # whether ``standing`` and ``start_records`` have to be sorted
-        # Reservations that hold room, by gang and by their own uid.
+        # By gang and by their own uid.
         self._by_gang: dict[GangKey, dict[Uid, Reservation]] = {}
         self._spent: dict[Uid, Reservation] = {}  # Reservations that hold no room, by gang
         self._lost_records: dict[Uid, Reservation] = {}  # deleted too early, by gang
@@ -49,7 +49,16 @@ class ReservationIndex:
 
     def of(self, key: GangKey) -> Iterable[Reservation]:
         """The Reservations of a gang that hold room."""
-        return self._by_gang.get(key, {}).values()
+        return [r for r in self._by_gang.get(key, {}).values() if not r.is_spent]
+
+    def has(self, key: GangKey) -> bool:
+        """Whether a gang has a Reservation, one that holds room or one kept for its record."""
+        return key in self._by_gang
+
+    def roles(self, key: GangKey) -> Mapping[Uid, str]:
+        """By pod: the role with which it joined a gang, as the records of its starts say."""
+        reservations = self._by_gang.get(key, {}).values()
+        return {uid: role for reservation in reservations for uid, role in reservation.roles}
 
     def current(self, reservation: Reservation) -> Reservation | None:
         """The Reservation as the API server last showed it; None if it is gone."""
@@ -117,24 +126,24 @@ class ReservationIndex:
         self, uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
         self._is_outdated = True
-        if old is not None and old.is_spent:
-            self._spent.pop(old.uid, None)
-        elif old is not None:
-            self._forget(uid, old.gang)
-        if new is not None and new.is_spent:
-            self._spent[new.uid] = new
-        elif new is not None:
+        if old is not None:
+            self._forget(uid, old)
+        if new is not None:
             self._by_gang.setdefault(new.gang, {})[uid] = new
+            if new.is_spent:
+                self._spent[new.uid] = new
         if old is not None and new is None and old.record is not None:
             self._lost_records[old.uid] = old
         self._changed(old, new)
 
-    def _forget(self, uid: Uid, gang: GangKey) -> None:
-        """Remove a Reservation from those of its gang that hold room."""
-        of_gang = self._by_gang[gang]
+    def _forget(self, uid: Uid, reservation: Reservation) -> None:
+        """Remove a Reservation from those of its gang."""
+        if reservation.is_spent:
+            self._spent.pop(reservation.uid, None)
+        of_gang = self._by_gang[reservation.gang]
         del of_gang[uid]
         if not of_gang:
-            del self._by_gang[gang]
+            del self._by_gang[reservation.gang]
 
 
 class LostReservations:

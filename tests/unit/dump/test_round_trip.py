@@ -294,6 +294,7 @@ RESERVATION: dict[str, Any] = {
     "evict": (Uid("u-1"),),
     "version": "17",
     "charged": (Uid("ml/a-1-uid"),),
+    "roles": ((Uid("ml/a-0-uid"), ""), (Uid("ml/a-2-uid"), "worker")),
     "victims": (
         ReservedVictim(
             GangKey("ml", "b"),

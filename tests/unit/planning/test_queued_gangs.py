@@ -29,8 +29,8 @@ from tutti.planning.plan import plan
 from tutti.planning.queued_gangs import (
     QueuedGangs,
     completed_records,
+    outdated_records,
     queue_gangs,
-    succeeded_records,
     unrecorded_gangs,
 )
 from tutti.strategies import STRATEGIES
@@ -801,17 +801,87 @@ def test_members_that_succeeded_are_to_be_written_down_once() -> None:
     runs = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
     other = in_vision(gang("b").of(1, cpu=1).bound_on("n1")).each(phase=Phase.SUCCEEDED)
     record = charging(started_in(VISION, runs, 3), runs)
-    assert not [*succeeded_records(snapshot_of(ROOM, ML, OLDER, runs, record))]
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, runs, record))]
     done = runs.only("a-0", phase=Phase.SUCCEEDED)
     quiet = in_vision(gang("c").of(1, cpu=1).bound_on("n1"))
     parts = done, other, quiet, record, charging(started_in(VISION, quiet, 1), quiet)
-    (written,) = succeeded_records(snapshot_of(ROOM, ML, OLDER, *parts))
+    (written,) = outdated_records(snapshot_of(ROOM, ML, OLDER, *parts))
     assert written.record is not None
     assert written.record.succeeded == (("", 1),)
-    assert not [*succeeded_records(snapshot_of(ROOM, ML, OLDER, done, written))]
-    assert not [*succeeded_records(snapshot_of(ROOM, ML, done, record))], "there are no queues"
-    (gone,) = succeeded_records(snapshot_of(ROOM, ML, OLDER, runs.but(finished=("",)), record))
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, done, written))]
+    assert not [*outdated_records(snapshot_of(ROOM, ML, done, record))], "there are no queues"
+    rest = replace(runs, members=runs.members[1:]).but(finished=("",))
+    (gone,) = outdated_records(snapshot_of(ROOM, ML, OLDER, rest, record))
     assert gone.record == written.record
+
+
+def test_an_extra_that_succeeded_ends_no_place() -> None:
+    runs = in_vision(gang("a").of(3, cpu=1).needing(2).bound_on("n1", "n1", "n1"))
+    record = charging(started_in(VISION, runs, 2), runs)
+    extra = runs.only("a-2", phase=Phase.SUCCEEDED)
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, extra, record))]
+    also_lost = extra.only("a-0", phase=Phase.FAILED)
+    (written,) = outdated_records(snapshot_of(ROOM, ML, OLDER, also_lost, record))
+    assert written.record is not None
+    assert written.record.succeeded == (("", 1),), "it took the place of the lost member"
+    waits = runs.only("a-0", node=None, bound_at=None).only("a-2", phase=Phase.SUCCEEDED)
+    standing = replace(reservation(waits, ("a-0", "n1")), record=record.record)
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, waits, standing))]
+    leaves = extra.only("a-0", terminating=True)
+    assert [*outdated_records(snapshot_of(ROOM, ML, OLDER, leaves, record))]
+
+
+def test_the_success_of_a_member_beside_a_slot_ends_no_place() -> None:
+    made = in_vision(gang("a").role("w", 2, 2, cpu=1).declaring(cpu=1).needing(2))
+    runs = made.bound_on("n1", "n1").only("a-1", phase=Phase.SUCCEEDED)
+    minimum = (RoleAtStart("w", 2, resources(cpu=2, pods=2)),)
+    record = QueueRecord("vision", VISION.uid, 1.0, minimum)
+    slots = [SlotReservation(NodeName("n1"), "w", 1)]
+    roles = tuple((member.uid, "w") for member in runs.members)
+    charged = tuple(member.uid for member in runs.members)
+    standing = replace(reservation(runs, slots=slots), record=record, charged=charged, roles=roles)
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, runs, standing))]
+    (spent,) = outdated_records(snapshot_of(ROOM, ML, OLDER, runs, replace(standing, slots=())))
+    assert spent.record is not None
+    assert spent.record.succeeded == (("w", 1),)
+
+
+def with_driver() -> tuple[GangBuilder, Reservation]:
+    """A gang in vision of a driver, a worker and an extra worker, and its record without roles."""
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 1, 2, cpu=1).needing(2)
+    runs = in_vision(made.bound_on("n1", "n1", "n1"))
+    each = resources(cpu=1, pods=1)
+    minimum = (RoleAtStart("driver", 1, each), RoleAtStart("worker", 1, each))
+    record = QueueRecord("vision", VISION.uid, 1.0, minimum)
+    return runs, charging(replace(reservation(runs), record=record), runs)
+
+
+def test_roles_that_are_not_written_down_are_to_be_written_once() -> None:
+    runs, record = with_driver()
+    driver, worker, extra = runs.members
+    old = replace(record, roles=((driver.uid, "driver"),))
+    (written,) = outdated_records(snapshot_of(ROOM, ML, OLDER, runs, old))
+    assert written.roles == (
+        (driver.uid, "driver"),
+        (worker.uid, "worker"),
+        (extra.uid, "worker"),
+    )
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, runs, written))]
+    gone = replace(runs, members=(driver,))
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, gone, old))]
+
+
+def test_an_extra_of_another_role_leaves_the_credit_of_a_lost_member() -> None:
+    """If labels alone say its role, it may be the lost member itself."""
+    runs, record = with_driver()
+    _, worker, extra = runs.members
+    lost = runs.only("a-0", phase=Phase.FAILED)
+    world = ROOM, ML, OLDER, lost
+    assert queued(*world, record).credit_of == {}
+    known = replace(record, roles=((worker.uid, "worker"), (extra.uid, "worker")))
+    (credit,) = queued(*world, known).credit_of.values()
+    assert credit == resources(cpu=1, pods=1)
+    assert queued(*world, replace(known, roles=known.roles[:1])).credit_of == {}
 
 
 def test_a_gang_whose_last_slot_is_given_back_is_charged_until_then() -> None:

@@ -190,8 +190,10 @@ def test_a_member_of_another_role_takes_no_place_of_a_lost_one() -> None:
     whole = made.bound_on("n1", "n1", "n1")
     lost = whole.only("a-0", phase=Phase.FAILED).made
     found = gang_charge(lost, None, record(whole.made, 3))
-    assert (found.minimum, found.credit) == (resources(cpu=1, gpu=1, pods=2), resources(cpu=1))
+    credit = resources(cpu=1, pods=1)
+    assert (found.minimum, found.credit) == (resources(cpu=1, gpu=1, pods=2), credit)
     assert found.extras == (("a-2", gpus(1)),)
+    assert found.extras_in_credit.credit == resources(cpu=1), "a-2 may be the driver that was lost"
     alone = whole.only("a-0", phase=Phase.FAILED).only("a-2", phase=Phase.FAILED).made
     assert gang_charge(alone, None, record(whole.made, 3)).credit == resources(cpu=1, pods=1)
 
@@ -201,7 +203,19 @@ def test_a_member_with_another_role_leaves_no_credit_behind() -> None:
     made = gang("a").role("driver", 1, gpu=1).role("worker", 1, gpu=1).needing(2)
     whole = made.bound_on("n1", "n1")
     relabelled = gang_charge(whole.only("a-0", role="worker").made, None, record(whole.made, 2))
-    assert (relabelled.total, relabelled.credit) == (gpus(3), resources())
+    assert (relabelled.total, relabelled.extras_in_credit.credit) == (gpus(3), resources())
+
+
+def test_a_gang_that_does_not_show_who_succeeded_has_no_credit() -> None:
+    """Its replacements get no places: those of the members that succeeded have ended."""
+    made = running(3, 3)
+    started = replace(record(made.made, 3), succeeded=(("", 1),))
+    hidden = replace(made.made, members=made.members[1:])
+    waiting = (member("x", shape(gpu=1)), member("y", shape(gpu=1)))
+    lost = replace(hidden, members=(*hidden.members[1:], *waiting))
+    assert gang_charge(lost, None, started).credit == resources()
+    shown = replace(lost, finished=("",))
+    assert gang_charge(shown, None, started).credit == gpus(1)
 
 
 ROLES = ("", "a", "b")

@@ -742,6 +742,36 @@ def test_a_gang_for_which_a_reservation_stands_does_not_rest() -> None:
     assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
 
 
+def test_a_gang_with_the_record_of_its_start_does_not_rest_until_it_goes() -> None:
+    """While pods of it hold room, it is charged, whatever their labels say."""
+    one = Observed()
+    one.group()
+    one.bind(one.pend(), phase=Phase.SUCCEEDED)
+    record = QueueRecord("ml", Uid("q"), 0.0)
+    spent = replace(reservation(gang("a").of(1, cpu=1)), record=record, self_uid=Uid("r"))
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), spent))
+    for names in (["a", "b"], ["b"]):
+        (gang_now,) = (gang for gang in one.seen.gangs if gang.key.name == "a")
+        one.state.rest(gang_now)
+        one.group("b", uid="h")
+        assert [gang.key.name for gang in one.seen.gangs] == names
+        one.state.reservations.drop(spent)
+
+
+def test_a_pod_that_a_record_names_has_the_role_with_which_it_joined() -> None:
+    one = Observed()
+    one.group()
+    pods = [one.bind(one.pend(name)) for name in ("a-0", "a-1")]
+    roles = ((pods[0].uid, "driver"),)
+    spent = replace(reservation(gang("a").of(1, cpu=1)), self_uid=Uid("r"), roles=roles)
+    one.state.reservations.store.put(Item(Uid("r"), one.next(), spent))
+    (gang_now,) = one.seen.gangs
+    assert [member.role for member in gang_now.members] == ["driver", ""]
+    one.state.reservations.drop(spent)
+    (gang_now,) = one.seen.gangs
+    assert [member.role for member in gang_now.members] == ["", ""]
+
+
 def test_a_gang_that_has_changed_since_it_was_looked_at_does_not_rest() -> None:
     one = Observed()
     one.group()

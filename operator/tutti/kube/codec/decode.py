@@ -282,6 +282,7 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
         raise BadObject(name, "a slot counts less than 1 member")
     if len({entry.uid for entry in entries}) < len(entries):
         raise BadObject(name, "it places the same pod twice")
+    roles = {Uid(uid): intern(joined.role) for joined in spec.roles for uid in joined.pods}
     declared = spec.pod_group
     # Older versions of Tutti write no kind, because they know only Tutti's PodGroups.
     kind = ApiKind(declared.api_group, declared.kind) if declared.kind else POD_GROUP
@@ -299,6 +300,7 @@ def decode_reservation(reservation: wire.Reservation) -> Reservation:
         self_uid=Uid(metadata.uid),
         record=None if spec.queue is None else _record(spec.queue, spec.succeeded, name),
         charged=tuple(dict.fromkeys(map(Uid, spec.charged))),
+        roles=tuple(sorted(roles.items())),
         victims=(victims := _victims(reservation)),
         grounds=None if victims is None else _grounds(reservation),
         volumes=tuple(

@@ -115,6 +115,8 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
             spec["succeeded"] = dict(value.record.succeeded)
     if value.charged:
         spec["charged"] = list(value.charged)
+    if value.roles:
+        spec["roles"] = _roles(value.roles)
     if value.volumes:
         spec["volumes"] = [_volume(choice) for choice in value.volumes]
     if value.victims is not None:
@@ -141,6 +143,13 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
             f"most {RESERVATION_LIMIT:,} can be stored: make the gang smaller"
         )
     return body
+
+
+def _roles(roles: Sequence[tuple[Uid, str]]) -> list[dict[str, Any]]:
+    pods: dict[str, list[Uid]] = {}
+    for uid, role in roles:
+        pods.setdefault(role, []).append(uid)
+    return [{"role": role, "pods": uids} for role, uids in sorted(pods.items())]
 
 
 def _victim(victim: ReservedVictim) -> dict[str, Any]:
@@ -267,6 +276,7 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
             "reservedAt": spec["reservedAt"],
             "evict": spec.get("evict"),
             "charged": spec.get("charged"),
+            "roles": spec.get("roles"),
             "queue": {"name": value.record.queue, "uid": value.record.queue_uid},
             **({"succeeded": spec["succeeded"]} if "succeeded" in spec else {}),
         }

@@ -137,6 +137,13 @@ class ReservedVolume(Wire):
     volume: str = ""
 
 
+class RoleOfPods(Wire):
+    """Pods that joined a gang with one role."""
+
+    role: str
+    pods: tuple[str, ...] = ()
+
+
 class ReservationSpec(Wire):
     """The whole placement of a gang."""
 
@@ -149,6 +156,7 @@ class ReservationSpec(Wire):
     queue: QueueRecord | None = None
     succeeded: dict[str, int] = Field(default_factory=dict)
     charged: tuple[str, ...] = ()
+    roles: tuple[RoleOfPods, ...] = ()
     claim: ReservationClaim | None = None
     volumes: tuple[ReservedVolume, ...] = ()
 

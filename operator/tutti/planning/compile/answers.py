@@ -36,7 +36,9 @@ def assignments(
         rank = _ranks(base, want, groups, shares)
         assigned.append(
             tuple(
-                Assignment(member.key, uid, member.version, base.nodes[share.node].name)
+                Assignment(
+                    member.key, uid, member.version, base.nodes[share.node].name, role=member.role
+                )
                 for share in sorted(
                     shares, key=lambda share: (share.part, rank.get(share, (0, 0)), share.node)
                 )

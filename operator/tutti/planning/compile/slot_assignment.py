@@ -46,9 +46,10 @@ class OpenReservation:
         Lost slots without other room are kept: their node may fit again.
         """
         members = {member.uid: member for member in gang.members}
+        arrived = ((entry, members[entry.uid]) for entry in self.new_entries)
         new_assignments = tuple(
-            Assignment(entry.pod, entry.uid, members[entry.uid].version, entry.node)
-            for entry in self.new_entries
+            Assignment(member.key, member.uid, member.version, entry.node, role=member.role)
+            for entry, member in arrived
         )
         new_places = slots.places(new)
         replaced = Counter[str]()

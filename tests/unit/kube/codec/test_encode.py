@@ -211,6 +211,7 @@ def test_only_a_reservation_with_a_record_is_filled_again() -> None:
         "reservedAt": "1970-01-01T00:01:00Z",
         "evict": None,
         "charged": None,
+        "roles": None,
         "queue": {"name": "vision", "uid": "q"},
     }
     done = QueueRecord("vision", Uid("q"), 0.0, succeeded=(("", 1), ("worker", 2)))
@@ -220,6 +221,11 @@ def test_only_a_reservation_with_a_record_is_filled_again() -> None:
     }
     charged = replace(recorded, charged=(Uid("a"),))
     assert encode.amendment(charged)["spec"]["charged"] == ["a"]
+    roles = ((Uid("a"), "worker"), (Uid("b"), ""), (Uid("c"), "worker"))
+    assert encode.amendment(replace(charged, roles=roles))["spec"]["roles"] == [
+        {"role": "", "pods": ["b"]},
+        {"role": "worker", "pods": ["a", "c"]},
+    ]
     evicting = replace(recorded, evict=(Uid("a"),))
     assert encode.amendment(evicting)["spec"]["evict"] == ["a"]
 
