@@ -236,6 +236,14 @@ def with_slot(limit: int) -> FakeCluster:
     return cluster
 
 
+async def take_turns(life: Life) -> None:
+    """Plan and bind; no slot is given back, because too little time passes."""
+    life.watch.catch_up()
+    for _ in range(3):
+        await life.turn()
+        life.clock.now += 2.0
+
+
 def arrive(cluster: FakeCluster, life: Life, name: str, role: str, cpu: int) -> None:
     pod = builders.member(name, builders.shape(cpu=cpu), role=role)
     cluster.add_pod(replace(pod, group="a", created=life.clock.now))
@@ -246,12 +254,12 @@ async def test_a_member_keeps_the_role_with_which_it_joined(*, is_restarted: boo
     """So a tenant makes no extra of a member, and no plan fails because of its label."""
     cluster = with_slot(5000)
     cluster.add_queue(Queue("nlp", Uid("nlp-1")))
-    life = await live(cluster)
+    life = Life(cluster, Clock())
+    await take_turns(life)
     cluster.change_pod("a-0", role="driver")
-    life = await live(cluster, "tutti-1") if is_restarted else life
+    life = Life(cluster, life.clock, identity="tutti-1") if is_restarted else life
     arrive(cluster, life, "a-driver", "driver", 3)
-    life.watch.catch_up()
-    await life.settle()
+    await take_turns(life)
     assert is_bound(cluster, "a-driver"), "in its slot"
     standing = reservation(cluster)
     assert standing is not None
@@ -261,9 +269,29 @@ async def test_a_member_keeps_the_role_with_which_it_joined(*, is_restarted: boo
     cluster.change_group("b", queue="vision")
     cluster.add(gang("c").of(1, cpu=1))
     cluster.change_group("c", queue="nlp")
-    life.watch.catch_up()
-    await life.settle()
+    await take_turns(life)
     assert (is_bound(cluster, "b-0"), is_bound(cluster, "c-0")) == (False, True)
+    assert (cluster.broken, life.problems) == ([], [])
+
+
+async def test_an_older_extra_does_not_take_the_place_of_a_slot() -> None:
+    """It joins with the member that takes the slot; the charge rises by what it requests."""
+    cluster = with_slot(5000)
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    life = Life(cluster, Clock())
+    await take_turns(life)
+    cluster.add(node("n2", cpu=2).labelled(zone="b"))
+    arrive(cluster, life, "a-driver", "driver", 3)
+    size = replace(builders.shape(cpu=1), node_selector=builders.labels(zone="b"))
+    elsewhere = builders.member("a-extra", size, role="driver")
+    cluster.add_pod(replace(elsewhere, group="a", created=life.clock.now - 60.0))
+    cluster.add(gang("c").of(1, cpu=1))
+    cluster.change_group("c", queue="nlp")
+    await take_turns(life)
+    assert bound(cluster) == {"a-0", "a-extra", "a-driver", "c-0"}
+    standing = next(r for r in cluster.reservations.values() if r.gang.name == "a")
+    first = cluster.pods[PodKey(NAMESPACE, "a-driver")].uid
+    assert standing.charged.index(first) == 0
     assert (cluster.broken, life.problems) == ([], [])
 
 
@@ -649,7 +677,7 @@ async def test_an_older_member_that_joins_is_charged_what_it_requests(*, is_dele
     assert is_bound(cluster, "b-0"), "4 of 5 cpu are charged"
 
 
-async def test_members_that_have_room_come_before_those_that_are_added_to_the_placement() -> None:
+async def test_members_that_take_slots_come_first() -> None:
     cluster = FakeCluster()
     cluster.add_queue(replace(VISION, limits=(("cpu", 9000),)))
     driven = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
@@ -667,14 +695,14 @@ async def test_members_that_have_room_come_before_those_that_are_added_to_the_pl
     names = {pod.uid: key.name for key, pod in cluster.pods.items()}
     standing = reservation(cluster)
     assert standing is not None
-    assert [names[uid] for uid in standing.charged] == ["a-0", "w-0"]
+    assert [names[uid] for uid in standing.charged] == ["w-1", "w-0", "a-0"]
     assert {entry.pod.name for entry in standing.entries} == {"w-0", "w-1"}
     cluster.fault = lambda *_: None
     life.clock.now += 60.0
     await life.settle()
     standing = reservation(cluster)
     assert standing is not None
-    assert [names[uid] for uid in standing.charged] == ["a-0", "w-0", "w-1"]
+    assert [names[uid] for uid in standing.charged] == ["w-1", "w-0", "a-0"]
 
 
 def before_queues() -> FakeCluster:

@@ -161,10 +161,13 @@ class Commit:
             return member.may_get_a_node or entry.uid in unconfirmed
 
         entries = (*filter(stays, reservation.entries), *entries_for(placement.assignments))
+        arrivals = (a.uid for a in placement.assignments if a.fills_slot)
+        charged = (*arrivals, *reservation.charged) if reservation.record is not None else ()
         volumes = {choice.claim: choice for choice in (*reservation.volumes, *placement.volumes)}
         return replace(
             reservation,
             entries=entries,
+            charged=charged,
             roles=(*reservation.roles, *roles_for(placement.assignments)),
             slots=placement.slots,
             volumes=tuple(volumes[claim] for claim in sorted(volumes)),

@@ -249,7 +249,8 @@ class ReservationWriter:
 
         They are charged while they hold room. If none is left, the names of pods that are gone
         stay: a record without any pod is one of an older version. If pods join the placement, its
-        earlier pods are named first, because ``charged`` has the order of joining.
+        earlier pods are named first, because ``charged`` has the order of joining. Pods that
+        ``reservation`` names take the places of slots, and come before all others.
         """
         before = self._state.reservations.current(reservation)
         if before is None or before.record is None:
@@ -260,7 +261,8 @@ class ReservationWriter:
         counting |= {uid for uid in before.charged if uid in held or pods.holds_room(uid)}
         if held - earlier:
             counting |= earlier & held
-        named = dict.fromkeys((*before.charged, *pods.by_age(earlier)))
+        counting |= {*reservation.charged} - {*before.charged}
+        named = dict.fromkeys((*reservation.charged, *before.charged, *pods.by_age(earlier)))
         charged = [uid for uid in named if uid in counting]
         charged = charged or [uid for uid in named if uid not in held]
         return with_roles(replace(reservation, charged=tuple(charged)), before)

@@ -105,6 +105,7 @@ class Assignment:
     node: NodeName
     claims: tuple[ClaimAllocation, ...] = ()  # the devices for each of its claims
     role: str = ""  # with which the member joins its gang
+    fills_slot: bool = False  # whether it takes the room and the place of a slot
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,9 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     if not snapshot.queues:
         return QueuedGangs(observed)
     tree = QueueTree.of(snapshot.queues)
-    pods, records = ChargedPods.of(snapshot), snapshot.records
+    slots = observed.slots.open.values()
+    arrivals = (entry.uid for reservation in slots for entry in reservation.new_entries)
+    pods, records = ChargedPods.of(snapshot, arrivals), snapshot.records
     memberships = admission.memberships(tree, snapshot.namespaces, pods.gangs)
     charges = _charges(observed, pods, records)
     queues: dict[GangKey, str] = {}

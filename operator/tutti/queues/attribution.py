@@ -34,8 +34,11 @@ class ChargedPods:
     with_roles: frozenset[Uid] = frozenset()
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "ChargedPods":
-        """Attribute all pods of a Snapshot with Queues."""
+    def of(cls, snapshot: Snapshot, arrivals: Iterable[Uid] = ()) -> "ChargedPods":
+        """Attribute all pods of a Snapshot with Queues; ``arrivals`` take the places of slots now.
+
+        A slot has its place before the members, so these come before those that joined earlier.
+        """
         recorded = _RecordedPods.of(snapshot)
         gangs: list[Gang] = []
         others: dict[GangKey, list[Member]] = defaultdict(list)
@@ -74,8 +77,8 @@ class ChargedPods:
         own_records = {
             gang.uid: records[gang.uid] for gang in snapshot.gangs if gang.uid in records
         }
-        joined, with_roles = recorded.joined(snapshot.gangs), recorded.with_roles()
-        return cls(gangs, charged, uids, joined, own_records, with_roles)
+        joined = recorded.joined(snapshot.gangs) | dict.fromkeys(arrivals, -1)
+        return cls(gangs, charged, uids, joined, own_records, recorded.with_roles())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,9 +93,7 @@ class _RecordedPods:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_RecordedPods":
-        starts = tuple(
-            sorted(snapshot.recorded, key=lambda start: (start[1].started, start[0].uid))
-        )
+        starts = tuple(sorted(snapshot.recorded, key=_by_start))
         gangs = {uid: reservation.gang for reservation, _ in starts for uid in reservation.pods}
         return cls(
             starts,
@@ -133,7 +134,7 @@ class _RecordedPods:
             or any(uid in uids for uid in reservation.charged)
         }
 
-    def joined(self, gangs: Iterable[Gang]) -> Mapping[Uid, int]:
+    def joined(self, gangs: Iterable[Gang]) -> dict[Uid, int]:
         """The named pods, numbered in the order in which they joined their gangs.
 
         Pods of one placement joined together. Pods of an earlier PodGroup of the same name joined
@@ -158,6 +159,15 @@ class _RecordedPods:
     ) -> Mapping[GangKey, tuple[Reservation, QueueRecord]]:
         """The last recorded start of each gang, without the gangs in ``keys``."""
         return {start[0].gang: start for start in self.starts if start[0].gang not in keys}
+
+
+def _by_start(start: tuple[Reservation, QueueRecord]) -> tuple[float, bool, Uid]:
+    """The key that sorts starts by time; of the same time, Reservations that hold room come last.
+
+    A PodGroup that is created again has the start of the earlier one.
+    """
+    reservation, record = start
+    return record.started, not reservation.is_spent, reservation.uid
 
 
 def _since(queues: Sequence[Queue]) -> float:

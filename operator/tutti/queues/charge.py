@@ -99,21 +99,21 @@ def gang_charge(
     done = places.by_role(_succeeded(gang)) if record is None else Counter[str]()
     there = places.by_role(slotted.elements()) + done
     needed = places.filled(staying, there)
-    in_use = Resources.total(
-        (
-            requests_together(needed),
-            *(slot_requests(gang, role, others).scaled(n) for role, n in slotted.items()),
-        )
-    )
-    minimum = in_use.at_least(_recorded(record))
+    with_place = slotted if record is None else places.with_place(slotted)
+    in_places = requests_together(needed) + _of_slots(gang, with_place, others)
+    beside = _of_slots(gang, slotted - with_place, others)
+    in_use, minimum = in_places + beside, in_places.at_least(_recorded(record)) + beside
     terminating = [member for member in holders if member.terminating]
     leaving = requests_together((*terminating, *others))
     surplus = in_use + leaving - minimum
     uids = {member.uid for member in needed}
     extras = tuple((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
-    taken = there + places.by_role(member.role for member in needed)
-    repairs_fill_places = _repairs_fill_places(gang, places, taken)
-    credit = (minimum - in_use - leaving).at_least(NOTHING) if repairs_fill_places else NOTHING
+    credit = (minimum - in_use - leaving).at_least(NOTHING)
+    roles = Counter(member.role for member in needed)
+    if credit.amounts and not _repairs_fill_places(
+        gang, places, present=slotted + roles, taken=places.by_role((with_place + roles).elements())
+    ):
+        credit = NOTHING
     return GangCharge(minimum, extras, surplus.at_least(NOTHING), in_use, credit)
 
 
@@ -145,6 +145,15 @@ class Places:
     def by_role(self, roles: Iterable[str]) -> Counter[str]:
         """How often each role occurs; where places have no roles, every role counts as ""."""
         return Counter(role if self.has_roles else "" for role in roles)
+
+    def with_place(self, slotted: Counter[str]) -> Counter[str]:
+        """The slots that have places, by role; those of a role that came later have none."""
+        left, chosen = Counter(self.count), Counter[str]()
+        for role, n in sorted(slotted.items()):
+            key = role if self.has_roles else ""
+            chosen[role] = min(n, left[key])
+            left[key] -= chosen[role]
+        return chosen
 
     def filled(self, staying: Iterable[Member], there: Counter[str]) -> Sequence[Member]:
         """The members with places; those that come first in ``staying`` get them first.
@@ -299,21 +308,34 @@ def by_joining(members: Iterable[Member], joined: Mapping[Uid, int]) -> Sequence
     return sorted(ordered, key=lambda m: joined.get(m.uid, inf)) if joined else ordered
 
 
-def _repairs_fill_places(gang: Gang, places: Places, taken: Counter[str]) -> bool:
+def _of_slots(gang: Gang, slotted: Counter[str], others: Sequence[Member]) -> Resources:
+    """What slots are charged together; ``slotted`` counts them by role."""
+    return Resources.total(
+        slot_requests(gang, role, others).scaled(n) for role, n in slotted.items()
+    )
+
+
+def _repairs_fill_places(
+    gang: Gang, places: Places, present: Counter[str], taken: Counter[str]
+) -> bool:
     """Whether each member that replaces a lost member gets a place, whichever members these are.
 
     A member without a place is an extra, and adds all that it requests. ``gang`` has no larger
-    minimum than it started with. ``taken`` has the number of members and slots with places. A
-    member that succeeded is replaced if the gang shows it no more, though its place has ended.
+    minimum than it started with. ``present`` counts the members with places and the slots by role,
+    and ``taken`` the places that they have. A member that succeeded is replaced if the gang shows
+    it no more, though its place has ended. Of a role with a template, slots may replace any number.
     """
-    lacks = {role.name: max(role.min_member - taken[role.name], 0) for role in gang.roles}
-    most = demand.min_members(gang) - taken.total() - sum(1 for _ in _succeeded(gang))
-    if most <= sum(lacks.values()):
-        return True
-    waiting = places.by_role(m.role for m in gang.members if m.may_get_a_node)
-    return all(
-        min(n, most) <= places.count.get(role, 0) - taken[role] for role, n in waiting.items()
-    )
+    counted = present + Counter(_succeeded(gang))
+    lacks = {role.name: max(role.min_member - counted[role.name], 0) for role in gang.roles}
+    missing = demand.min_members(gang) - counted.total()
+    any_role = max(missing - sum(lacks.values()), 0)
+    limit = any_role + sum(lacks.values())
+    waiting = Counter(member.role for member in gang.members if member.may_get_a_node)
+    absent = {role.name: limit for role in gang.roles if role.template is not None}
+    most = Counter[str]()
+    for role, n in (waiting | Counter(absent)).items():
+        most[role if places.has_roles else ""] += min(n, lacks.get(role, 0) + any_role)
+    return all(min(n, limit) <= places.count.get(role, 0) - taken[role] for role, n in most.items())
 
 
 def with_succeeded(

@@ -33,12 +33,12 @@ def usage(
 ) -> Usage:
     """What each gang of a Snapshot uses; the index is of the same Snapshot."""
     use_of = use_of or use
-    reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
+    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
     before = {
-        gang.key: use_of(gang, index, reservations.get(gang.key), None) for gang in snapshot.gangs
+        gang.key: use_of(gang, index, reservations.get(gang.uid), None) for gang in snapshot.gangs
     }
     starting = {
-        placement.gang: use_of(gang, index, reservations.get(gang.key), placement)
+        placement.gang: use_of(gang, index, reservations.get(gang.uid), placement)
         for placement in placements
         if (gang := index.gangs.get(placement.gang)) is not None
     }

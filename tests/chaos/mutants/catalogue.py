@@ -20,7 +20,7 @@ SKIPS_THE_RESERVATION = Mutant(
     (
         Patch(
             "commit/reservations.py",
-            "await self._api.reserve(reservation)",
+            "await self._api.reserve(with_roles(reservation))",
             '__import__("dataclasses").replace('
             "reservation, self_uid=reservation.uid, version=str(2**62))",
         ),
@@ -345,7 +345,7 @@ COUNTS_ONLY_CHILDREN = Mutant(
 )
 FORGETS_LOST_MEMBERS = Mutant(
     "charges nothing for lost members",
-    (Patch("queues/charge.py", "in_use.at_least(_recorded(record))", "in_use"),),
+    (Patch("queues/charge.py", "in_places.at_least(_recorded(record))", "in_places"),),
 )
 FORGETS_WHO_CAME_FIRST = Mutant(
     "takes the oldest members for those that are needed, also if they joined later",

@@ -46,6 +46,7 @@ from ...harness.builders import (
     GangBuilder,
     Part,
     gang,
+    member,
     node,
     reservation,
     resources,
@@ -788,6 +789,19 @@ def test_all_records_of_a_gang_whose_podgroup_is_gone_count() -> None:
     assert len(cap.gangs) == 1
 
 
+def test_of_records_of_the_same_start_the_reservation_that_holds_room_counts() -> None:
+    """A PodGroup that was created again has the start of the earlier one; now it is gone."""
+    runs = in_vision(gang("a").of(1, cpu=1).bound_on("n1"))
+    slots = [SlotReservation(NodeName("n1"), "", 2)]
+    newer = replace(reservation(runs, slots=slots), record=started_in(VISION, runs, 1).record)
+    older = charging(replace(started_in(VISION, runs, 1), uid=Uid("z")), runs)
+    parts = ROOM, ML, OLDER, older, newer
+    assert charges(*parts, strays=runs.members) == {"a": ("vision", 3)}
+    world = snapshot_of(*parts, strays=runs.members)
+    (cap,) = starts.caps(QueueCharges.of(world, ()))
+    assert len(cap.gangs) == 1
+
+
 def test_a_pod_with_room_that_takes_another_label_before_it_is_bound_stays_charged() -> None:
     waits = in_vision(gang("a").of(1, cpu=1))
     record = QueueRecord("vision", VISION.uid, 0.0, (RoleAtStart("", 1, resources(cpu=1, pods=1)),))
@@ -882,6 +896,27 @@ def test_an_extra_of_another_role_leaves_the_credit_of_a_lost_member() -> None:
     (credit,) = queued(*world, known).credit_of.values()
     assert credit == resources(cpu=1, pods=1)
     assert queued(*world, replace(known, roles=known.roles[:1])).credit_of == {}
+
+
+@pytest.mark.parametrize(("limit", "is_started"), [(7000, True), (6000, False), (5000, False)])
+def test_a_slot_of_a_role_that_came_later_is_charged_beside_what_is_lost(
+    limit: int, *, is_started: bool
+) -> None:
+    """It has no place, and the member that takes it is an extra; so the charge does not rise."""
+    made = gang("a").role("w", 1, 1, cpu=1).role("d", 1, 0).declaring(cpu=2).needing(2)
+    runs = in_vision(made.only("a-0", node=NodeName("n1"), bound_at=5.0))
+    record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("w", 2, resources(cpu=4)),))
+    slots = [SlotReservation(NodeName("n1"), "d", 1)]
+    standing = replace(reservation(runs, slots=slots), record=record)
+    assert charges(ROOM, ML, OLDER, runs, standing) == {"a": ("vision", 2)}
+    comes = replace(member("a-9", shape(cpu=2), role="d"), group="a", created=9.0)
+    grown = replace(runs, members=(*runs.members, comes))
+    waits = in_vision(gang("b").of(1, cpu=1))
+    world = snapshot_of(ROOM, ML, limited(cpu=limit), grown, waits, standing, at=60.0)
+    made_plan = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
+    assert violations(world, made_plan) == ()
+    assert ("b" in started(made_plan)) is is_started
+    assert [a.pod.name for p in made_plan.placements if p.gang.name == "a" for a in p.assignments]
 
 
 def test_a_gang_whose_last_slot_is_given_back_is_charged_until_then() -> None:

@@ -48,7 +48,11 @@ class OpenReservation:
         members = {member.uid: member for member in gang.members}
         arrived = ((entry, members[entry.uid]) for entry in self.new_entries)
         new_assignments = tuple(
-            Assignment(member.key, member.uid, member.version, entry.node, role=member.role)
+            Assignment(
+                *(member.key, member.uid, member.version, entry.node),
+                role=member.role,
+                fills_slot=True,
+            )
             for entry, member in arrived
         )
         new_places = slots.places(new)

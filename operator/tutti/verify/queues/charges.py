@@ -38,7 +38,7 @@ class Starts:
         }
         starts = sorted(
             snapshot.recorded,
-            key=lambda start: (start[1].started, start[0].uid in current, start[0].uid),
+            key=lambda start: (start[1].started, start[0].uid in current, _by_room(start[0])),
         )
         places: dict[Uid, tuple[float, float]] = {}
         for number, (reservation, _) in reversed([*enumerate(starts)]):
@@ -46,10 +46,18 @@ class Starts:
             places |= {uid: (number, n) for n, uid in enumerate(reservation.charged)}
         return cls(own, places)
 
-    def ordered(self, members: Iterable[Member]) -> Sequence[Member]:
-        """Members in the order in which they joined; those that join now come last."""
+    def ordered(
+        self, members: Iterable[Member], arrivals: Collection[Uid] = ()
+    ) -> Sequence[Member]:
+        """Members in the order in which they joined; those that join now come last.
+
+        Slots come before all members, and so do ``arrivals``, which take the places of slots.
+        """
+        places = (
+            {**self.places, **dict.fromkeys(arrivals, (-1.0, 0.0))} if arrivals else self.places
+        )
         last = (inf, inf)
-        return sorted(members, key=lambda m: (self.places.get(m.uid, last), m.created, m.key))
+        return sorted(members, key=lambda m: (places.get(m.uid, last), m.created, m.key))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,10 +166,13 @@ class _ChargedTo:
 
 def _by_start(snapshot: Snapshot) -> Sequence[Reservation]:
     """The Reservations with a record, the latest start last."""
-    starts = (
-        (record.started, reservation.uid, reservation) for reservation, record in snapshot.recorded
-    )
-    return [reservation for _, _, reservation in sorted(starts, key=lambda start: start[:2])]
+    starts = sorted(snapshot.recorded, key=lambda start: (start[1].started, _by_room(start[0])))
+    return [reservation for reservation, _ in starts]
+
+
+def _by_room(reservation: Reservation) -> tuple[bool, Uid]:
+    """Of the same start, Reservations that hold room come last."""
+    return not reservation.is_spent, reservation.uid
 
 
 def _gone_gang(reservation: Reservation, pods: Sequence[Member]) -> Gang:
@@ -218,14 +229,32 @@ def charge_of(
         return cap_checks.use(gang, seen, reservation, new)
     members = cap_checks.holders(gang, seen, reservation, new)
     slots = cap_checks.slots_by_role(reservation, new)
-    extras = extras_of(gang, record, starts.ordered(members), slots)
+    ordered = starts.ordered(members, _arrivals(reservation, new))
+    extras = extras_of(gang, record, ordered, slots)
     basis, beyond = Counter[str](), Counter[str]()
     for member in members:
         (beyond if member.uid in extras else basis).update(lookup.needs(member.shape))
-    for role, count in slots.items():
-        for name, n in (lookup.needs_of_slot(gang, role) or {"pods": 1}).items():
-            basis[name] += n * count
+    places = _places(record)
+    for role in sorted(slots.elements()):
+        place = role if _has_roles(record) else ""
+        has_place = places[place] > 0
+        places[place] -= has_place
+        needs = lookup.needs_of_slot(gang, role) or {"pods": 1}
+        (basis if has_place else beyond).update(needs)
     return (basis | _at_start(record)) + beyond
+
+
+def _arrivals(reservation: Reservation | None, new: Placement | None) -> Collection[Uid]:
+    """The pods that take places of slots by a placement: at most one for each slot that goes."""
+    if reservation is None or new is None:
+        return ()
+    left = cap_checks.slots_by_role(reservation, None) - cap_checks.slots_by_role(None, new)
+    arrivals = []
+    for assignment in new.assignments:
+        if assignment.fills_slot and left[assignment.role] > 0:
+            left[assignment.role] -= 1
+            arrivals.append(assignment.uid)
+    return arrivals
 
 
 def done_by_role(gang: Gang) -> Counter[str]:
@@ -245,9 +274,7 @@ def extras_of(
     PodGroup says.
     """
     if record is not None and record.minimum:
-        places = Counter({start.role: start.members for start in record.minimum})
-        places.subtract(dict(record.succeeded))
-        has_roles, free, there = _has_roles(record), 0, slots
+        has_roles, free, there, places = _has_roles(record), 0, slots, _places(record)
     else:
         places = Counter({role.name: role.min_member for role in gang.roles})
         has_roles, free = bool(gang.roles), max(max(gang.min_member, 1) - places.total(), 0)
@@ -263,6 +290,13 @@ def extras_of(
         else:
             without_place.append(member)
     return [member.uid for member in without_place[free:] if member is not None]
+
+
+def _places(record: QueueRecord) -> Counter[str]:
+    """The places of each role that the gang started with, without those of members that ended."""
+    places = Counter({start.role: start.members for start in record.minimum})
+    places.subtract(dict(record.succeeded))
+    return places
 
 
 def _has_roles(record: QueueRecord) -> bool:
