@@ -304,7 +304,7 @@ def outdated_records(snapshot: Snapshot) -> Iterator[Reservation]:
         now, roles = record, reservation.roles
         if gang.finished or any(member.phase is Phase.SUCCEEDED for member in gang.members):
             now = charge.with_succeeded(gang, record, reservation)
-        if record.has_roles:
+        if record.has_roles and len(roles) < len([*reservation.pods]):
             known, named = {uid for uid, _ in roles}, {*reservation.pods}
             unknown = ((m.uid, m.role) for m in gang.members if m.uid in named - known)
             roles = (*roles, *unknown)
