@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -73,16 +74,19 @@ class Origin:
 class Forked:
     """A process that is not a child of ours; see `operator_process.Process`.
 
-    Its exit code is not to be had: it is 0 by definition.
+    Its exit code is not to be had: it is 0 by definition. A thread may wait for its end while
+    another asks for it, so its handle stays open as long as this object is there.
     """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._handle: int | None = None
+        self._is_over = False
         try:
             self._handle = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._handle = None
+            self._is_over = True
+        else:
+            weakref.finalize(self, os.close, self._handle)
 
     def poll(self) -> int | None:
         """See `Process`."""
@@ -105,10 +109,9 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def _has_ended(self, timeout: float | None) -> bool:
-        if self._handle is not None and select.select([self._handle], [], [], timeout)[0]:
-            os.close(self._handle)
-            self._handle = None
-        return self._handle is None
+        if not self._is_over:
+            self._is_over = bool(select.select([self._handle], [], [], timeout)[0])
+        return self._is_over
 
 
 class ForkedOperator(OperatorProcess):
