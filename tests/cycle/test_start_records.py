@@ -295,6 +295,71 @@ async def test_an_older_extra_does_not_take_the_place_of_a_slot() -> None:
     assert (cluster.broken, life.problems) == ([], [])
 
 
+async def test_a_template_that_is_raised_while_a_slot_is_open_obeys_the_limit() -> None:
+    """No field of a role changes, but a role may be removed and added again."""
+    cluster = with_slot(5000)
+    life = Life(cluster, Clock())
+    await take_turns(life)
+    group = cluster.groups[GangKey(NAMESPACE, "a")]
+    larger = gang("a").role("driver", 1, 0).declaring(cpu=9).roles
+    cluster.change_group("a", roles=(group.roles[0], *larger))
+    arrive(cluster, life, "a-driver", "driver", 9)
+    await take_turns(life)
+    assert bound(cluster) == {"a-0"}
+    cluster.delete_pod("a-driver")
+    cluster.change_group("a", roles=group.roles)
+    arrive(cluster, life, "a-again", "driver", 3)
+    await take_turns(life)
+    assert bound(cluster) == {"a-0", "a-again"}
+    assert (cluster.broken, life.problems) == ([], [])
+
+
+async def test_no_more_members_take_slots_than_their_role_may_have() -> None:
+    cluster = with_slot(9000)
+    group = cluster.groups[GangKey(NAMESPACE, "a")]
+    worker, driver = sorted(group.roles, key=lambda role: role.name != "worker")
+    roles = worker, replace(driver, min_member=2)
+    cluster.change_group("a", roles=roles, min_member=3)
+    life = Life(cluster, Clock())
+    await take_turns(life)
+    roles = worker, replace(driver, min_member=1, max_member=1)
+    cluster.change_group("a", roles=roles, min_member=2)
+    for name in ("a-d1", "a-d2"):
+        arrive(cluster, life, name, "driver", 3)
+    await take_turns(life)
+    assert bound(cluster) == {"a-0", "a-d1"}
+    assert (cluster.broken, life.problems) == ([], [])
+
+
+async def test_members_that_succeeded_beside_a_slot_alone_are_written_down() -> None:
+    """And the record counts when the last slot is given back."""
+    cluster = FakeCluster()
+    cluster.add_queue(replace(VISION, limits=(("cpu", 6000),)))
+    made = gang("a").role("worker", 0, 1, cpu=3).declaring(cpu=1).role("driver", 0, 1, cpu=1)
+    cluster.add(node("n1", cpu=16), made.needing(4).but(absent_seconds=6000.0))
+    cluster.change_group("a", queue="vision")
+    cluster.change_pod("a-1", gates=("example.com/quota",))
+    life = Life(cluster, Clock())
+    await take_turns(life)
+    arrive(cluster, life, "a-more", "worker", 1)
+    await take_turns(life)
+    cluster.change_group("a", min_member=3)
+    await take_turns(life)
+    for name in ("a-0", "a-more"):
+        cluster.change_pod(name, phase=Phase.SUCCEEDED, ended=life.clock.now)
+    await take_turns(life)
+    standing = reservation(cluster)
+    assert standing is not None
+    assert standing.record is not None
+    assert standing.record.succeeded == (("worker", 2),)
+    cluster.change_pod("a-1", gates=())
+    cluster.add(gang("b").of(1, cpu=1))
+    cluster.change_group("b", queue="vision")
+    await take_turns(life)
+    assert {"a-1", "b-0"} <= bound(cluster)
+    assert (cluster.broken, life.problems) == ([], [])
+
+
 async def test_a_lost_member_is_replaced_at_the_limit_beside_an_extra_of_another_role() -> None:
     cluster = with_slot(5000)
     life = await live(cluster)

@@ -104,7 +104,7 @@ class StartRecords:
                 is_ours
                 and reservation.uid not in completed
                 and reservation.uid not in self._dropped
-                and self._state.reservations.needs_record(reservation)
+                and (not reservation.is_spent or self._state.reservations.needs_record(reservation))
             ):
                 yield reservation
 

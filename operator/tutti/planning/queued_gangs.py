@@ -3,6 +3,7 @@
 This is the second stage of a plan. Without Queues it changes nothing.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,7 @@ from ..queues.cover import QueuedGang
 from ..queues.limits import QueueLimit
 from ..queues.tree import QueueTree
 from ..queues.use import ChargedGangs
+from .compile.slot_assignment import OpenReservation
 from .observed_demand import ObservedDemand
 
 NO_PODS = ChargedPods(())
@@ -142,9 +144,9 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     if not snapshot.queues:
         return QueuedGangs(observed)
     tree = QueueTree.of(snapshot.queues)
-    slots = observed.slots.open.values()
-    arrivals = (entry.uid for reservation in slots for entry in reservation.new_entries)
-    pods, records = ChargedPods.of(snapshot, arrivals), snapshot.records
+    slots = observed.slots.open
+    arrivals = (entry.uid for change in slots.values() for entry in change.new_entries)
+    pods, records = ChargedPods.of(snapshot, arrivals, slots), snapshot.records
     memberships = admission.memberships(tree, snapshot.namespaces, pods.gangs)
     charges = _charges(observed, pods, records)
     queues: dict[GangKey, str] = {}
@@ -216,9 +218,9 @@ def _charges(
 ) -> Mapping[GangKey, GangCharge]:
     """What each gang is charged that holds room.
 
-    A gang whose last slots this plan gives back holds them until then.
+    A gang holds the slots that this plan gives back until that is written down.
     """
-    snapshot, before = observed.snapshot, observed.slots.open
+    snapshot, slots = observed.snapshot, observed.slots.open
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
     charges: dict[GangKey, GangCharge] = {}
     for gang in pods.gangs:
@@ -229,14 +231,27 @@ def _charges(
             others=pods.others.get(gang.key, ()),
             joined=pods.joined,
         )
-        charged = charge_with(reservations.get(gang.uid))
-        if not charged.total.amounts and gang.uid in before:
-            charged = charge_with(before[gang.uid].before)
+        if gang.uid in slots:
+            charged = charge_with(_with_all_slots(slots[gang.uid], gang))
+        else:
+            charged = charge_with(reservations.get(gang.uid))
         if charged.extras and charged.credit.amounts and _may_change_roles(gang, pods):
             charged = charged.extras_in_credit
         if charged.total.amounts:
             charges[gang.key] = charged
     return charges
+
+
+def _with_all_slots(change: OpenReservation, gang: Gang) -> Reservation:
+    """The Reservation with all slots but those that members take now."""
+    roles = {member.uid: member.role for member in gang.members}
+    taken = Counter(roles[entry.uid] for entry in change.new_entries if entry.uid in roles)
+    kept = []
+    for slot in change.before.slots:
+        n = min(slot.count, taken[slot.role])
+        taken[slot.role] -= n
+        kept.append(replace(slot, count=slot.count - n))
+    return replace(change.after, slots=tuple(slot for slot in kept if slot.count))
 
 
 def _may_change_roles(gang: Gang, pods: ChargedPods) -> bool:

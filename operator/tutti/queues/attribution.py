@@ -34,10 +34,14 @@ class ChargedPods:
     with_roles: frozenset[Uid] = frozenset()
 
     @classmethod
-    def of(cls, snapshot: Snapshot, arrivals: Iterable[Uid] = ()) -> "ChargedPods":
-        """Attribute all pods of a Snapshot with Queues; ``arrivals`` take the places of slots now.
+    def of(
+        cls, snapshot: Snapshot, arrivals: Iterable[Uid] = (), with_slots: Collection[Uid] = ()
+    ) -> "ChargedPods":
+        """Attribute all pods of a Snapshot with Queues.
 
-        A slot has its place before the members, so these come before those that joined earlier.
+        ``arrivals`` take the places of slots now. A slot has its place before the members, so they
+        come before those that joined earlier. Gangs ``with_slots`` hold room, though the Snapshot
+        may say no more that they do.
         """
         recorded = _RecordedPods.of(snapshot)
         gangs: list[Gang] = []
@@ -73,7 +77,8 @@ class ChargedPods:
         charged = {key: pods for key, pods in others.items() if pods}
         uids = frozenset(pod.uid for pod in charged_elsewhere)
         all_pods = (*snapshot.strays, *(pod for gang in snapshot.gangs for pod in gang.members))
-        records = recorded.counting({pod.uid for pod in all_pods if recorded.has_room(pod)})
+        with_room = {pod.uid for pod in all_pods if recorded.has_room(pod)}
+        records = recorded.counting(with_room, with_slots)
         own_records = {
             gang.uid: records[gang.uid] for gang in snapshot.gangs if gang.uid in records
         }
@@ -121,7 +126,9 @@ class _RecordedPods:
         is_later = (pod.created if pod.bound_at is None else pod.bound_at) > self.since
         return _key_alone(pod) if is_later or own in self.naming else own
 
-    def counting(self, uids: Collection[Uid]) -> Mapping[Uid, QueueRecord]:
+    def counting(
+        self, uids: Collection[Uid], with_slots: Collection[Uid]
+    ) -> Mapping[Uid, QueueRecord]:
         """The records that hold room or name a pod with room, by gang; ``uids`` have room.
 
         A record without any pod is one of an older version, and counts.
@@ -130,6 +137,7 @@ class _RecordedPods:
             reservation.uid: record
             for reservation, record in self.starts
             if not reservation.is_spent
+            or reservation.uid in with_slots
             or not reservation.charged
             or any(uid in uids for uid in reservation.charged)
         }

@@ -274,6 +274,22 @@ def slot_requests(gang: Gang, role: str, others: Sequence[Member] = ()) -> Resou
     return most
 
 
+def covers_slot(record: QueueRecord | None, member: Member) -> bool:
+    """Whether a member requests no more than a slot of its role was charged at the start.
+
+    A slot is given away without a look at limits, and its tenant may change the role's template
+    later. Members of one role count as equal at the start. Without a record there are no limits.
+    """
+    if record is None:
+        return True
+    role = member.role if record.has_roles else ""
+    start = next((start for start in record.minimum if start.role == role), None)
+    if start is None:
+        return False
+    requests = requests_of(member).scaled(start.members)
+    return (requests - start.requests).at_least(NOTHING) == NOTHING
+
+
 @lru_cache(maxsize=4096)  # members share few requests, and a plan asks for each member many times
 def charged(requests: Resources) -> Resources:
     """What a member with these requests is charged."""

@@ -902,21 +902,41 @@ def test_an_extra_of_another_role_leaves_the_credit_of_a_lost_member() -> None:
 def test_a_slot_of_a_role_that_came_later_is_charged_beside_what_is_lost(
     limit: int, *, is_started: bool
 ) -> None:
-    """It has no place, and the member that takes it is an extra; so the charge does not rise."""
+    """It has no place. No member takes it: nothing says what it was charged at first."""
     made = gang("a").role("w", 1, 1, cpu=1).role("d", 1, 0).declaring(cpu=2).needing(2)
     runs = in_vision(made.only("a-0", node=NodeName("n1"), bound_at=5.0))
     record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("w", 2, resources(cpu=4)),))
     slots = [SlotReservation(NodeName("n1"), "d", 1)]
     standing = replace(reservation(runs, slots=slots), record=record)
     assert charges(ROOM, ML, OLDER, runs, standing) == {"a": ("vision", 2)}
+    waits = in_vision(gang("b").of(1, cpu=1))
+    assert ("b" in started(planned(ROOM, ML, limited(cpu=limit), runs, waits, standing))) is (
+        is_started
+    )
     comes = replace(member("a-9", shape(cpu=2), role="d"), group="a", created=9.0)
     grown = replace(runs, members=(*runs.members, comes))
-    waits = in_vision(gang("b").of(1, cpu=1))
-    world = snapshot_of(ROOM, ML, limited(cpu=limit), grown, waits, standing, at=60.0)
+    world = snapshot_of(ROOM, ML, limited(cpu=limit), grown, standing, at=60.0)
     made_plan = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert violations(world, made_plan) == ()
-    assert ("b" in started(made_plan)) is is_started
-    assert [a.pod.name for p in made_plan.placements if p.gang.name == "a" for a in p.assignments]
+    assert not any(a.fills_slot for p in made_plan.placements for a in p.assignments)
+
+
+def test_a_slot_that_is_given_back_is_charged_until_that_is_written() -> None:
+    """Otherwise a write that is lost would leave both the slot and what started instead of it."""
+    made = gang("a").role("w", 1, 1, cpu=1).role("d", 2, 0).declaring(cpu=1).needing(3)
+    runs = in_vision(made.only("a-0", node=NodeName("n1"), bound_at=5.0))
+    one, two = resources(cpu=1, pods=1), resources(cpu=1, pods=1)
+    minimum = RoleAtStart("d", 1, one), RoleAtStart("w", 1, two)
+    record = QueueRecord("vision", VISION.uid, 1.0, minimum)
+    slots = [SlotReservation(NodeName("n1"), "d", 2)]
+    standing = replace(reservation(runs, slots=slots), record=record)
+    waits = in_vision(gang("b").of(1, cpu=1))
+    lowered = replace(runs, roles=tuple(replace(role, min_member=1) for role in runs.roles))
+    lowered = lowered.needing(2)
+    world = ROOM, ML, limited(cpu=3000), lowered, waits
+    assert started(planned(*world, standing)) == {"a"}, "one slot of its two is given back"
+    once = replace(standing, slots=(replace(slots[0], count=1),))
+    assert started(planned(*world, once)) == {"b"}
 
 
 def test_a_gang_whose_last_slot_is_given_back_is_charged_until_then() -> None:

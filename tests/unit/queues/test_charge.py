@@ -13,6 +13,7 @@ from tutti.model.queues import QueueRecord, RoleAtStart
 from tutti.model.resources import NOTHING, Resources
 from tutti.queues.charge import (
     as_started,
+    covers_slot,
     gang_charge,
     requests_of,
     slot_requests,
@@ -216,6 +217,19 @@ def test_a_gang_that_does_not_show_who_succeeded_has_no_credit() -> None:
     assert gang_charge(lost, None, started).credit == resources()
     shown = replace(lost, finished=("",))
     assert gang_charge(shown, None, started).credit == gpus(1)
+
+
+def test_a_slot_is_for_members_that_request_what_it_was_charged() -> None:
+    """Its tenant may change the template of the role later."""
+    started = QueueRecord("q", Uid("q"), 0.0, (RoleAtStart("d", 2, resources(cpu=4, pods=2)),))
+    sizes = {"fits": shape(cpu=2), "is larger": shape(cpu=3), "has more": shape(cpu=1, gpu=1)}
+    assert [
+        n for n, size in sizes.items() if covers_slot(started, member("x", size, role="d"))
+    ] == ["fits"]
+    assert not covers_slot(started, member("x", shape(cpu=1), role="later"))
+    assert covers_slot(None, member("x", shape(cpu=99), role="d"))
+    plain = replace(started, minimum=(replace(started.minimum[0], role=""),))
+    assert covers_slot(plain, member("x", shape(cpu=2), role="d"))
 
 
 ROLES = ("", "a", "b")

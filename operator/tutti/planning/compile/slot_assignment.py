@@ -18,6 +18,7 @@ from ...gang.slots import Places
 from ...model.cluster import Gang, Member, PodReservation, Reservation, SlotReservation, Snapshot
 from ...model.decisions import Assignment, Placement
 from ...model.keys import Uid
+from ...queues import charge
 from . import bipartite_matching, standing_reservations
 from .end_state import RuleCheck
 from .standing_reservations import LostParts
@@ -183,11 +184,18 @@ def _with_slots_assigned(
     free = slots.places(reservation.slots) - lost_slots
     arrived: list[Member] = []
     larger: list[Member] = []
+    room = _left_to_maximum(gang, reserved_uids)
     for member in by_age(gang.members):
         if slots.declared(gang, member.role) is None or member.uid in reserved_uids:
             continue
-        if slots.is_ready(member):
-            (arrived if slots.may_take(gang, member) else larger).append(member)
+        if not slots.is_ready(member) or room.get(member.role, 1) < 1:
+            continue
+        if not slots.may_take(gang, member):
+            larger.append(member)
+        elif charge.covers_slot(reservation.record, member):
+            arrived.append(member)
+            if member.role in room:
+                room[member.role] -= 1
     candidates = [(member.role, member.shape) for member in arrived]
     places = sorted(free)
     allowed = {shape: nodes.allowed(shape) for shape in {shape for _, shape in candidates}}
@@ -203,6 +211,19 @@ def _with_slots_assigned(
     remaining_slots = slots.slots_of(free - Counter(places_by_index.values()) + lost_slots)
     after = replace(reservation, entries=(*reservation.entries, *entries), slots=remaining_slots)
     return OpenReservation(reservation, after, lost_slots, tuple(larger))
+
+
+def _left_to_maximum(gang: Gang, reserved_uids: Collection[Uid]) -> dict[str, int]:
+    """How many more members may join each role that has a maximum."""
+    maximums = {role.name: role.max_member for role in gang.roles if role.max_member is not None}
+    if not maximums:
+        return {}
+    there = Counter(
+        member.role
+        for member in gang.members
+        if member.counts_as_bound or (member.uid in reserved_uids and not member.is_over)
+    )
+    return {role: most - there[role] for role, most in maximums.items()}
 
 
 def _without_rule_breakers(

@@ -228,8 +228,11 @@ def charge_of(
     ):
         return cap_checks.use(gang, seen, reservation, new)
     members = cap_checks.holders(gang, seen, reservation, new)
+    arrivals = _arrivals(reservation, new)
     slots = cap_checks.slots_by_role(reservation, new)
-    ordered = starts.ordered(members, _arrivals(reservation, new))
+    # Slots that a plan gives back are held until that is written down.
+    slots |= cap_checks.slots_by_role(reservation, None) - Counter(arrivals.values())
+    ordered = starts.ordered(members, arrivals)
     extras = extras_of(gang, record, ordered, slots)
     basis, beyond = Counter[str](), Counter[str]()
     for member in members:
@@ -244,16 +247,19 @@ def charge_of(
     return (basis | _at_start(record)) + beyond
 
 
-def _arrivals(reservation: Reservation | None, new: Placement | None) -> Collection[Uid]:
-    """The pods that take places of slots by a placement: at most one for each slot that goes."""
+def _arrivals(reservation: Reservation | None, new: Placement | None) -> Mapping[Uid, str]:
+    """The pods that take places of slots by a placement, with their roles.
+
+    There is at most one for each slot that goes.
+    """
     if reservation is None or new is None:
-        return ()
+        return {}
     left = cap_checks.slots_by_role(reservation, None) - cap_checks.slots_by_role(None, new)
-    arrivals = []
+    arrivals = {}
     for assignment in new.assignments:
         if assignment.fills_slot and left[assignment.role] > 0:
             left[assignment.role] -= 1
-            arrivals.append(assignment.uid)
+            arrivals[assignment.uid] = assignment.role
     return arrivals
 
 
