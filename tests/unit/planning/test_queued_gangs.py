@@ -883,6 +883,7 @@ def test_roles_that_are_not_written_down_are_to_be_written_once() -> None:
     assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, runs, written))]
     gone = replace(runs, members=(driver,))
     assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, gone, old))]
+    assert not [*outdated_records(snapshot_of(ROOM, ML, OLDER, old))], "its PodGroup is gone"
 
 
 def test_an_extra_of_another_role_leaves_the_credit_of_a_lost_member() -> None:
@@ -919,6 +920,16 @@ def test_a_slot_of_a_role_that_came_later_is_charged_beside_what_is_lost(
     made_plan = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
     assert violations(world, made_plan) == ()
     assert not any(a.fills_slot for p in made_plan.placements for a in p.assignments)
+
+
+def test_an_extra_of_a_gang_without_roles_leaves_its_credit() -> None:
+    runs = in_vision(gang("a").of(3, cpu=1).needing(2).bound_on("n1", "n1", "n1"))
+    start = (RoleAtStart("", 2, resources(cpu=5, pods=2)),)
+    record = replace(
+        started_in(VISION, runs, 2), record=QueueRecord("vision", VISION.uid, 0.0, start)
+    )
+    (credit,) = queued(ROOM, ML, OLDER, runs, charging(record, runs)).credit_of.values()
+    assert credit == resources(cpu=3)
 
 
 def test_a_slot_that_is_given_back_is_charged_until_that_is_written() -> None:

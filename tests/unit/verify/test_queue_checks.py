@@ -19,9 +19,11 @@ from ...harness.builders import (
     GangBuilder,
     Part,
     gang,
+    member,
     node,
     reservation,
     resources,
+    shape,
     single,
     snapshot_of,
     space,
@@ -245,6 +247,32 @@ def test_slots_count_among_the_members_of_the_record() -> None:
     assert cap_sentences(capped("a", 3999), runs, standing, one) == [
         "cap queue a: 4 of 3999m cpu would be in use"
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "taking", "cpu"), [(6000, 1, None), (5000, 1, "6"), (8000, 2, None), (8000, 0, "9")]
+)
+def test_a_member_that_takes_a_slot_has_its_place(limit: int, taking: int, cpu: str | None) -> None:
+    """An older extra that joins with it has none, whatever the plan says of it."""
+    made = gang("r").role("w", 1, 1, cpu=1).role("d", 1, 0).declaring(cpu=3).needing(2)
+    runs = made.but(queue="a").only("r-0", node=NodeName("n1"))
+    minimum = RoleAtStart("d", 1, resources(cpu=3)), RoleAtStart("w", 1, resources(cpu=1))
+    record = QueueRecord("a", Uid("a-1"), 0.0, minimum)
+    slots = [SlotReservation(NodeName("n1"), "d", 1)]
+    standing = replace(reservation(runs, slots=slots), record=record)
+    sizes = {"r-8": (2, 1.0), "r-9": (3, 2.0)}  # the extra is older
+    arrived = [
+        replace(member(name, shape(cpu=n), role="d"), group="r", created=created)
+        for name, (n, created) in sizes.items()
+    ]
+    grown = replace(runs, members=(*runs.members, *arrived))
+    extra, taker = placing(grown, ("r-8", "n1"), ("r-9", "n1")).assignments
+    takers = [replace(a, role="d", fills_slot=True) for a in (taker, extra)][:taking]
+    rest = [a for a in (taker, extra) if a.uid not in {t.uid for t in takers}]
+    plan = Plan((replace(placing(grown), assignments=(*takers, *rest)),))
+    seen = snapshot_of(ROOMY, ML, capped("a", limit), grown, standing)
+    faults = [f"cap queue a: {cpu} of {limit // 1000} cpu would be in use"] if cpu else []
+    assert [*plan_checks.violations(seen, plan)] == faults
 
 
 def cap_sentences(*parts: Part) -> list[str]:
