@@ -238,12 +238,13 @@ def charge_of(
     for member in members:
         (beyond if member.uid in extras else basis).update(lookup.needs(member.shape))
     places = _places(record)
-    for role in sorted(slots.elements()):
+    for role, count in sorted(slots.items()):
         place = role if _has_roles(record) else ""
-        has_place = places[place] > 0
-        places[place] -= has_place
-        needs = lookup.needs_of_slot(gang, role) or {"pods": 1}
-        (basis if has_place else beyond).update(needs)
+        with_place = min(count, max(places[place], 0))
+        places[place] -= with_place
+        for name, n in (lookup.needs_of_slot(gang, role) or {"pods": 1}).items():
+            basis[name] += n * with_place
+            beyond[name] += n * (count - with_place)
     return (basis | _at_start(record)) + beyond
 
 
