@@ -3,7 +3,6 @@
 This is the second stage of a plan. Without Queues it changes nothing.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,7 +37,6 @@ from ..queues.cover import QueuedGang
 from ..queues.limits import QueueLimit
 from ..queues.tree import QueueTree
 from ..queues.use import ChargedGangs
-from .compile.slot_assignment import OpenReservation
 from .observed_demand import ObservedDemand
 
 NO_PODS = ChargedPods(())
@@ -218,7 +216,7 @@ def _charges(
 ) -> Mapping[GangKey, GangCharge]:
     """What each gang is charged that holds room.
 
-    A gang holds the slots that this plan gives back until that is written down.
+    The slots that this plan gives back are charged until that is written down.
     """
     snapshot, slots = observed.snapshot, observed.slots.open
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
@@ -231,27 +229,14 @@ def _charges(
             others=pods.others.get(gang.key, ()),
             joined=pods.joined,
         )
+        charged = charge_with(reservations.get(gang.uid))
         if gang.uid in slots:
-            charged = charge_with(_with_all_slots(slots[gang.uid], gang))
-        else:
-            charged = charge_with(reservations.get(gang.uid))
+            charged = charged.at_least(charge_with(slots[gang.uid].before))
         if charged.extras and charged.credit.amounts and _may_change_roles(gang, pods):
             charged = charged.extras_in_credit
         if charged.total.amounts:
             charges[gang.key] = charged
     return charges
-
-
-def _with_all_slots(change: OpenReservation, gang: Gang) -> Reservation:
-    """The Reservation with all slots but those that members take now."""
-    roles = {member.uid: member.role for member in gang.members}
-    taken = Counter(roles[entry.uid] for entry in change.new_entries if entry.uid in roles)
-    kept = []
-    for slot in change.before.slots:
-        n = min(slot.count, taken[slot.role])
-        taken[slot.role] -= n
-        kept.append(replace(slot, count=slot.count - n))
-    return replace(change.after, slots=tuple(slot for slot in kept if slot.count))
 
 
 def _may_change_roles(gang: Gang, pods: ChargedPods) -> bool:

@@ -36,7 +36,8 @@ class GangCharge:
 
     minimum: Resources = NOTHING
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod, in the order in which they joined
-    # What terminating members and pods that are no members request beyond the lost members.
+    # What terminating members and pods that are no members request beyond the lost members, and
+    # what slots are charged that a plan gives back.
     leaving: Resources = NOTHING
     held_minimum: Resources = NOTHING
     credit: Resources = NOTHING
@@ -57,6 +58,11 @@ class GangCharge:
         """
         extras = Resources.total(requests for _, requests in self.extras)
         return replace(self, credit=(self.credit - extras).at_least(NOTHING))
+
+    def at_least(self, other: "GangCharge") -> "GangCharge":
+        """The charge, and as leaving what the other charge exceeds it by."""
+        surplus = (other.total - self.total).at_least(NOTHING)
+        return replace(self, leaving=self.leaving + surplus) if surplus.amounts else self
 
     def once_gone(self, stuck: Resources) -> "GangCharge":
         """The charge once all pods that leave have gone, but for pods with these requests."""

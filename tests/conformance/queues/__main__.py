@@ -7,7 +7,7 @@ from collections import Counter
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from . import attacks, charges, comparing, histories, instances, planner, plans
+from . import attacks, charges, comparing, histories, instances, planner, plans, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--plans", type=int, default=2_000)
     parser.add_argument("--histories", type=int, default=1_000)
+    parser.add_argument("--running", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     began = monotonic()
@@ -33,6 +34,7 @@ def main() -> int:
         wrong += _plans(range(asked.seed, asked.seed + asked.plans), draw)
     wrong += _histories(range(asked.seed, asked.seed + asked.histories))
     wrong += _charges(range(asked.seed, asked.seed + asked.histories))
+    wrong += _running(range(asked.seed, asked.seed + asked.running))
     print(f"{wrong} wrong, {monotonic() - began:.0f} s")
     return int(wrong > 0)
 
@@ -105,6 +107,17 @@ def _charges(seeds: range) -> int:
         for breach in found[:SHOWN]:
             print(breach)
     print(f"{len(seeds)} histories of charges, {states} states")
+    return wrong
+
+
+def _running(seeds: range) -> int:
+    wrong = 0
+    for seed in seeds:
+        for breach in running.breaches(seed):
+            wrong += 1
+            if wrong <= SHOWN:
+                print(breach)
+    print(f"{len(seeds)} clusters with gangs that run, and their records")
     return wrong
 
 

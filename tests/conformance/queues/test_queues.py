@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import attacks, charges, comparing, histories, instances, planner, plans
+from . import attacks, charges, comparing, histories, instances, planner, plans, running
 from .reference import Job, Team, World
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SAMPLE, PART = 200, 50
 PROVED = {"ilp": 0.95, "bestfit": 0.5}  # of the sample, at least
-SPEAKS_TO_THE_PROJECT = {"comparing.py", "planner.py"}
+SPEAKS_TO_THE_PROJECT = {"comparing.py", "planner.py", "running.py"}
 
 
 @pytest.mark.parametrize("draw", [instances.world, instances.siblings])
@@ -133,6 +133,12 @@ def test_no_limit_is_exceeded_for_a_moment_and_charges_are_equal() -> None:
         assert [*charges.breaches(seed)] == []
         for _, crews in charges.history(seed):
             assert [w for crew in crews for w in comparing.charge_differences(crew)] == [], seed
+
+
+@pytest.mark.parametrize("first", range(1, SAMPLE + 1, PART))
+def test_planner_and_verify_charge_gangs_that_run_the_same(first: int) -> None:
+    for seed in (*range(first, first + PART), *(4210 + first, 5470 + first)):
+        assert [*running.breaches(seed)] == []
 
 
 def test_it_shares_no_code_with_what_it_attacks() -> None:

@@ -950,6 +950,20 @@ def test_a_slot_that_is_given_back_is_charged_until_that_is_written() -> None:
     assert started(planned(*world, once)) == {"b"}
 
 
+def test_a_slot_that_is_given_back_leaves_its_place_to_the_slot_of_another_role() -> None:
+    """One write takes the first slot away and adds the second: never are both held."""
+    made = gang("a").role("d", 1, 0).declaring(cpu=1).role("w", 1, 0).declaring(cpu=1).needing(2)
+    own = replace(member("a-0", shape(cpu=5), role="d"), group="a", node=NodeName("n1"))
+    runs = in_vision(replace(made, members=(own,)))
+    record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("", 2, resources(cpu=7)),))
+    slots = [SlotReservation(NodeName("n1"), "d", 1)]
+    standing = replace(reservation(runs, slots=slots), record=record, charged=(own.uid,))
+    world = snapshot_of(ROOM, ML, limited(cpu=7000), runs, standing, at=60.0)
+    made_plan = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
+    assert [slot.role for change in made_plan.placements for slot in change.slots] == ["w"]
+    assert violations(world, made_plan) == ()
+
+
 def test_a_gang_whose_last_slot_is_given_back_is_charged_until_then() -> None:
     made = gang("a").role("d", 1, 2, cpu=1).role("w", 1, 1, cpu=1).needing(2).but(queue="nlp")
     over = made.only("a-0", node="n1", phase=Phase.SUCCEEDED, bound_at=5.0)

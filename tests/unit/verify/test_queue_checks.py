@@ -250,7 +250,8 @@ def test_slots_count_among_the_members_of_the_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "taking", "cpu"), [(6000, 1, None), (5000, 1, "6"), (8000, 2, None), (8000, 0, "9")]
+    ("limit", "taking", "cpu"),
+    [(6000, 1, None), (5000, 1, "6"), (6000, 2, None), (7000, 0, None), (6000, 0, "7")],
 )
 def test_a_member_that_takes_a_slot_has_its_place(limit: int, taking: int, cpu: str | None) -> None:
     """An older extra that joins with it has none, whatever the plan says of it."""

@@ -217,7 +217,8 @@ def charge_of(
 ) -> Counter[str]:
     """The charge of a gang: what it uses, and what its lost members requested at the start.
 
-    A record counts only if some member held room before the placement.
+    A record counts only if some member held room before the placement. Until a placement is written
+    down, the gang is charged what it was before.
     """
     record = starts.records.get(gang.uid)
     if record is None:
@@ -227,11 +228,10 @@ def charge_of(
         or cap_checks.slots_by_role(reservation, None)
     ):
         return cap_checks.use(gang, seen, reservation, new)
+    before = Counter[str]() if new is None else charge_of(starts, gang, seen, reservation, None)
     members = cap_checks.holders(gang, seen, reservation, new)
     arrivals = _arrivals(reservation, new)
     slots = cap_checks.slots_by_role(reservation, new)
-    # Slots that a plan gives back are held until that is written down.
-    slots |= cap_checks.slots_by_role(reservation, None) - Counter(arrivals.values())
     ordered = starts.ordered(members, arrivals)
     extras = extras_of(gang, record, ordered, slots)
     basis, beyond = Counter[str](), Counter[str]()
@@ -245,7 +245,7 @@ def charge_of(
         for name, n in (lookup.needs_of_slot(gang, role) or {"pods": 1}).items():
             basis[name] += n * with_place
             beyond[name] += n * (count - with_place)
-    return (basis | _at_start(record)) + beyond
+    return ((basis | _at_start(record)) + beyond) | before
 
 
 def _arrivals(reservation: Reservation | None, new: Placement | None) -> Mapping[Uid, str]:
