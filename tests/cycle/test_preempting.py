@@ -188,6 +188,26 @@ async def test_a_guarantee_ends_the_gang_that_borrows_and_no_other() -> None:
     assert not cluster.broken
 
 
+async def test_nobody_starts_above_a_limit_because_nodes_have_room() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=30))
+    cluster.add_queue(Queue("a", Uid("queue-a"), limits=(("cpu", 2000),)))
+    life = Life(cluster, clock, preemption=FULL)
+    for number in range(3):
+        waits(cluster, f"g{number}", "a", at=clock.now)
+        raised = GangKey(NAMESPACE, f"g{number}")
+        cluster.groups[raised] = replace(cluster.groups[raised], priority_value=number)
+        await turns(life)
+        clock.now += 60
+        await turns(life)
+        assert len(on_nodes(cluster)) == 2
+        assert len(terminating(cluster)) == (2 if number else 0)
+        go(cluster)
+        await turns(life)
+        assert on_nodes(cluster) == [f"g{number}-0", f"g{number}-1"]
+    assert not cluster.broken
+
+
 @pytest.mark.parametrize("by_queue", [False, True])
 async def test_with_the_setting_off_nobody_ends(*, by_queue: bool) -> None:
     cluster = guaranteed()

@@ -19,7 +19,7 @@ from ..model.cluster import (
     Snapshot,
 )
 from ..model.decisions import Assignment
-from ..model.keys import LeaderTerm, NodeName, Uid
+from ..model.keys import GangKey, LeaderTerm, NodeName, Uid
 from ..model.volumes import VolumeChoice
 from ..planning import partial_release
 from ..verify import reservation_checks
@@ -381,29 +381,44 @@ def _claim_steps(
         for claim in claims
         if _bound_member(gangs.get(claim.uid), reserved_of[claim.uid]) is None
     ]
-    awaiting = starts.awaiting_limits(snapshot, unbound) if unbound and snapshot.queues else ()
+    ends_of = {
+        claim.uid: {v.uid: VictimProgress.of(v, snapshot) for v in claim.victims or ()}
+        for claim in unbound
+    }
+    awaiting: Collection[GangKey] = ()
+    if unbound and snapshot.queues:
+        staying = {
+            uid: {member.uid for end in ends.values() for member in end.staying}
+            for uid, ends in ends_of.items()
+        }
+        awaiting = starts.awaiting_limits(snapshot, unbound, staying)
     steps = {}
     for claim in unbound:
         gang, reserved = gangs.get(claim.uid), reserved_of[claim.uid]
         gone = lost_for_good.get(claim.uid, Unkeepable())
         why = _why_not_begin(claim, gang, reserved, gone, snapshot)
-        has_room = claim.uid not in unkeepable
-        step = _next_claim(claim, why, snapshot, has_room=has_room)
-        if step is None and claim.gang in awaiting:
-            step = Await()
+        has_room = claim.uid not in unkeepable and claim.gang not in awaiting
+        step = _next_claim(claim, ends_of[claim.uid], why, snapshot, has_room=has_room)
         if step is not None:
             steps[claim.uid] = step
     return steps
 
 
-def _next_claim(claim: Reservation, why: str, snapshot: Snapshot, *, has_room: bool) -> Step | None:
+def _next_claim(
+    claim: Reservation,
+    ends: Mapping[Uid, "VictimProgress"],
+    why: str,
+    snapshot: Snapshot,
+    *,
+    has_room: bool,
+) -> Step | None:
     """The next step of a claim; None once it can be carried out.
 
-    ``why`` says why it cannot be carried out even after its victims have gone, or is empty. A gang
-    that has lost members to the claim ends whole, even if the claim is given up. A victim that has
-    lost no member stays if there is room without it.
+    ``ends`` has the progress of its victims by uid. ``why`` says why it cannot be carried out even
+    after its victims have gone, or is empty. A gang that has lost members to the claim ends whole,
+    even if the claim is given up. A victim that has lost no member stays if there is room without
+    it, on nodes and below limits.
     """
-    ends = {v.uid: VictimProgress.of(v, snapshot) for v in claim.victims or ()}
     begun = [uid for uid, end in ends.items() if end.is_begun]
     staying = [
         member

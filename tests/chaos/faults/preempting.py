@@ -3,6 +3,7 @@
 Two queues guarantee all that two pools of nodes have. Gangs of one borrow what the other
 guarantees: a whole gang, and members beyond those that an elastic gang needs. Then the other queue
 wants its own. In a third queue, which guarantees nothing, a gang makes way for a higher priority.
+In a fourth, it does so because of the limit of the queue alone: its nodes have room for both.
 Only one set of victims suffices for each claimant, so that every order of events has one end.
 """
 
@@ -21,22 +22,25 @@ if TYPE_CHECKING:
 GPU = "nvidia.com/gpu"
 URGENT = "urgent"
 # What has started before the claimants come, and in the end.
-BORROWED: Mapping[str, int] = {"own": 2, "borrows": 4, "elastic": 6, "low": 3}
+BORROWED: Mapping[str, int] = {"own": 2, "borrows": 4, "elastic": 6, "low": 3, "under": 2}
 STARTED: Mapping[str, int] = {
     "own": 2,
     "borrows": 0,
     "elastic": 2,
     "low": 0,
+    "under": 0,
     "claims": 4,
     "takes": 4,
     "high": 2,
     "alone": 1,
+    "over": 2,
 }
 # What the status of each queue says in the end; it is written a while after the last binding.
 CHARGED: Mapping[str, str] = {
     "queue -nlp": "cpu 4",
     "queue -vision": "cpu 8",
     "queue -spare": "cpu 3",
+    "queue -capped": "cpu 2",
 }
 VALUE = "settings.preemption=Full"
 ENVIRONMENT = {"TUTTI_PREEMPTION": "Full"}
@@ -45,15 +49,24 @@ GUARANTEES: Mapping[str, Mapping[str, int]] = {
     "vision": {"cpu": 8, GPU: 4},
     "spare": {},
 }
+CAPPED: Mapping[str, int] = {"cpu": 2}
 
 
 def nodes() -> list[dict[str, Any]]:
-    """The room of the third queue."""
-    return [node_manifest("more", memory="16Gi", labels={"pool": "more"}, cpu=3)]
+    """The room of the third queue and of the fourth."""
+    return [
+        node_manifest(name, memory="16Gi", labels={"pool": name}, cpu=cpu)
+        for name, cpu in (("more", 3), ("wide", 6))
+    ]
 
 
-def queue(namespace: str, name: str, guaranteed: Mapping[str, int]) -> dict[str, Any]:
-    """A Queue of a run, named by its namespace; one that guarantees nothing is the default."""
+def queue(
+    namespace: str,
+    name: str,
+    guaranteed: Mapping[str, int],
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """A Queue of a run, named by its namespace; one without any quota is the default."""
     ours = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     return {
         "apiVersion": "tutti.dev/v1alpha1",
@@ -61,8 +74,11 @@ def queue(namespace: str, name: str, guaranteed: Mapping[str, int]) -> dict[str,
         "metadata": {"name": f"{namespace}-{name}"},
         "spec": {
             "namespaces": ours,
-            **({} if guaranteed else {"defaultFor": ours}),
-            "resources": [{"name": key, "guaranteed": n} for key, n in guaranteed.items()],
+            **({} if guaranteed or limits else {"defaultFor": ours}),
+            "resources": [
+                *({"name": key, "guaranteed": n} for key, n in guaranteed.items()),
+                *({"name": key, "limit": n} for key, n in (limits or {}).items()),
+            ],
         },
     }
 
@@ -103,10 +119,12 @@ def objects(namespace: str) -> list[dict[str, Any]]:
     scene = Scene(namespace)
     return [
         *(queue(namespace, name, quotas) for name, quotas in GUARANTEES.items()),
+        queue(namespace, "capped", {}, CAPPED),
         *scene.gang("own", "nlp", "gpu", 2, gpu=1),
         *scene.gang("borrows", "nlp", "gpu", 4, gpu=1),
         *scene.gang("elastic", "nlp", "plain", 6, least=2),
         *scene.gang("low", "spare", "more", 3),
+        *scene.gang("under", "capped", "wide", 2),
     ]
 
 
@@ -127,6 +145,7 @@ class Story:
             self._create(*self._scene.gang("claims", "vision", "gpu", 4, gpu=1))
             self._create(*self._scene.gang("takes", "vision", "plain", 4))
             self._create(*self._scene.gang("high", "spare", "more", 2, spec=urgent))
+            self._create(*self._scene.gang("over", "capped", "wide", 2, spec=urgent))
             where = {"nodeSelector": {"pool": "more"}, **urgent}
             self._create(pod("alone", namespace=self._namespace, spec=where, cpu=1))
             self._has_claimants = True

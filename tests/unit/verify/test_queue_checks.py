@@ -374,7 +374,7 @@ def waits_for(limit: int, *, second: bool = True, stuck: bool = False) -> list[s
         claims.append(replace(reservation(claimant, *entries, at=float(number)), victims=()))
         parts.append(claimant)
     world = snapshot_of(ROOMY, ML, capped("a", limit), queue("b"), B, *parts, *claims)
-    return sorted(key.name for key in starts.awaiting_limits(world, claims))
+    return sorted(key.name for key in starts.awaiting_limits(world, claims, {}))
 
 
 def test_a_claim_waits_for_pods_that_leave_room_below_its_limit() -> None:
@@ -393,8 +393,24 @@ def test_a_claim_of_another_queue_does_not_wait_for_a_limit() -> None:
     claimant = gang("c").of(2, cpu=1).but(queue="b")
     claim = replace(reservation(claimant, ("c-0", "n1"), ("c-1", "n1")), victims=())
     world = snapshot_of(ROOMY, ML, capped("a", 1000), B, leaving, claimant, claim)
-    assert [*starts.awaiting_limits(world, [claim])] == []
+    assert [*starts.awaiting_limits(world, [claim], {})] == []
 
 
 def test_a_claim_does_not_wait_if_that_would_not_bring_use_within_the_limit() -> None:
     assert waits_for(1000, second=False) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "queue_of_victim", "waiting"),
+    [(2000, "a", ["c"]), (1000, "a", ["c"]), (4000, "a", []), (1000, "b", [])],
+)
+def test_a_claim_waits_while_its_victims_stay_below_an_exceeded_limit(
+    limit: int, queue_of_victim: str, waiting: list[str]
+) -> None:
+    victim = gang("victim").of(2, cpu=1).bound_on("n1", "n1").but(queue=queue_of_victim)
+    claimant = gang("c").of(2, cpu=1).but(queue="a")
+    claim = replace(reservation(claimant, ("c-0", "n1"), ("c-1", "n1")), victims=())
+    world = snapshot_of(ROOMY, ML, capped("a", limit), queue("b"), victim, claimant, claim)
+    staying = {claim.uid: {member.uid for member in victim.members}}
+    assert sorted(k.name for k in starts.awaiting_limits(world, [claim], staying)) == waiting
+    assert not starts.awaiting_limits(world, [claim], {claim.uid: ()})

@@ -3,12 +3,12 @@
 Each queue with limits is one cap over the gangs that have the queue in their chain of parents.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...model.cluster import Member, Reservation, Snapshot
 from ...model.decisions import GangCap, Placement
-from ...model.keys import GangKey
+from ...model.keys import GangKey, Uid
 from ...model.queues import QueueMode
 from .. import cap_checks
 from .charges import QueueCharges
@@ -27,36 +27,50 @@ def caps(charges: QueueCharges) -> Sequence[GangCap]:
     ]
 
 
-def awaiting_limits(snapshot: Snapshot, claims: Iterable[Reservation]) -> Collection[GangKey]:
+def awaiting_limits(
+    snapshot: Snapshot, claims: Iterable[Reservation], staying: Mapping[Uid, Collection[Uid]]
+) -> Collection[GangKey]:
     """The gangs of those claims that must wait until pods below a limit have gone.
 
-    ``claims`` have no bound member. The use of all queues below the limit exceeds it, younger
-    claims aside, and would not without the pods that terminate, stuck pods aside.
+    ``claims`` have no bound member, and ``staying`` has the pods of their victims that are not
+    evicted yet, by uid of the claim. The use of all queues below the limit exceeds it, younger
+    claims aside. Such pods below the limit must go; else the claim waits only if the use would not
+    exceed the limit without the pods that terminate, stuck pods aside.
     """
     now = snapshot.taken_at
     gone = {pod.uid for pod in snapshot.pods if pod.node is not None and pod.is_leaving(now)}
-    if not gone:
+    if not (gone or any(staying.values())):
         return ()
     charges = QueueCharges.of(snapshot, ())
-    leaving = {
-        gang.key: cap_checks.needs_of(pod for pod in gang.members if pod.uid in gone)
-        for gang in charges.snapshot.gangs
-    }
+    leaving = _use_by_gang(charges, gone)
     oldest_first = sorted(claims, key=lambda claim: (claim.reserved_at, claim.gang))
     uses, awaiting = charges.usage.before, set[GangKey]()
+    victims = {
+        claim.uid: _use_by_gang(charges, staying.get(claim.uid, ())) for claim in oldest_first
+    }
     for cap in caps(charges):
         used = cap_checks.total_of(uses, cap.gangs)
         goes = cap_checks.total_of(leaving, cap.gangs)
         for claim in reversed(oldest_first):
             if claim.gang in cap.gangs:
-                own = uses[claim.gang]
+                own, ends = uses[claim.gang], cap_checks.total_of(victims[claim.uid], cap.gangs)
                 if any(
-                    own[name] and limit < used[name] <= limit + goes[name]
+                    own[name]
+                    and limit < used[name]
+                    and (ends[name] or used[name] <= limit + goes[name])
                     for name, limit in cap.limits.items()
                 ):
                     awaiting.add(claim.gang)
                 used.subtract(own)
     return awaiting
+
+
+def _use_by_gang(charges: QueueCharges, pods: Collection[Uid]) -> Mapping[GangKey, Counter[str]]:
+    """What these pods request, by the gang that they are charged to."""
+    return {
+        gang.key: cap_checks.needs_of(pod for pod in gang.members if pod.uid in pods)
+        for gang in charges.snapshot.gangs
+    }
 
 
 def faults(charges: QueueCharges, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
