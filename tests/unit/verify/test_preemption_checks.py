@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Gang, Phase, Reservation, ReservedVictim, SlotReservation, Snapshot
+from tutti.model.cluster import (
+    Gang,
+    Phase,
+    PodReservation,
+    Reservation,
+    ReservedVictim,
+    SlotReservation,
+    Snapshot,
+)
 from tutti.model.decisions import Assignment, Claim, Placement, Plan, Victim
 from tutti.model.inter_pod import PodSelector
 from tutti.model.keys import GangKey, NodeName, Uid
@@ -105,6 +113,7 @@ def said(
 OLD = runs(gang("old").of(8, gpu=1), "b")
 NEW = gang("new").of(4, gpu=1).but(queue="a")
 A, B = queue("a", 4), queue("b", 4)
+EXTRAS = ("old", "old-4", "old-5", "old-6", "old-7")
 
 
 def test_a_claim_by_guarantee_ends_what_borrows() -> None:
@@ -192,6 +201,26 @@ def test_room_that_a_reservation_holds_is_taken() -> None:
         "starting does not run, or not yet" in s
         for s in said(snapshot, claims(snapshot, "starting"))
     )
+
+
+def test_a_gang_with_slots_for_absent_members_alone_ends_whole() -> None:
+    old, start = runs(gang("old").of(8, gpu=1).needing(4), "b")
+    slots = [SlotReservation(NodeName("n1"), "", 1)]
+
+    def wrong(claim: Claim, **changes: Any) -> list[str]:
+        """The sentences that say that its victim does not run."""
+        bound = [(m.key.name, "n1") for m in old.members]
+        held = replace(reservation(old, *bound, slots=slots), record=start.record, **changes)
+        snapshot = scene(A, B, NEW, *(old, held), room=9)
+        return [s for s in said(snapshot, claim) if "does not run" in s]
+
+    whole, extras = (claims(scene(A, B, NEW, old, start), who) for who in ("old", EXTRAS))
+    assert wrong(whole) == []
+    assert wrong(extras)
+    assert wrong(whole, slots=())
+    assert wrong(whole, victims=())
+    assert wrong(whole, evict=(old.members[0].uid,))
+    assert wrong(whole, entries=(PodReservation(NEW.members[0].key, Uid("x"), NodeName("n1")),))
 
 
 def test_the_mode_of_the_claimant_s_queue_counts() -> None:

@@ -45,7 +45,7 @@ class VictimPool:
     """The gangs that run, with what the end of each would cost and free.
 
     A gang is no victim if the plan gives one of its members a node, if it has a place by a claim,
-    or if it is being bound.
+    or if it is being bound. A gang that runs and has slots for absent members alone ends whole.
     """
 
     snapshot: Snapshot
@@ -58,6 +58,8 @@ class VictimPool:
     claimants: frozenset[GangKey] = frozenset()
     ended: frozenset[Uid] = frozenset()  # members that end by a claim already
     spared: frozenset[GangKey] = frozenset()
+    being_bound: frozenset[GangKey] = frozenset()
+    awaiting: frozenset[GangKey] = frozenset()
     # By gang: the candidates with their room, while what the gang is charged stays the same.
     known: dict[GangKey, "_Ends"] = field(default_factory=dict)
 
@@ -75,7 +77,25 @@ class VictimPool:
         ]
         budgets = DisruptionBudgets.of(snapshot.budgets)
         evicted = budgets.by_budget(ending)
-        return cls(snapshot, grid, plan, rules.spent, budgets, evicted, spared=rules.spared)
+        bound = {pod.uid for pod in snapshot.pods if pod.node is not None}
+        awaiting = frozenset(
+            held.gang
+            for held in snapshot.reservations
+            if held.slots and held.victims is None and not held.evict
+            if bound.issuperset(entry.uid for entry in held.entries)
+        )
+        being_bound = frozenset(held.gang for held in snapshot.reservations) - awaiting
+        return cls(
+            snapshot,
+            grid,
+            plan,
+            rules.spent,
+            budgets,
+            evicted,
+            spared=rules.spared,
+            being_bound=being_bound,
+            awaiting=awaiting,
+        )
 
     def with_claim(self, claimant: GangKey, victims: Iterable[Candidate]) -> "VictimPool":
         """The pool after a claim: the claimant has a place, and its victims end."""
@@ -96,8 +116,7 @@ class VictimPool:
     ) -> Sequence[Candidate]:
         """The candidates that may end for the gang and whose end can help it."""
         gangs = {gang.key: gang for gang in self.snapshot.gangs}
-        placed = {reservation.gang for reservation in self.snapshot.reservations} | self.claimants
-        placed |= self.spared | self.snapshot.being_ended
+        placed = self.being_bound | self.claimants | self.spared | self.snapshot.being_ended
         allowed, limited = self._allowed_nodes(want), self._limited_gangs(want.gang.key)
         candidates: list[Candidate] = []
         for key in sorted(entitlement.gangs | {gang for gang, _ in entitlement.extras}):
@@ -107,7 +126,8 @@ class VictimPool:
             candidates += [
                 candidate
                 for candidate in self._ends(gang, ledger).within(entitlement)
-                if key in limited or any(member.node in allowed for member in candidate.members)
+                if (candidate.is_whole or key not in self.awaiting)
+                and (key in limited or any(m.node in allowed for m in candidate.members))
             ]
         return candidates
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ...filters.node_rules import fits_node
-from ...model.cluster import Gang, Member, Snapshot
+from ...model.cluster import Gang, Member, Reservation, Snapshot
 from ...model.decisions import Claim, Victim
 from ...model.keys import GangKey, Uid
 from ...model.queues import ROOT, Preemption, QueueMode
@@ -37,6 +37,7 @@ class ClaimJudge:
     over: set[Uid]  # members that have ended, or leave
     claimed: set[GangKey]
     being_bound: Collection[GangKey]  # or being ended
+    awaiting: Collection[GangKey]  # they run, and have slots for absent members
     taken_at: float
     seen: lookup.SnapshotLookup
     volumes: dict[str, str]  # that claims have been given, with their uids
@@ -49,7 +50,8 @@ class ClaimJudge:
         for reservation in snapshot.reservations:
             for node, asked in lookup.held_room(reservation, seen):
                 ledger.take(node, asked)
-        bound = {reservation.gang for reservation in snapshot.reservations}
+        awaiting = {held.gang for held in snapshot.reservations if _has_slots_alone(held, seen)}
+        bound = {held.gang for held in snapshot.reservations} - awaiting
         bound |= {v.gang for r in snapshot.reservations for v in r.victims or ()}
         judge = cls(
             seen.gangs,
@@ -61,6 +63,7 @@ class ClaimJudge:
             set(),
             set(),
             bound,
+            awaiting,
             snapshot.taken_at,
             seen,
             volume_checks.chosen_before(snapshot),
@@ -170,7 +173,9 @@ class ClaimJudge:
         after = covers.covered(self.queues, [*self.running.values(), counted])
         for victim in claim.victims:
             gang = self.running.get(victim.gang)
-            if gang is None or victim.gang in self.claimed or victim.gang in self.being_bound:
+            is_part = victim.gang in self.awaiting and not victim.is_whole
+            is_early = victim.gang in self.claimed or victim.gang in self.being_bound
+            if gang is None or is_early or is_part:
                 yield f"its victim {victim.gang} does not run, or not yet"
                 continue
             queue = self.queues.queues.get(gang.queue)
@@ -269,6 +274,13 @@ class ClaimJudge:
         names = {member.key.name for member in members}
         extras = {pod: amounts for pod, amounts in gang.extras.items() if pod not in names}
         self.running[key] = replace(gang, extras=extras, members=gang.members - len(names))
+
+
+def _has_slots_alone(held: Reservation, seen: lookup.SnapshotLookup) -> bool:
+    """Whether a gang waits for absent members, and all others that its Reservation names run."""
+    if held.evict or held.victims is not None:
+        return False
+    return bool(held.slots) and not [*lookup.held_room(replace(held, slots=()), seen)]
 
 
 def members_with_room(gang: Gang, promised: Collection[Uid] = ()) -> Sequence[Member]:

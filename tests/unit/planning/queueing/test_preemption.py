@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import STUCK_SECONDS, Reservation, Snapshot
+from tutti.model.cluster import STUCK_SECONDS, Reservation, SlotReservation, Snapshot
 from tutti.model.decisions import Claim, Policy
 from tutti.model.inter_pod import PodSelector
 from tutti.model.keys import GangKey, NodeName, Uid
@@ -142,6 +142,28 @@ def test_extras_end_before_their_gang() -> None:
     (claim,) = plan(seen(A, B, waits("new", "a", 2), *runs(elastic, B)))
     assert sorted(ends([claim])["new"]) in (["old-4", "old-5"], ["old-6", "old-7"])
     assert not claim.victims[0].is_whole
+
+
+@pytest.mark.parametrize("changes", [{}, {"victims": ()}, {"evict": (Uid("x"),)}, {"slots": ()}])
+def test_a_gang_with_slots_for_absent_members_alone_ends_whole(changes: dict[str, Any]) -> None:
+    """It would keep what it borrows for as long as it waits for them, up to a day."""
+    bound, start = runs(gang("old").role("w", 8, 7, gpu=1).declaring(gpu=1), B)
+    assert isinstance(bound, GangBuilder)
+    assert isinstance(start, Reservation)
+    entries = [(member.key.name, "n1") for member in bound.members]
+    slots = [SlotReservation(NodeName("n1"), "w", 1)]
+    held = replace(reservation(bound, *entries, slots=slots), record=start.record, **changes)
+    answer = ends(plan(seen(A, B, bound, held, waits("new", "a", 4))))
+    assert answer == ({} if changes else {"new": ["old"]})
+
+
+def test_the_extras_of_a_gang_with_slots_do_not_end_without_it() -> None:
+    bound, start = runs(gang("old").of(8, gpu=1).needing(3), B)
+    assert isinstance(start, Reservation)
+    held = replace(start, slots=(SlotReservation(NodeName("n1"), "", 1),))
+    new = waits("new", "a", 2)
+    assert [*ends(plan(seen(A, B, bound, start, new, gpu=8)))] == ["new"]
+    assert ends(plan(seen(A, B, bound, held, new, gpu=9))) == {}
 
 
 def test_a_gang_that_has_just_started_ends_before_an_extra_of_another_gang() -> None:
