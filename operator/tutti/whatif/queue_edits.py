@@ -5,6 +5,7 @@ its resource. The resource may be left out if the queue has one quota of this ki
 """
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -77,6 +78,7 @@ def with_queue(of: Snapshot, queue: Queue, known: Iterable[Namespace] = ()) -> S
             draining_since=namesake.draining_since,
             past_use=namesake.past_use,
             queues_since=namesake.queues_since,
+            is_terminating=namesake.is_terminating,
         )
     if not of.queues:
         by_name = {gang.key.namespace: Namespace(gang.key.namespace) for gang in of.gangs}
@@ -86,7 +88,9 @@ def with_queue(of: Snapshot, queue: Queue, known: Iterable[Namespace] = ()) -> S
 
 
 def _with(of: Snapshot, queue: Queue) -> Snapshot:
-    """The Snapshot with this queue, in place of any other of its name."""
+    """The Snapshot with this queue, in place of any other of its name; a new drain begins now."""
+    if queue.stop is Stop.DRAIN and queue.draining_since is None:
+        queue = replace(queue, draining_since=math.floor(_now(of)) + 1.0)
     others = (old for old in of.queues if old.name != queue.name)
     return replace(of, queues=tuple(sorted((*others, queue), key=lambda other: other.name)))
 

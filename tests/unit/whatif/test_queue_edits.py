@@ -139,3 +139,17 @@ def test_a_queue_is_added_after_all_that_has_a_node() -> None:
 def test_changes_of_queues_are_made_with_those_of_the_rest() -> None:
     snapshot = change(CLUSTER, Changes(queues=["vision.weight=3", "ml.weight=2"]))
     assert [queue.weight for queue in snapshot.queues] == [2, 3, 1]
+
+
+def test_a_drain_that_is_tried_begins_after_all_that_exists() -> None:
+    assert after("ml.stop=Drain", name="ml").draining_since == 1.0
+    later = replace(CLUSTER, taken_at=60.5)
+    assert after("ml.stop=Drain", later, name="ml").draining_since == 61.0
+    (added, *_) = with_queue(later, Queue("a", Uid(""), stop=Stop.DRAIN)).queues
+    assert added.draining_since == 61.0
+
+
+def test_a_queue_that_is_deleted_stays_so_if_it_is_declared_again() -> None:
+    going = replace(CLUSTER, queues=(Queue("a", Uid("a-1"), is_terminating=True),))
+    (queue,) = with_queue(going, Queue("a", Uid(""))).queues
+    assert queue.is_terminating
