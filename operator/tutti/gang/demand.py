@@ -72,6 +72,7 @@ class MemberCounts:
     surplus: tuple[Member, ...] = ()  # could be bound, but their role has its maximum
     promised: tuple[Member, ...] = ()  # have room in the gang's Reservation; absent ones, too
     absent: tuple[Member, ...] = ()  # do not exist yet, and room may be reserved for them
+    elsewhere: tuple[Member, ...] = ()  # count as bound, but are charged to another gang
 
     @property
     def waiting(self) -> tuple[Member, ...]:
@@ -93,7 +94,8 @@ class MemberCounts:
         ]
         if not maximums:
             return {}
-        current = Counter(m.role for m in (*self.bound, *self.promised) if not m.is_over)
+        present = (*self.bound, *self.elsewhere, *self.promised)
+        current = Counter(member.role for member in present if not member.is_over)
         return {role: max(maximum - current[role], 0) for role, maximum in maximums}
 
     @property

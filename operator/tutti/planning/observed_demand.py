@@ -50,12 +50,17 @@ class ObservedDemand:
         """The Snapshot that the rest of the plan uses."""
         return self.slots.snapshot
 
+    def deciding_on(self, gangs: Sequence[MemberCounts]) -> "ObservedDemand":
+        """The same with these gangs alone; nothing writes changes of the slots of others."""
+        slots = self.slots.only_of({members.gang.uid for members in gangs})
+        return replace(self, slots=slots, gangs=gangs)
+
 
 def observe(snapshot: Snapshot) -> ObservedDemand:
     """What each gang asks for now."""
     slots = slot_assignment.assign_slots(snapshot)
     refused = refusals.rejections(slots.snapshot)
-    return ObservedDemand(slots, refused, _gangs(slots, refused))
+    return ObservedDemand(slots, refused, ()).deciding_on(_gangs(slots, refused))
 
 
 def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[MemberCounts]:

@@ -40,7 +40,6 @@ from . import (
 from .compile import gang_value, problems
 from .compile.capacity import FitByShape
 from .compile.quotas import Quotas
-from .compile.slot_assignment import SlotAssignments
 from .compiled_demand import CompiledDemand
 from .devices.assignment import allocations
 from .observed_demand import ObservedDemand
@@ -87,14 +86,14 @@ def plan(
     snapshot = with_budgets_that_count(snapshot, policy)
     first = begin(snapshot, limits)
     begun, searched, guaranteed = search_with_claims(snapshot, first, limits)
-    observed, queued, compiled = begun.observed, begun.queued, begun.compiled
+    queued, compiled = begun.queued, begun.compiled
     improved = as_proved(compiled, improve(compiled, searched, begun.order, limits))
     waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
     prioritized = claim_by_priority(begun, improved, limits)
     placements, claims = volume_choice.with_volumes(
         snapshot,
-        placements_of(improved, observed.slots, queued),
+        placements_of(improved, queued),
         guaranteed.claims + prioritized.claims,
     )
     obstacles = {**guaranteed.obstacles, **prioritized.obstacles}
@@ -389,12 +388,10 @@ def release_partial(
     )
 
 
-def placements_of(
-    improved: ImprovedPlan, slot_assignments: SlotAssignments, queued: QueuedGangs
-) -> tuple[Placement, ...]:
+def placements_of(improved: ImprovedPlan, queued: QueuedGangs) -> tuple[Placement, ...]:
     """One Placement per gang for which the plan assigns a node or reserves slots."""
     assigned = _with_devices(improved, queued.observed.snapshot)
-    placements = (_placement(gang, assigned, slot_assignments, queued) for gang in improved.gangs)
+    placements = (_placement(gang, assigned, queued) for gang in improved.gangs)
     return tuple(placement for placement in placements if placement is not None)
 
 
@@ -419,7 +416,6 @@ def _with_devices(improved: ImprovedPlan, snapshot: Snapshot) -> Mapping[Uid, As
 def _placement(
     members: MemberCounts,
     assigned: Mapping[Uid, Assignment],
-    slot_assignments: SlotAssignments,
     queued: QueuedGangs,
 ) -> Placement | None:
     gang = members.gang
@@ -429,7 +425,7 @@ def _placement(
         for member in members.absent
         if member.uid in assigned
     )
-    if (standing := slot_assignments.open.get(gang.uid)) is not None:
+    if (standing := queued.observed.slots.open.get(gang.uid)) is not None:
         return standing.placement(gang, own, new)
     if own or (new and members.is_committed):
         places = slots.slots_of(slots.places(new))

@@ -27,7 +27,7 @@ from ..model.cluster import Gang, Member, Phase, Reservation, Snapshot
 from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import POD, GangKey, Uid
 from ..model.queues import ROOT, QueueRecord, RoleAtStart, Stop
-from ..model.resources import Resources
+from ..model.resources import NOTHING, Resources
 from ..queues import admission, charge, claims, limits, use
 from ..queues.admission import Membership, Refusal
 from ..queues.at_limit import NO_GANGS, LimitedGangs, WaitingGang
@@ -232,11 +232,25 @@ def _charges(
         charged = charge_with(reservations.get(gang.uid))
         if gang.uid in slots:
             charged = charged.at_least(charge_with(slots[gang.uid].before))
+            if slots[gang.uid].lost_slots:
+                rest = charge_with(slots[gang.uid].without_lost_slots)
+                charged = _with_lost_slots(charged, rest)
         if charged.extras and charged.credit.amounts and _may_change_roles(gang, pods):
             charged = charged.extras_in_credit
         if charged.total.amounts:
             charges[gang.key] = charged
     return charges
+
+
+def _with_lost_slots(charged: GangCharge, rest: GangCharge) -> GangCharge:
+    """The charge, with its credit only if all replacements get places, also those of lost slots.
+
+    Lost slots keep their places until members or other slots replace them. ``rest`` is the charge
+    without lost slots.
+    """
+    if rest.credit.amounts and rest.extras == charged.extras:
+        return charged
+    return replace(charged, credit=NOTHING)
 
 
 def _may_change_roles(gang: Gang, pods: ChargedPods) -> bool:
@@ -379,9 +393,15 @@ def _marked(members: MemberCounts, unendable: Collection[GangKey]) -> MemberCoun
 def _without_charged_elsewhere(
     members: MemberCounts, charged_elsewhere: Collection[Uid]
 ) -> MemberCounts:
-    """The members without the bound pods that are charged to another gang or by themselves."""
+    """The members without the bound pods that are charged to another gang or by themselves.
+
+    These make no gang whole, and count only to the maximums of roles.
+    """
     own = tuple(member for member in members.bound if member.uid not in charged_elsewhere)
-    return members if len(own) == len(members.bound) else replace(members, bound=own)
+    if len(own) == len(members.bound):
+        return members
+    elsewhere = tuple(member for member in members.bound if member.uid in charged_elsewhere)
+    return replace(members, bound=own, elsewhere=elsewhere)
 
 
 def _as_started(members: MemberCounts, record: QueueRecord | None) -> MemberCounts:
@@ -463,8 +483,6 @@ def _without(observed: ObservedDemand, rejections: Mapping[GangKey, Rejection]) 
     now = observed.snapshot.taken_at
     gangs = [members for members in observed.gangs if members.gang.key in rejections]
     timed = timeouts.with_time_limits(rejections.values(), gangs, now)
-    return replace(
-        observed,
-        refused={**observed.refused, **{rejection.gang: rejection for rejection in timed}},
-        gangs=[members for members in observed.gangs if members.gang.key not in rejections],
-    )
+    rest = [members for members in observed.gangs if members.gang.key not in rejections]
+    refused = {**observed.refused, **{rejection.gang: rejection for rejection in timed}}
+    return replace(observed, refused=refused).deciding_on(rest)

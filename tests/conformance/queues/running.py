@@ -10,10 +10,10 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from tutti.model.cluster import Phase, Role, SlotReservation
+from tutti.model.cluster import Phase, Reservation, Role, SlotReservation
 from tutti.model.decisions import Policy
 from tutti.model.keys import NodeName, Uid
-from tutti.model.queues import Queue, QueueRecord, RoleAtStart
+from tutti.model.queues import Queue, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import NOTHING, Resources
 from tutti.planning import observed_demand
 from tutti.planning.plan import plan
@@ -36,13 +36,14 @@ from ...harness.builders import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tutti.model.cluster import Member, Reservation, Snapshot
+    from tutti.model.cluster import Member, Snapshot
 
     from ...harness.builders import Part
 
 CPU = 1_000  # milli-CPU
 SIZES = (1, 1, 2, 3, 5, 9)  # what members request
 OTHER = {"a": "b", "b": "a"}
+GONE = "n9"  # a node that does not exist any more
 
 
 def snapshot(seed: int) -> Snapshot:
@@ -51,14 +52,18 @@ def snapshot(seed: int) -> Snapshot:
     nodes = [f"n{i}" for i in range(chance.randint(1, 2))]
     parts: list[Part] = [space("ml"), *(node(name, cpu=200) for name in nodes), *_queues(chance)]
     strays: list[Member] = []
+    relabelled: list[Member] = []
     for number in range(chance.randint(1, 4)):
-        made = _gang(chance, f"g{number}")
-        if chance.random() < 0.25:
-            parts.append(made)
-            continue
-        made, records = _running(chance, made, nodes)
+        made, records = _gang(chance, f"g{number}"), list[Reservation]()
+        if chance.random() < 0.75:
+            made, records = _running(chance, made, nodes)
+        else:
+            made = made.but(is_protected=chance.random() < 0.5)
         parts += records
-        if chance.random() < 0.1:
+        come = [replace(m, group=made.key.name, role=_roles(made)[0]) for m in relabelled]
+        relabelled = [m for m in made.members[:1] if m.node is not None and chance.random() < 0.2]
+        made = replace(made, members=(*made.members[len(relabelled) :], *come))
+        if records and chance.random() < 0.1:
             strays += made.members  # they belong to no gang any more
             made = replace(made, members=())
         elif chance.random() < 0.2:
@@ -71,7 +76,9 @@ def _queues(chance: Random) -> Iterator[Queue]:
     def of(name: str, parent: str, limit: int, guarantee: int) -> Queue:
         limits = (("cpu", chance.randint(1, limit) * CPU),) if chance.random() < 0.8 else ()
         guaranteed = (("cpu", chance.randint(0, guarantee) * CPU),)
-        return Queue(name, Uid(f"{name}-1"), parent, guaranteed=guaranteed, limits=limits)
+        stop = Stop.HOLD if chance.random() < 0.1 else Stop.NONE
+        uid = Uid(f"{name}-1")
+        return Queue(name, uid, parent, guaranteed=guaranteed, limits=limits, stop=stop)
 
     yield of("p", "", 25, 9)
     yield from (of(name, "p" if chance.random() < 0.7 else "", 16, 6) for name in OTHER)
@@ -85,7 +92,9 @@ def _gang(chance: Random, name: str) -> GangBuilder:
     """A gang with up to two roles, and members that wait, of any age and size."""
     made = gang(name)
     for role in ("d", "w")[: chance.choice((0, 1, 2, 2))]:
-        made = replace(made, roles=(*made.roles, Role(role, chance.randint(0, 2))))
+        least = chance.randint(0, 2)
+        most = least + chance.randint(1, 2) if chance.random() < 0.2 else None
+        made = replace(made, roles=(*made.roles, Role(role, least, most)))
         if chance.random() < 0.8:
             made = made.declaring(cpu=chance.randint(1, 3))
     least = max(sum(role.min_member for role in made.roles), chance.randint(1, 4))
@@ -98,7 +107,7 @@ def _gang(chance: Random, name: str) -> GangBuilder:
 
 def _running(
     chance: Random, made: GangBuilder, nodes: Sequence[str]
-) -> tuple[GangBuilder, Sequence[Reservation]]:
+) -> tuple[GangBuilder, list[Reservation]]:
     """The gang with members that run, end or have room reserved, and what says how it started."""
     made = made.where(lambda member: _placed(chance, member, nodes))
     runs = [member for member in made.members if member.node is not None]
@@ -113,8 +122,8 @@ def _running(
         cut, started = chance.randint(1, len(pods) - 1), record.started - chance.randint(0, 1)
         older = replace(spent, uid=Uid(f"{made.key.name}-older"), charged=tuple(pods[:cut]))
         older = replace(older, record=replace(record, started=started))
-        return made, (older, replace(held, charged=tuple(pods[cut:])))
-    return made, (held,) if chance.random() < 0.9 else ()
+        return made, [older, replace(held, charged=tuple(pods[cut:]))]
+    return made, [held] if chance.random() < 0.9 else []
 
 
 def _held(chance: Random, made: GangBuilder, nodes: Sequence[str]) -> Reservation:
@@ -124,7 +133,8 @@ def _held(chance: Random, made: GangBuilder, nodes: Sequence[str]) -> Reservatio
     roles = [role.name for role in made.roles if role.template is not None]
     slots = []
     if roles and chance.random() < 0.9:
-        slots = [SlotReservation(NodeName(chance.choice(nodes)), chance.choice(roles), 1)]
+        count, where = chance.randint(1, 2), chance.choice([*nodes, GONE])
+        slots = [SlotReservation(NodeName(where), chance.choice(roles), count)]
     return reservation(made, *entries, slots=slots)
 
 

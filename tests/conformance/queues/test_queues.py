@@ -137,7 +137,7 @@ def test_no_limit_is_exceeded_for_a_moment_and_charges_are_equal() -> None:
 
 @pytest.mark.parametrize("first", range(1, SAMPLE + 1, PART))
 def test_planner_and_verify_charge_gangs_that_run_the_same(first: int) -> None:
-    for seed in (*range(first, first + PART), *(4210 + first, 5470 + first)):
+    for seed in range(first, first + PART):
         assert [*running.breaches(seed)] == []
 
 

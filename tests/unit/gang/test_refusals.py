@@ -8,12 +8,20 @@ import pytest
 from tutti.commit.progress import Bind, Release, next_steps
 from tutti.gang import finding_text, refusals
 from tutti.gang.refusals import SUSPENDED
-from tutti.model.cluster import ApiRefusal, BoundBy, OnTimeout, Phase, Snapshot
+from tutti.model.cluster import (
+    ApiRefusal,
+    BoundBy,
+    OnTimeout,
+    Phase,
+    SlotReservation,
+    Snapshot,
+)
 from tutti.model.decisions import Plan, Reason
 from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
+from tutti.verify.plan_checks import violations
 from tutti.whatif import Planner, advise, advise_all
 
 from ...harness.builders import (
@@ -245,3 +253,15 @@ def test_pods_of_the_other_scheduler_wait_and_are_no_members_once_they_run() -> 
     assert waiting.unsupported_fields == (refusals.NAMES_TUTTI,)
     (waiting,) = refusals.members_of(gang("a").made, [ours])
     assert waiting.unsupported_fields == (refusals.HAS_THE_GATE,)
+
+
+def test_the_slots_of_a_refused_gang_are_given_to_nobody() -> None:
+    """Its Reservation is written later, and until then a slot that it needs no more holds room."""
+    made = gang("a").role("d", 1, 1, cpu=3).declaring(cpu=3).needing(1).bound_on("n1")
+    standing = reservation(made, ("a-0", "n1"), slots=[SlotReservation(NodeName("n1"), "d", 1)])
+    waits = gang("b").of(1, cpu=3)
+    room = node("n1", cpu=6)
+    assert placed(planned(seen(room, made, standing, waits, refused=()))) == ["a", "b"]
+    refused = seen(room, made, standing, waits, refused=(made.made.uid,))
+    plan = planned(refused)
+    assert (plan.placements, violations(refused, plan)) == ((), ())

@@ -57,7 +57,7 @@ from ...harness.builders import (
 )
 from ..verify.test_plan_checks import placing
 
-BEST_FIT = BestFit()
+BEST_FIT, ILP = BestFit(), STRATEGIES["ilp"]()
 TEAM_A = (Requirement("team", "In", ("a",)),)
 ML = space("ml", team="a")
 ROOM = node("n1", cpu=100)
@@ -974,6 +974,91 @@ def test_a_gang_whose_last_slot_is_given_back_is_charged_until_then() -> None:
     tree = (ROOM, ML, OLDER, queue("nlp"), standing, over)
     assert charges(*tree) == {"a": ("vision", 1)}
     assert reasons(planned(*tree)) == {"a": Reason.QUEUE_CHANGES}
+
+
+def test_the_slots_of_a_gang_that_may_not_start_are_given_to_nobody() -> None:
+    """No placement says that its surplus slot is given back, so it still holds its room."""
+    made = in_vision(gang("a").role("d", 1, 0).declaring(cpu=3).needing(1))
+    stranger = replace(member("x-0", shape(cpu=1), role="d"), group="a", node=NodeName("n1"))
+    left = in_vision(replace(made, members=(replace(stranger, bound_at=5.0),)))
+    record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("d", 1, resources(cpu=3)),))
+    slots = [SlotReservation(NodeName("n1"), "d", 1)]
+    standing = replace(reservation(left, slots=slots), record=record)
+    other = gang("x").but(queue="nlp")
+    named = charging(replace(reservation(other), record=replace(record, queue="nlp")), left)
+    waits = gang("b").of(1, cpu=4).but(queue="nlp")
+    room, held = node("n1", cpu=5), replace(VISION, stop=Stop.HOLD)
+    world = snapshot_of(
+        *(room, ML, held, queue("nlp"), left, standing, other, named, waits), at=60.0
+    )
+    made_plan = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
+    assert (started(made_plan), violations(world, made_plan)) == (set(), ())
+    assert reasons(made_plan)["a"] is Reason.QUEUE_HELD
+
+
+def lost_slot(least: int, *, replaced: int = 3, cpu: int = 1) -> tuple[Snapshot, Plan]:
+    """The plan for a gang in vision that lost a member and the node of its slot, at the limit."""
+    made = gang("a").role("d", 3, 4, cpu=cpu).declaring(cpu=1).needing(least)
+    own = replace(member("a-9", shape(cpu=1), role="d"), group="a", node=NodeName("n1"))
+    runs = in_vision(replace(made, members=(own, *made.members[1 : replaced + 1])))
+    record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("d", 3, resources(cpu=6)),))
+    slots = [SlotReservation(NodeName("gone"), "d", 2)]
+    standing = replace(reservation(runs, slots=slots), record=record, charged=(own.uid,))
+    world = snapshot_of(ROOM, ML, limited(cpu=6000), runs, standing, at=60.0)
+    return world, plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
+
+
+@pytest.mark.parametrize("least", [3, 4, 5])
+def test_members_take_the_places_of_lost_slots(least: int) -> None:
+    world, made = lost_slot(least)
+    (change,) = made.placements
+    assert ([a.pod.name for a in change.assignments], change.slots) == (["a-1", "a-2"], ())
+    assert violations(world, made) == ()
+
+
+def test_lost_slots_without_places_for_what_replaces_them_leave_no_credit() -> None:
+    """The slots have the places of the member that runs, which gets one of them back."""
+    made = gang("a").role("d", 3, 4, cpu=2).declaring(cpu=1).needing(6)
+    own = replace(member("a-9", shape(cpu=1), role="d"), group="a", node=NodeName("n1"))
+    runs = in_vision(replace(made, members=(own, *made.members[1:3])))
+    record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("d", 3, resources(cpu=6)),))
+    slots = [SlotReservation(NodeName("gone"), "d", 3)]
+    standing = replace(reservation(runs, slots=slots), record=record, charged=(own.uid,))
+    parts = (ROOM, ML, limited(cpu=7000), runs, standing)
+    assert queued(*parts).credit_of == {}
+    world = snapshot_of(*parts, at=60.0)
+    assert violations(world, plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)) == ()
+
+
+@pytest.mark.parametrize("has_role", [False, True])
+def test_an_older_member_of_another_size_joins_after_the_start(*, has_role: bool) -> None:
+    """The record of the start counts the oldest as the minimum, and cover counts the chosen."""
+    role = "w" if has_role else ""
+    made = gang("a").of(1, cpu=4, role=role).of(3, cpu=1, role=role).needing(2)
+    made = replace(made, roles=(Role("w", 2),)) if has_role else made
+    made = in_vision(made.but(is_protected=True))
+    vision = queue("vision", guaranteed=(("cpu", 3000),))
+    world = snapshot_of(ROOM, ML, vision, made, at=60.0)
+    (start,) = plan(world, ILP, BEST_FIT, AMPLE_BUDGET).placements
+    assert {a.pod.name for a in start.assignments} == {"a-1", "a-2", "a-3"}
+    assert start.record is not None
+    assert [start.requests for start in start.record.minimum] == [resources(cpu=2, pods=2)]
+
+
+@pytest.mark.parametrize("is_declared", [False, True])
+def test_a_pod_of_another_gang_counts_to_the_maximum_of_a_role(*, is_declared: bool) -> None:
+    made = gang("a").role("d", 1, 3, cpu=1).at_most(2)
+    made = in_vision((made.declaring(cpu=1) if is_declared else made).needing(1))
+    stranger = replace(member("x-0", shape(cpu=1), role="d"), group="a", node=NodeName("n1"))
+    grown = replace(made, members=(*made.members, stranger))
+    other = gang("x").but(queue="nlp")
+    record = replace(reservation(other), charged=(stranger.uid,))
+    record = replace(record, record=QueueRecord("nlp", Uid("nlp-1"), 1.0, ()))
+    world = snapshot_of(ROOM, ML, OLDER, queue("nlp"), grown, other, record, at=60.0)
+    made_plan = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
+    assert violations(world, made_plan) == ()
+    (start,) = (p for p in made_plan.placements if p.gang.name == "a")
+    assert len(start.assignments) == 1
 
 
 def test_a_gang_whose_members_left_it_starts_anew_within_the_limit_alone() -> None:

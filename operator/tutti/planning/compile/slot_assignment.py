@@ -8,6 +8,7 @@ replacement of a lost member, and its slot is given back.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from ...filters.node_index import NodeIndex
@@ -39,12 +40,18 @@ class OpenReservation:
         """The slots that still have room held for them."""
         return slots.places(self.after.slots) - self.lost_slots
 
+    @property
+    def without_lost_slots(self) -> Reservation:
+        """The Reservation afterwards, if members or other slots take the places of lost slots."""
+        return replace(self.after, slots=slots.slots_of(self.remaining_slots))
+
     def placement(
         self, gang: Gang, assignments: Sequence[Assignment], new: Sequence[SlotReservation]
     ) -> Placement | None:
         """The Reservation with these assignments and new slots; None if it stays as it is.
 
-        Lost slots without other room are kept: their node may fit again.
+        Lost slots without other room are kept: their node may fit again. A member of their role
+        that gets a node takes the place of a lost slot, too.
         """
         members = {member.uid: member for member in gang.members}
         arrived = ((entry, members[entry.uid]) for entry in self.new_entries)
@@ -57,7 +64,7 @@ class OpenReservation:
             for entry, member in arrived
         )
         new_places = slots.places(new)
-        replaced = Counter[str]()
+        replaced = Counter(assignment.role for assignment in assignments)
         for (_, role), n in new_places.items():
             replaced[role] += n
         all_slots = slots.slots_of(
@@ -104,6 +111,18 @@ class SlotAssignments:
         """Whether absent members may get room that is not held for them yet."""
         open_reservation = self.open.get(gang.uid)
         return open_reservation is None or not open_reservation.is_over
+
+    def only_of(self, gangs: AbstractSet[Uid]) -> "SlotAssignments":
+        """The changes of these gangs; the Reservations of all others stay as they are."""
+        if self.open.keys() <= gangs:
+            return self
+        unchanged = {uid: change.before for uid, change in self.open.items() if uid not in gangs}
+        reservations = tuple(unchanged.get(held.uid, held) for held in self.snapshot.reservations)
+        return replace(
+            self,
+            snapshot=replace(self.snapshot, reservations=reservations),
+            open={uid: change for uid, change in self.open.items() if uid in gangs},
+        )
 
     def room(self, gang: Gang) -> Collection[Member] | None:
         """Placeholders of a gang's absent members that have room; None if it awaits no members."""

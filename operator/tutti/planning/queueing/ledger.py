@@ -1,7 +1,8 @@
 """What each queue is charged: the gangs that run, and the gangs that the plan has started."""
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -258,3 +259,21 @@ def extra_of(want: PlacementRequest) -> tuple[str, Resources]:
     """A member beyond those needed, as the walk sees it: its pod, and what it requests."""
     (member,) = want.members
     return member.key.name, charge.requests_of(member)
+
+
+def extras_at_start(members: MemberCounts, placed: Collection[Uid]) -> AbstractSet[Uid]:
+    """The members that may join a gang in the plan that starts it, so that its minimum stays.
+
+    The record of the start counts the oldest members as the minimum. So an older member that
+    requests something else than a chosen one joins by a later plan.
+    """
+    gang, extras = members.gang, set[Uid]()
+    by_role = gang.roles and demand.min_members(gang) == sum(r.min_member for r in gang.roles)
+    younger: dict[str, set[Resources]] = {}  # what chosen members request
+    for member in reversed(members.ready):
+        chosen = younger.setdefault(member.role if by_role else "", set())
+        if member.uid in placed:
+            chosen.add(member.shape.requests)
+        elif chosen <= {member.shape.requests}:
+            extras.add(member.uid)
+    return extras

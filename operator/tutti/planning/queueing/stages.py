@@ -31,7 +31,7 @@ from ..search.starvation import HeldCapacity, QueuedHolder, StarvedGang
 from . import covered_round, fixed_round, room_choice, turns_round
 from .covered_round import HeldCover, RoundContext
 from .fixed_round import NotCountedError
-from .ledger import Entitlements, QueueLedger, extra_of
+from .ledger import Entitlements, QueueLedger, extra_of, extras_at_start
 
 Wants = Sequence[PlacementRequest]
 _PartOfGang = TypeVar("_PartOfGang", PlacementRequest, MemberCounts)
@@ -382,8 +382,16 @@ class _Stage:
             want
             for counts in growing
             if counts.gang.key not in self.stages.stopped
-            for want in demand.growth_requests(counts, self.plan.assigned)
+            for want in self._growth_requests(counts)
         ]
+
+    def _growth_requests(self, counts: MemberCounts) -> Wants:
+        """A request for each further member; of a gang that starts, members that stay extras."""
+        wants = demand.growth_requests(counts, self.plan.assigned)
+        if counts.is_committed:
+            return wants
+        extras = extras_at_start(counts, self.plan.assigned)
+        return [want for want in wants if extras >= {*want.uids}]
 
     def _extend_covered(self, growing: Sequence[MemberCounts], tier: float) -> None:
         """Let members join that a queue up to this tier would cover."""
