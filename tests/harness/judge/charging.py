@@ -2,7 +2,9 @@
 
 docs/queues.md states the rules. A gang is charged its minimum, and no less than it started with
 while members are lost; each member beyond; and what terminates, as far as lost members do not make
-up for it. Members count that have a node, or room in a Reservation; so do slots.
+up for it. Members count that have a node, or room in a Reservation; so do slots. While others are
+to end for a gang, its members count once they have a node: until then its queue may be charged for
+both.
 """
 
 from collections import Counter
@@ -278,11 +280,12 @@ class Books:
         now = after if isinstance(after, Reservation) else None
         pods = [self.pods[uid] for uid in (now.named if now else ()) if uid in self.pods]
         left = gang.promised.keys() - {pod.uid for pod in pods}
-        gang.promised = {pod.uid: pod for pod in pods if not _is_over(pod)}
+        named = {pod.uid: pod for pod in pods if not _is_over(pod)}
+        gang.promised = {} if now is not None and now.ends else named
         gang.joined = {**dict.fromkeys(gang.promised, self.steps), **gang.joined}
         for uid in left - gang.held.keys():
             self.charged_to.pop(uid, None)
-        self.charged_to.update(dict.fromkeys(gang.promised, before.gang))
+        self.charged_to.update(dict.fromkeys(named, before.gang))
         gang.slots = Counter[str]()
         for (_, role), count in (now.slots if now else {}).items():
             gang.slots[role] += count

@@ -57,22 +57,27 @@ def _is_judged(step: Step, key: Key | None, standpoint: Standpoint) -> bool:
 
 def _faults(step: Step, books: Books, key: Key, old: Charge, now: Charge) -> Faults:
     more = now.amounts - old.amounts
-    if not more:
-        return
-    queue, is_start = books.queue_of(key), not old.amounts
-    if is_start and isinstance(step.after, Reservation) and step.after.queue is not None:
-        allowed = {name or books.default_of(key.namespace) or "root" for name in books.named[key]}
-        if (recorded := step.after.queue[0]) not in allowed:
-            names = ", ".join(sorted(allowed))
-            sentence = f"gang {key} starts in queue {recorded}, and it belongs to {names}"
-            yield Promise.LIMITS, sentence
-    for name in books.chain(queue):
+    is_start = not old.amounts
+    if is_start and isinstance(step.after, Reservation) and (more or step.after.ends):
+        yield from _wrong_queue(step.after, books, key)
+    for name in books.chain(books.queue_of(key)) if more else ():
         yield from _excess(books, key, more, name)
         if is_start or now.extras - old.extras:
             created = _created(books, key) if is_start else datetime.max.replace(tzinfo=UTC)
             if all(known.stops(created) for known in books.queues[name]):
                 verb = "starts" if is_start else "grows"
                 yield Promise.STOPS, f"gang {key} {verb}, although queue {name} is stopped"
+
+
+def _wrong_queue(start: Reservation, books: Books, key: Key) -> Faults:
+    """Whether a gang is charged to another queue than it belongs to."""
+    if start.queue is None:
+        return
+    allowed = {name or books.default_of(key.namespace) or "root" for name in books.named[key]}
+    if (recorded := start.queue[0]) not in allowed:
+        names = ", ".join(sorted(allowed))
+        sentence = f"gang {key} starts in queue {recorded}, and it belongs to {names}"
+        yield Promise.LIMITS, sentence
 
 
 def _excess(books: Books, key: Key, more: Counter[str], name: str) -> Faults:

@@ -51,6 +51,39 @@ def test_a_reservation_above_the_limit_of_a_queue_above_is_found() -> None:
     ]
 
 
+def test_a_gang_for_which_others_end_is_charged_once_its_members_have_nodes() -> None:
+    story = _scene()
+    ends = {"first": ["first-0", "first-1"]}
+    claim = {"second-0": "a", "second-1": "b"}
+    story.reserve("second", claim, queue="q", ends=ends, whole=True)
+    assert _faults(story) == []
+    for pod in ends["first"]:
+        story.phase(pod, "Succeeded")
+    for pod, node in claim.items():
+        story.bind(pod, node)
+    assert _faults(story) == []
+
+
+def test_a_gang_that_is_bound_beside_its_victims_is_found() -> None:
+    story = _scene()
+    ends = {"first": ["first-0", "first-1"]}
+    story.reserve("second", {"second-0": "a", "second-1": "b"}, queue="q", ends=ends)
+    story.bind("second-0", "a")
+    assert _faults(story) == []
+    story.bind("second-1", "b")
+    assert _faults(story) == [
+        "gang ml/second holds more, and queue top is then charged 4 of 3 nvidia.com/gpu"
+    ]
+
+
+def test_a_claim_in_a_queue_of_others_is_found() -> None:
+    story = _scene()
+    story.queue("r", "top")
+    ends = {"first": ["first-0", "first-1"]}
+    story.reserve("second", {"second-0": "a", "second-1": "b"}, queue="r", ends=ends)
+    assert _faults(story) == ["gang ml/second starts in queue r, and it belongs to q"]
+
+
 def test_what_ended_gives_its_part_of_the_limit_back() -> None:
     story = _scene()
     for pod in ("first-0", "first-1"):
