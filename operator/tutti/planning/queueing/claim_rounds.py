@@ -87,7 +87,11 @@ def by_priority(
 def barred(
     compiled: CompiledDemand, queued: QueuedGangs, plan: PartialPlan
 ) -> Mapping[GangKey, Rejection]:
-    """The rejection of each protected gang that waits and is not covered after the plan."""
+    """The rejection of each protected gang that waits and is not covered after the plan.
+
+    It says what the members want that request least. If they alone would be covered, line by line,
+    it says what the oldest want.
+    """
     if queued.charged is None:
         return {}
     wants = [
@@ -99,18 +103,23 @@ def barred(
         return {}
     ledger = QueueLedger.of(queued, queued.charged, compiled.tried)
     ledger = ledger.with_assigned(ledger.counts, plan.assigned)
-    starts = [start for want in wants if (start := ledger.started(want)).is_protected]
     rejections = {}
-    known: dict[Kind, MayNotBorrow | None] = {}
-    for start in starts:
-        kind = ledger.kind(start)
+    known: dict[tuple[Kind, Kind], MayNotBorrow | None] = {}
+    for want in wants:
+        start, least = ledger.started(want), ledger.least_start(want)
+        if not start.is_protected:
+            continue
+        kind = ledger.kind(least), ledger.kind(start)
         if kind not in known:
-            others = [gang for gang in ledger.running if gang.key != start.key]
-            known[kind] = claims.why_not_covered(ledger.tree, others, start)
+            known[kind] = _why_not_covered(ledger, least) or _why_not_covered(ledger, start)
         if (finding := known[kind]) is not None:
             finding = replace(finding, obstacle=queued.unendable.get(start.key))
             rejections[start.key] = Rejection(start.key, Reason.MAY_NOT_BORROW, (finding,))
     return rejections
+
+
+def _why_not_covered(ledger: QueueLedger, start: QueuedGang) -> MayNotBorrow | None:
+    return claims.why_not_covered(ledger.tree, ledger.without(start.key), start)
 
 
 def may_claim(snapshot: Snapshot, policy: Policy, *, by_guarantee: bool) -> bool:

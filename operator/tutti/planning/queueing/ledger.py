@@ -139,13 +139,17 @@ class QueueLedger:
         return starting
 
     def least_start(self, want: PlacementRequest) -> QueuedGang:
-        """A gang that waits, as if each member requested the least of any member, by resource."""
+        """A gang that waits, as if it started with the members that request least, by resource."""
         start = self.started(want)
         if len(want.alike) == 1:
             return start
-        kinds = [charge.requests_of(group[0]) for group in want.alike]
-        least = {name: min(kind[name] for kind in kinds) for name in kinds[0].names}
-        return replace(start, minimum=Resources.of(least).scaled(want.need))
+        groups = [(charge.requests_of(group[0]), len(group)) for group in want.alike]
+        names = {name for requests, _ in groups for name in requests.names}
+        least = {
+            name: _least(want.need, [(requests[name], count) for requests, count in groups])
+            for name in names
+        }
+        return replace(start, minimum=Resources.of(least))
 
     def borrower(self, want: PlacementRequest) -> Borrower:
         """The gang in the order of turns, or its next member if it has begun.
@@ -253,6 +257,15 @@ class Entitlements:
         The first gang of each such pair is a candidate for the starved gang.
         """
         return self.ledger.queued.queue_of(want.gang), self.of(want)
+
+
+def _least(need: int, groups: Iterable[tuple[int, int]]) -> int:
+    """The least that so many members request; a group has an amount and a number of members."""
+    total = 0
+    for amount, count in sorted(groups):
+        chosen = min(count, need)
+        total, need = total + amount * chosen, need - chosen
+    return total
 
 
 def extra_of(want: PlacementRequest) -> tuple[str, Resources]:

@@ -471,6 +471,25 @@ def test_gangs_that_say_never_share_the_guarantee_of_their_queue() -> None:
     assert "4 nvidia.com/gpu, 3 are in use, 3 wanted" in finding_text.sentence(made.rejections[0])
 
 
+def test_what_a_gang_that_says_never_wants_is_the_least_that_its_members_request() -> None:
+    sizes = gang("new").of(1, gpu=5).of(1, gpu=4).of(2, gpu=1).needing(3).but(queue="a")
+    for guarantee, others in ((5, []), (7, runs(gang("old").of(2, gpu=1), queue("a")))):
+        made = plan(seen(queue("a", **gpus(guarantee)), never(sizes), *others, gpu=30))
+        assert reasons(made) == {"new": Reason.MAY_NOT_BORROW}
+        assert "6 wanted" in finding_text.sentence(made.rejections[0])
+    made = plan(seen(queue("a", **gpus(6)), never(sizes), gpu=30))
+    assert starts(made) == ["new"]
+
+
+def test_members_that_each_request_least_of_something_do_not_start_without_a_guarantee() -> None:
+    """By each line alone some members would be covered: so it is said what the oldest want."""
+    sizes = gang("new").of(1, gpu=3, cpu=1).of(1, gpu=1, cpu=3).needing(1).but(queue="a")
+    lines = (("cpu", 2000), ("nvidia.com/gpu", 2))
+    made = plan(seen(queue("a", guaranteed=lines), never(sizes), node("n2", gpu=30, cpu=30)))
+    assert reasons(made) == {"new": Reason.MAY_NOT_BORROW}
+    assert "2 nvidia.com/gpu, 3 wanted" in finding_text.sentence(made.rejections[0])
+
+
 def test_a_starved_gang_that_says_never_borrows_no_more_than_others() -> None:
     large, small = never(waits("large", "a", 5)), waits("small", "a", 1)
     made = plan(seen(A, B, large, small), starvation_seconds=1.0)
