@@ -19,7 +19,7 @@ from ..model.cluster import (
     Snapshot,
 )
 from ..model.decisions import Assignment
-from ..model.keys import GangKey, LeaderTerm, NodeName, Uid
+from ..model.keys import LeaderTerm, NodeName, Uid
 from ..model.volumes import VolumeChoice
 from ..planning import partial_release
 from ..verify import reservation_checks
@@ -385,20 +385,24 @@ def _claim_steps(
         claim.uid: {v.uid: VictimProgress.of(v, snapshot) for v in claim.victims or ()}
         for claim in unbound
     }
-    awaiting: Collection[GangKey] = ()
+    limited = starts.LimitedClaims()
     if unbound and snapshot.queues:
         staying = {
             uid: {member.uid for end in ends.values() for member in end.staying}
             for uid, ends in ends_of.items()
         }
-        awaiting = starts.awaiting_limits(snapshot, unbound, staying)
+        limited = starts.limited_claims(snapshot, unbound, staying)
     steps = {}
     for claim in unbound:
         gang, reserved = gangs.get(claim.uid), reserved_of[claim.uid]
         gone = lost_for_good.get(claim.uid, Unkeepable())
         why = _why_not_begin(claim, gang, reserved, gone, snapshot)
-        has_room = claim.uid not in unkeepable and claim.gang not in awaiting
+        if (stuck := limited.stuck.get(claim.gang)) is not None:
+            why = why or _stuck_sentence(stuck)
+        has_room = claim.uid not in unkeepable and claim.gang not in limited.ending
         step = _next_claim(claim, ends_of[claim.uid], why, snapshot, has_room=has_room)
+        if step is None and claim.gang in limited.waiting:
+            step = Await()
         if step is not None:
             steps[claim.uid] = step
     return steps
@@ -430,7 +434,8 @@ def _next_claim(
         return Preempt(tuple(staying), begun)
     if why:
         return Release(stuck_sentence(claim, snapshot) or why)
-    is_leaving = any(ends[uid].leaving for uid in begun)
+    now = snapshot.taken_at
+    is_leaving = any(member.is_leaving(now) for uid in begun for member in ends[uid].leaving)
     return None if has_room and not is_leaving else Await()
 
 
@@ -475,13 +480,15 @@ def stuck_sentence(reservation: Reservation, snapshot: Snapshot) -> str:
         if member.node in nodes and member.is_stuck(snapshot.taken_at)
     )
     first = min(stuck, key=lambda member: member.key, default=None)
-    if first is None:
-        return ""
+    return "" if first is None else _stuck_sentence(first)
+
+
+def _stuck_sentence(pod: Member) -> str:
     holder = "its kubelet has not ended it: look at the node"
-    if first.finalizers:
-        holder = f"it is held by {', '.join(first.finalizers)}, in its metadata.finalizers"
+    if pod.finalizers:
+        holder = f"it is held by {', '.join(pod.finalizers)}, in its metadata.finalizers"
     return (
-        f"VictimStuck: pod {first.key} should have gone from {first.node} by now; {holder}; "
+        f"VictimStuck: pod {pod.key} should have gone from {pod.node} by now; {holder}; "
         "planning again without its room"
     )
 

@@ -36,18 +36,19 @@ class GangCharge:
 
     minimum: Resources = NOTHING
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod, in the order in which they joined
-    # What terminating members and pods that are no members request beyond the lost members, and
-    # what slots are charged that a plan gives back.
+    # What terminating members and pods that are no members request beyond the lost members.
     leaving: Resources = NOTHING
     held_minimum: Resources = NOTHING
     credit: Resources = NOTHING
+    given_back: Resources = NOTHING  # slots, by a plan that is not written down yet
 
     @property
     def total(self) -> Resources:
-        """The minimum, the extras and what leaves, together."""
-        if not (self.extras or self.leaving.amounts):
+        """The minimum, the extras, what leaves and what is given back, together."""
+        if not (self.extras or self.leaving.amounts or self.given_back.amounts):
             return self.minimum
-        return Resources.total((self.minimum, self.leaving, *(extra for _, extra in self.extras)))
+        extras = (extra for _, extra in self.extras)
+        return Resources.total((self.minimum, self.leaving, self.given_back, *extras))
 
     @property
     def extras_in_credit(self) -> "GangCharge":
@@ -60,9 +61,9 @@ class GangCharge:
         return replace(self, credit=(self.credit - extras).at_least(NOTHING))
 
     def at_least(self, other: "GangCharge") -> "GangCharge":
-        """The charge, and as leaving what the other charge exceeds it by."""
+        """The charge, with what the other charge exceeds it by as given back."""
         surplus = (other.total - self.total).at_least(NOTHING)
-        return replace(self, leaving=self.leaving + surplus) if surplus.amounts else self
+        return replace(self, given_back=surplus) if surplus.amounts else self
 
     def once_gone(self, stuck: Resources) -> "GangCharge":
         """The charge once all pods that leave have gone, but for pods with these requests."""

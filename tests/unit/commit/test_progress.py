@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from tutti.commit import steps
 from tutti.commit.progress import (
+    Await,
     Bind,
     BindVolumes,
     Clear,
     Finish,
+    Preempt,
     Release,
     Step,
     Trim,
@@ -16,6 +18,7 @@ from tutti.commit.progress import (
     next_steps,
 )
 from tutti.model.cluster import (
+    STUCK_SECONDS,
     ApiRefusal,
     Member,
     Phase,
@@ -24,11 +27,12 @@ from tutti.model.cluster import (
     SlotReservation,
     Snapshot,
 )
-from tutti.model.keys import NodeName
+from tutti.model.keys import NodeName, Uid
+from tutti.model.queues import Queue, QueueRecord
 from tutti.model.shapes import Template
 from tutti.model.volumes import Claim, ClaimKey, Storage, Volume, VolumeChoice, VolumeRequest
 
-from ...harness.builders import GangBuilder, gang, node, reservation, snapshot_of
+from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot_of, space
 
 ROOM = node("n1", cpu=9)
 TWO = gang("a").of(2, cpu=1)
@@ -223,3 +227,43 @@ def test_room_is_looked_at_only_if_a_gang_has_enough_members_once_all_are_bound(
     assert starts(runs) == [["a-0", "a-1", "a-3"]]
     failed = runs.only("a-0", phase=Phase.FAILED).only("a-1", phase=Phase.FAILED)
     assert starts(failed) == []
+
+
+def limited(*parts: Part, limit: int = 2) -> Step:
+    """The step of the claim of the gang, of which each member has a node, below a limit."""
+    held = replace(reservation(TWO, ("a-0", "n1"), ("a-1", "n1")), term=TERM, victims=())
+    held = replace(held, record=QueueRecord("q", Uid("q-1"), 1.0, ()))
+    queue = Queue("q", Uid("q-1"), limits=(("cpu", limit * 1000),))
+    victims = [part for part in parts if isinstance(part, GangBuilder) and part.key.name == "low"]
+    if victims:
+        (low,) = victims
+        uids = tuple(member.uid for member in low.members)
+        victim = ReservedVictim(low.key, low.made.uid, uids, is_whole=True)
+        held = replace(held, victims=(victim,))
+    picture = snapshot_of(ROOM, space("ml"), queue, TWO.but(queue="q"), *parts, held)
+    return next(step for of, step in next_steps(picture, TERM) if of.uid == held.uid)
+
+
+def test_victims_end_where_a_limit_has_no_room_beside_them() -> None:
+    low = gang("low").of(2, cpu=1).bound_on("n1", "n1").but(queue="q")
+    step = limited(low)
+    assert isinstance(step, Preempt)
+    assert {member.key.name for member in step.members} == {"low-0", "low-1"}
+    assert isinstance(limited(low, limit=4), Bind), "they are spared"
+
+
+def test_a_claim_waits_for_what_leaves_below_its_limit_and_not_for_stuck_pods() -> None:
+    leaves = gang("w").of(1, cpu=1).bound_on("n1").but(queue="q")
+    assert isinstance(limited(leaves.each(terminating=True, gone_by=9.0)), Await)
+    stuck = leaves.each(terminating=True, gone_by=-STUCK_SECONDS)
+    step = limited(stuck)
+    assert isinstance(step, Release)
+    assert step.sentence.startswith("VictimStuck: pod ml/w-0 should have gone from n1 by now")
+    assert isinstance(limited(stuck, limit=3), Bind)
+
+
+def test_a_stuck_pod_of_a_victim_keeps_no_claim_that_has_room_without_it() -> None:
+    low = gang("low").of(1, cpu=1).bound_on("n1").but(queue="q")
+    low = low.each(terminating=True, gone_by=9.0)
+    assert isinstance(limited(low, limit=3), Await)
+    assert isinstance(limited(low.each(gone_by=-STUCK_SECONDS), limit=3), Bind)

@@ -571,3 +571,12 @@ def test_a_gang_that_others_are_awaited_for_hears_nothing_of_it() -> None:
     assert [
         (placement.gang.name, slots.number(placement.slots)) for placement in plan.placements
     ] == [("b", 2)]
+
+
+def test_a_member_that_replaces_another_leaves_a_lost_slot_for_the_absent() -> None:
+    """Its node may fit again, before the absent member comes."""
+    made = gang("a").role("worker", 3, 3, cpu=1).declaring(cpu=1).needing(3)
+    came = made.bound_on("n1", "n1").only("a-0", phase=Phase.FAILED)
+    held_slot = reservation(came, slots=[SlotReservation(N2, "worker", 1)])
+    placement = only(planned(node("n1", cpu=2), node("n2", cpu=1).cordoned(), came, held_slot))
+    assert (names(placement), placement.slots) == ({"a-2": "n1"}, held_slot.slots)

@@ -374,7 +374,7 @@ def waits_for(limit: int, *, second: bool = True, stuck: bool = False) -> list[s
         claims.append(replace(reservation(claimant, *entries, at=float(number)), victims=()))
         parts.append(claimant)
     world = snapshot_of(ROOMY, ML, capped("a", limit), queue("b"), B, *parts, *claims)
-    return sorted(key.name for key in starts.awaiting_limits(world, claims, {}))
+    return sorted(key.name for key in starts.limited_claims(world, claims, {}).waiting)
 
 
 def test_a_claim_waits_for_pods_that_leave_room_below_its_limit() -> None:
@@ -393,24 +393,66 @@ def test_a_claim_of_another_queue_does_not_wait_for_a_limit() -> None:
     claimant = gang("c").of(2, cpu=1).but(queue="b")
     claim = replace(reservation(claimant, ("c-0", "n1"), ("c-1", "n1")), victims=())
     world = snapshot_of(ROOMY, ML, capped("a", 1000), B, leaving, claimant, claim)
-    assert [*starts.awaiting_limits(world, [claim], {})] == []
+    assert starts.limited_claims(world, [claim], {}) == starts.LimitedClaims()
 
 
-def test_a_claim_does_not_wait_if_that_would_not_bring_use_within_the_limit() -> None:
-    assert waits_for(1000, second=False) == []
+def test_a_claim_waits_for_what_leaves_below_a_limit_that_was_lowered() -> None:
+    assert waits_for(1000, second=False) == ["c1"]
 
 
 @pytest.mark.parametrize(
-    ("limit", "queue_of_victim", "waiting"),
-    [(2000, "a", ["c"]), (1000, "a", ["c"]), (4000, "a", []), (1000, "b", [])],
+    ("limit", "queue_of_victim", "is_limited"),
+    [(2000, "a", True), (1000, "a", True), (4000, "a", False), (1000, "b", False)],
 )
-def test_a_claim_waits_while_its_victims_stay_below_an_exceeded_limit(
-    limit: int, queue_of_victim: str, waiting: list[str]
+def test_victims_below_an_exceeded_limit_must_end(
+    limit: int, queue_of_victim: str, *, is_limited: bool
 ) -> None:
     victim = gang("victim").of(2, cpu=1).bound_on("n1", "n1").but(queue=queue_of_victim)
     claimant = gang("c").of(2, cpu=1).but(queue="a")
     claim = replace(reservation(claimant, ("c-0", "n1"), ("c-1", "n1")), victims=())
     world = snapshot_of(ROOMY, ML, capped("a", limit), queue("b"), victim, claimant, claim)
     staying = {claim.uid: {member.uid for member in victim.members}}
-    assert sorted(k.name for k in starts.awaiting_limits(world, [claim], staying)) == waiting
-    assert not starts.awaiting_limits(world, [claim], {claim.uid: ()})
+    limited = starts.limited_claims(world, [claim], staying)
+    assert limited.ending == limited.waiting == ({claimant.key} if is_limited else set())
+    assert starts.limited_claims(world, [claim], {claim.uid: ()}) == starts.LimitedClaims()
+
+
+def test_victims_stay_if_what_leaves_by_itself_makes_room_below_the_limit() -> None:
+    victim = gang("victim").of(1, cpu=1).bound_on("n1").but(queue="a")
+    leaves = gang("w").of(1, cpu=1).bound_on("n1").but(queue="a")
+    claimant = gang("c").of(2, cpu=1).but(queue="a")
+    claim = replace(reservation(claimant, ("c-0", "n1"), ("c-1", "n1")), victims=())
+    parts = victim, leaves.each(terminating=True, gone_by=9.0), claimant, claim
+    for limit, ending in ((2000, {claimant.key}), (3000, set())):
+        world = snapshot_of(ROOMY, ML, capped("a", limit), *parts)
+        limited = starts.limited_claims(world, [claim], {claim.uid: {victim.members[0].uid}})
+        assert (limited.ending, limited.waiting) == (ending, {claimant.key})
+
+
+def test_a_claim_waits_for_the_victims_of_another_below_its_limit() -> None:
+    """Also if more is charged than pods request: one member of the victim is lost."""
+    victim = gang("victim").of(2, cpu=1).bound_on("n1", "n1").but(queue="a")
+    lost = victim.only("victim-1", phase=Phase.FAILED)
+    starting = QueueRecord("a", Uid("a-1"), 0.0, (RoleAtStart("", 2, resources(cpu=2)),))
+    start = replace(reservation(lost), record=starting, charged=(lost.members[0].uid,))
+    gangs = [gang(name).of(1, cpu=1).but(queue="a") for name in ("c1", "c2")]
+    claims = [
+        replace(reservation(made, (f"{made.key.name}-0", "n1"), at=float(number)), victims=())
+        for number, made in enumerate(gangs)
+    ]
+    world = snapshot_of(ROOMY, ML, capped("a", 2000), lost, start, *gangs, *claims)
+    staying = {claims[0].uid: {lost.members[0].uid}}
+    limited = starts.limited_claims(world, claims, staying)
+    assert (limited.ending, limited.waiting) == ({gangs[0].key}, {made.key for made in gangs})
+
+
+def test_a_claim_with_a_stuck_pod_below_its_limit_is_named_with_the_pod() -> None:
+    stuck = gang("w").of(2, cpu=1).bound_on("n1", "n1").but(queue="a")
+    stuck = stuck.each(terminating=True, gone_by=-STUCK_SECONDS)
+    claimant = gang("c").of(1, cpu=1).but(queue="a")
+    claim = replace(reservation(claimant, ("c-0", "n1")), victims=())
+    for limit, named in ((2000, {claimant.key: "w-0"}), (3000, {})):
+        world = snapshot_of(ROOMY, ML, capped("a", limit), stuck, claimant, claim)
+        limited = starts.limited_claims(world, [claim], {})
+        assert {key: pod.key.name for key, pod in limited.stuck.items()} == named
+        assert limited.ending | limited.waiting == set()

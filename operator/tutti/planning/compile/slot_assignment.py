@@ -50,8 +50,7 @@ class OpenReservation:
     ) -> Placement | None:
         """The Reservation with these assignments and new slots; None if it stays as it is.
 
-        Lost slots without other room are kept: their node may fit again. A member of their role
-        that gets a node takes the place of a lost slot, too.
+        Lost slots without other room are kept: their node may fit again.
         """
         members = {member.uid: member for member in gang.members}
         arrived = ((entry, members[entry.uid]) for entry in self.new_entries)
@@ -64,18 +63,45 @@ class OpenReservation:
             for entry, member in arrived
         )
         new_places = slots.places(new)
-        replaced = Counter(assignment.role for assignment in assignments)
+        replaced = Counter[str]()
         for (_, role), n in new_places.items():
             replaced[role] += n
-        all_slots = slots.slots_of(
-            self.remaining_slots + _beyond(self.lost_slots, replaced) + new_places
-        )
+        held = self.remaining_slots + new_places
+        lost = self._with_place(gang, assignments, held, _beyond(self.lost_slots, replaced))
+        all_slots = slots.slots_of(held + lost)
         if not (assignments or new_assignments) and all_slots == self.before.slots:
             return None
         remark = self._remark(gang)
         return Placement(
             gang.key, gang.uid, gang.generation, (*new_assignments, *assignments), all_slots, remark
         )
+
+    def _with_place(
+        self, gang: Gang, assignments: Sequence[Assignment], held: Places, lost: Places
+    ) -> Places:
+        """The lost slots for which the record of the start has a place beside these members.
+
+        Each slot beside its places would be charged beside what these members replace.
+        """
+        record = self.before.record
+        if record is None or not (assignments and lost):
+            return lost
+        places = charge.Places.of(gang, record)
+        promised = {entry.uid for entry in self.after.entries}
+        there = [m for m in gang.members if m.counts_as_bound or m.uid in promised]
+        roles = (
+            *(m.role for m in there if not m.is_over),
+            *(a.role for a in assignments),
+            *(role for _, role in held.elements()),
+        )
+        left = Counter(places.count)
+        left.subtract(places.by_role(roles))
+        kept: Places = Counter()
+        for node, role in sorted(lost.elements()):
+            key = role if places.has_roles else ""
+            kept[node, role] += left[key] > 0
+            left[key] -= 1
+        return +kept
 
     @property
     def new_entries(self) -> Sequence[PodReservation]:

@@ -159,7 +159,7 @@ def _stuck(gang: Gang, now: float) -> Sequence[Member]:
 
 def _with_surplus(gang: QueuedGang, charged: GangCharge) -> QueuedGang:
     """The gang with all that is charged beside its extras as its minimum."""
-    surplus = charged.leaving
+    surplus = charged.leaving + charged.given_back
     return replace(gang, minimum=gang.minimum + surplus) if surplus.amounts else gang
 
 
@@ -237,11 +237,14 @@ def _claim(
         entitlement = entitlements.of(want)
         if entitlement is None or entitlement.by_guarantee is not by_guarantee:
             continue
-        claimed = _claimed(claimed, want, entitlement)
+        claimed = _permitted(claimed, want, entitlement, entitlements)
         searches += 1
         if searches == MOST_CLAIMANTS:
             break
     return claimed
+
+
+NO_ENTITLEMENT = Entitlement(by_guarantee=False, gangs=frozenset(), extras=frozenset())
 
 
 class _Entitlements:
@@ -261,7 +264,21 @@ class _Entitlements:
 
         It has none if it would take the cover that is held for the starved gang.
         """
-        start = _marked(self._rules, self.ledger.started(want))
+        return self._of(_marked(self._rules, self.ledger.started(want)))
+
+    def permit(self, claimed: ClaimedPlan, want: PlacementRequest) -> bool:
+        """Whether the last claim, of this gang, ends only what its placed members may end."""
+        if len(want.alike) == 1 or want.gang.key not in claimed.ledger.begun:
+            return True
+        start = replace(claimed.ledger.gangs[want.gang.key], extras=())
+        claim, entitlement = claimed.claims[-1], self._of(start) or NO_ENTITLEMENT
+        extras = {(victim.gang, m.key.name) for victim in claim.victims for m in victim.members}
+        whole = {victim.gang for victim in claim.victims if victim.is_whole}
+        extras = {extra for extra in extras if extra[0] not in whole}
+        is_same = entitlement.by_guarantee is claim.by_guarantee
+        return is_same and whole <= entitlement.gangs and extras <= entitlement.extras
+
+    def _of(self, start: QueuedGang) -> Entitlement | None:
         kind = self.ledger.kind(start)
         if kind not in self._known:
             mode = self._rules.modes.get(start.queue, Preemption.OFF)
@@ -272,6 +289,28 @@ class _Entitlements:
             )
             self._known[kind] = entitlement if is_free else None
         return self._known[kind]
+
+
+def _with_oldest(want: PlacementRequest) -> PlacementRequest:
+    """The request with the members alone with which the gang is charged before they are chosen."""
+    places = charge.Places.of(want.gang, None)
+    return replace(want, members=tuple(places.filled(want.members, Counter())))
+
+
+def _permitted(
+    claimed: ClaimedPlan,
+    want: PlacementRequest,
+    entitlement: Entitlement,
+    entitlements: _Entitlements,
+) -> ClaimedPlan:
+    """The plan with the claim of a gang, if its placed members may end what it ends.
+
+    The oldest members may end what others, which request less, may not.
+    """
+    made = _claimed(claimed, want, entitlement)
+    if entitlements.permit(made, want):
+        return made
+    return _claimed(claimed, _with_oldest(want), entitlement)
 
 
 def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:

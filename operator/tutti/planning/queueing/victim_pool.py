@@ -58,7 +58,7 @@ class VictimPool:
     claimants: frozenset[GangKey] = frozenset()
     ended: frozenset[Uid] = frozenset()  # members that end by a claim already
     spared: frozenset[GangKey] = frozenset()
-    being_bound: frozenset[GangKey] = frozenset()
+    being_bound: frozenset[GangKey] = frozenset()  # or being ended
     awaiting: frozenset[GangKey] = frozenset()
     # By gang: the candidates with their room, while what the gang is charged stays the same.
     known: dict[GangKey, "_Ends"] = field(default_factory=dict)
@@ -85,6 +85,7 @@ class VictimPool:
             if bound.issuperset(entry.uid for entry in held.entries)
         )
         being_bound = frozenset(held.gang for held in snapshot.reservations) - awaiting
+        being_bound |= {v.gang for held in snapshot.reservations for v in held.victims or ()}
         return cls(
             snapshot,
             grid,
@@ -116,7 +117,7 @@ class VictimPool:
     ) -> Sequence[Candidate]:
         """The candidates that may end for the gang and whose end can help it."""
         gangs = {gang.key: gang for gang in self.snapshot.gangs}
-        placed = self.being_bound | self.claimants | self.spared | self.snapshot.being_ended
+        placed = self.being_bound | self.claimants | self.spared
         allowed, limited = self._allowed_nodes(want), self._limited_gangs(want.gang.key)
         candidates: list[Candidate] = []
         for key in sorted(entitlement.gangs | {gang for gang, _ in entitlement.extras}):

@@ -5,6 +5,7 @@ Each queue with limits is one cap over the gangs that have the queue in their ch
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...model.cluster import Member, Reservation, Snapshot
 from ...model.decisions import GangCap, Placement
@@ -27,42 +28,70 @@ def caps(charges: QueueCharges) -> Sequence[GangCap]:
     ]
 
 
-def awaiting_limits(
+@dataclass(frozen=True, slots=True)
+class LimitedClaims:
+    """The gangs of claims that may not start yet, because the use of queues exceeds a limit."""
+
+    ending: set[GangKey] = field(default_factory=set)  # their victims below the limit must end
+    waiting: set[GangKey] = field(default_factory=set)  # what leaves, or victims of others, must go
+    stuck: dict[GangKey, Member] = field(default_factory=dict)  # with a pod that does not go
+
+
+def limited_claims(
     snapshot: Snapshot, claims: Iterable[Reservation], staying: Mapping[Uid, Collection[Uid]]
-) -> Collection[GangKey]:
-    """The gangs of those claims that must wait until pods below a limit have gone.
+) -> LimitedClaims:
+    """The claims for which there is no room below a limit, younger claims aside.
 
     ``claims`` have no bound member, and ``staying`` has the pods of their victims that are not
-    evicted yet, by uid of the claim. The use of all queues below the limit exceeds it, younger
-    claims aside. Such pods below the limit must go; else the claim waits only if the use would not
-    exceed the limit without the pods that terminate, stuck pods aside.
+    evicted yet, by uid of the claim. If nothing below the limit ends or leaves, it was lowered, and
+    keeps nobody.
     """
     now = snapshot.taken_at
-    gone = {pod.uid for pod in snapshot.pods if pod.node is not None and pod.is_leaving(now)}
-    if not (gone or any(staying.values())):
-        return ()
+    terminating = [
+        pod for pod in snapshot.pods if pod.terminating and pod.node is not None and not pod.is_over
+    ]
+    ends = {uid for pods in staying.values() for uid in pods}
+    if not (terminating or ends):
+        return LimitedClaims()
     charges = QueueCharges.of(snapshot, ())
-    leaving = _use_by_gang(charges, gone)
+    leaving = _use_by_gang(charges, {pod.uid for pod in terminating if pod.is_leaving(now)})
+    ending = _use_by_gang(charges, ends)
+    stuck = {pod.uid: pod for pod in terminating if pod.is_stuck(now)}
     oldest_first = sorted(claims, key=lambda claim: (claim.reserved_at, claim.gang))
-    uses, awaiting = charges.usage.before, set[GangKey]()
-    victims = {
-        claim.uid: _use_by_gang(charges, staying.get(claim.uid, ())) for claim in oldest_first
-    }
+    own_ends = {c.uid: _use_by_gang(charges, staying.get(c.uid, ())) for c in oldest_first}
+    uses, answer = charges.usage.before, LimitedClaims()
     for cap in caps(charges):
         used = cap_checks.total_of(uses, cap.gangs)
-        goes = cap_checks.total_of(leaving, cap.gangs)
+        leaves, may_end = (cap_checks.total_of(use, cap.gangs) for use in (leaving, ending))
+        held_up = _first_of(charges, cap.gangs, stuck)
         for claim in reversed(oldest_first):
-            if claim.gang in cap.gangs:
-                own, ends = uses[claim.gang], cap_checks.total_of(victims[claim.uid], cap.gangs)
-                if any(
-                    own[name]
-                    and limit < used[name]
-                    and (ends[name] or used[name] <= limit + goes[name])
-                    for name, limit in cap.limits.items()
-                ):
-                    awaiting.add(claim.gang)
-                used.subtract(own)
-    return awaiting
+            if claim.gang not in cap.gangs:
+                continue
+            own = uses[claim.gang]
+            over = [n for n, limit in cap.limits.items() if own[n] and limit < used[n]]
+            ends_below = cap_checks.total_of(own_ends[claim.uid], cap.gangs)
+            if any(ends_below[n] and used[n] - leaves[n] > cap.limits[n] for n in over):
+                answer.ending.add(claim.gang)
+            if any(leaves[n] or may_end[n] for n in over):
+                answer.waiting.add(claim.gang)
+            elif over and held_up is not None:
+                answer.stuck[claim.gang] = held_up
+            used.subtract(own)
+    return answer
+
+
+def _first_of(
+    charges: QueueCharges, gangs: Collection[GangKey], pods: Mapping[Uid, Member]
+) -> Member | None:
+    """The first of these pods, by name, that is charged to one of these gangs."""
+    charged = (
+        pods[member.uid]
+        for gang in charges.snapshot.gangs
+        if pods and gang.key in gangs
+        for member in gang.members
+        if member.uid in pods
+    )
+    return min(charged, key=lambda pod: pod.key, default=None)
 
 
 def _use_by_gang(charges: QueueCharges, pods: Collection[Uid]) -> Mapping[GangKey, Counter[str]]:

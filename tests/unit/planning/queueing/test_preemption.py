@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import STUCK_SECONDS, Reservation, SlotReservation, Snapshot
+from tutti.model.cluster import (
+    STUCK_SECONDS,
+    Reservation,
+    ReservedVictim,
+    SlotReservation,
+    Snapshot,
+)
 from tutti.model.decisions import Claim, Policy
 from tutti.model.inter_pod import PodSelector
 from tutti.model.keys import GangKey, NodeName, Uid
@@ -155,6 +161,30 @@ def test_a_gang_with_slots_for_absent_members_alone_ends_whole(changes: dict[str
     held = replace(reservation(bound, *entries, slots=slots), record=start.record, **changes)
     answer = ends(plan(seen(A, B, bound, held, waits("new", "a", 4))))
     assert answer == ({} if changes else {"new": ["old"]})
+
+
+def test_no_gang_ends_that_ends_for_another_already() -> None:
+    """Also once its pods have gone that the claim names: the judge counts all of its victims."""
+    bound, start = old("old", 4)
+    other = waits("other", "a", 1)
+    assert isinstance(bound, GangBuilder)
+    victim = ReservedVictim(bound.key, bound.made.uid, (Uid("gone"),), is_whole=False)
+    held = replace(reservation(other, ("other-0", "n1")), victims=(victim,))
+    new = waits("new", "a", 4)
+    assert ends(plan(seen(A, queue("b"), bound, start, new, gpu=5))) == {"new": ["old"]}
+    assert ends(plan(seen(A, queue("b"), bound, start, new, other, held, gpu=5))) == {}
+
+
+def test_members_of_other_sizes_end_only_what_they_may() -> None:
+    """With the oldest member an extra would borrow, and with the smallest it is covered."""
+    top = queue("p", **gpus(4))
+    lower = queue("c", parent="p", **gpus(3)), queue("v", parent="p")
+    elastic = runs(gang("elastic").of(2, gpu=1).needing(1), lower[1])
+    new = gang("new").of(1, gpu=3).of(1, gpu=1).needing(1).but(created=50.0, queue="c")
+    modes = dict.fromkeys(("p", "c", "v", "root"), Preemption.FULL)
+    assert plan(seen(top, *lower, *elastic, new, gpu=2), modes=modes) == ()
+    (claim,) = plan(seen(top, *lower, *elastic, new, gpu=3), modes=modes)
+    assert ([a.pod.name for a in claim.assignments], claim.victims) == (["new-1"], ())
 
 
 def test_the_extras_of_a_gang_with_slots_do_not_end_without_it() -> None:
