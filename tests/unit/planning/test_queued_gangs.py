@@ -996,24 +996,20 @@ def test_the_slots_of_a_gang_that_may_not_start_are_given_to_nobody() -> None:
     assert reasons(made_plan)["a"] is Reason.QUEUE_HELD
 
 
-def lost_slot(least: int, *, replaced: int = 3, cpu: int = 1) -> tuple[Snapshot, Plan]:
-    """The plan for a gang in vision that lost a member and the node of its slot, at the limit."""
-    made = gang("a").role("d", 3, 4, cpu=cpu).declaring(cpu=1).needing(least)
+@pytest.mark.parametrize("least", [3, 4, 5])
+def test_members_take_the_places_of_lost_slots(least: int) -> None:
+    """The gang has lost a member and the node of its slots, and its queue is at the limit."""
+    made = gang("a").role("d", 3, 4, cpu=1).declaring(cpu=1).needing(least)
     own = replace(member("a-9", shape(cpu=1), role="d"), group="a", node=NodeName("n1"))
-    runs = in_vision(replace(made, members=(own, *made.members[1 : replaced + 1])))
+    runs = in_vision(replace(made, members=(own, *made.members[1:])))
     record = QueueRecord("vision", VISION.uid, 1.0, (RoleAtStart("d", 3, resources(cpu=6)),))
     slots = [SlotReservation(NodeName("gone"), "d", 2)]
     standing = replace(reservation(runs, slots=slots), record=record, charged=(own.uid,))
     world = snapshot_of(ROOM, ML, limited(cpu=6000), runs, standing, at=60.0)
-    return world, plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
-
-
-@pytest.mark.parametrize("least", [3, 4, 5])
-def test_members_take_the_places_of_lost_slots(least: int) -> None:
-    world, made = lost_slot(least)
-    (change,) = made.placements
+    made_plan = plan(world, BEST_FIT, BEST_FIT, AMPLE_BUDGET)
+    (change,) = made_plan.placements
     assert ([a.pod.name for a in change.assignments], change.slots) == (["a-1", "a-2"], ())
-    assert violations(world, made) == ()
+    assert violations(world, made_plan) == ()
 
 
 def test_lost_slots_without_places_for_what_replaces_them_leave_no_credit() -> None:

@@ -272,9 +272,9 @@ class _Entitlements:
             return True
         start = replace(claimed.ledger.gangs[want.gang.key], extras=())
         claim, entitlement = claimed.claims[-1], self._of(start) or NO_ENTITLEMENT
-        extras = {(victim.gang, m.key.name) for victim in claim.victims for m in victim.members}
         whole = {victim.gang for victim in claim.victims if victim.is_whole}
-        extras = {extra for extra in extras if extra[0] not in whole}
+        parts = (victim for victim in claim.victims if not victim.is_whole)
+        extras = {(victim.gang, m.key.name) for victim in parts for m in victim.members}
         is_same = entitlement.by_guarantee is claim.by_guarantee
         return is_same and whole <= entitlement.gangs and extras <= entitlement.extras
 

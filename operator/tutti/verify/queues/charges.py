@@ -248,19 +248,19 @@ def charge_of(
     return ((basis | _at_start(record)) + beyond) | before
 
 
-def _arrivals(reservation: Reservation | None, new: Placement | None) -> Mapping[Uid, str]:
-    """The pods that take places of slots by a placement, with their roles.
+def _arrivals(reservation: Reservation | None, new: Placement | None) -> Collection[Uid]:
+    """The pods that take places of slots by a placement.
 
     There is at most one for each slot that goes.
     """
     if reservation is None or new is None:
-        return {}
+        return ()
     left = cap_checks.slots_by_role(reservation, None) - cap_checks.slots_by_role(None, new)
-    arrivals = {}
+    arrivals = set[Uid]()
     for assignment in new.assignments:
         if assignment.fills_slot and left[assignment.role] > 0:
             left[assignment.role] -= 1
-            arrivals[assignment.uid] = assignment.role
+            arrivals.add(assignment.uid)
     return arrivals
 
 

@@ -43,33 +43,40 @@ def limited_claims(
     """The claims for which there is no room below a limit, younger claims aside.
 
     ``claims`` have no bound member, and ``staying`` has the pods of their victims that are not
-    evicted yet, by uid of the claim. If nothing below the limit ends or leaves, it was lowered, and
-    keeps nobody.
+    evicted yet, by uid of the claim. A limit was lowered if nothing below it ends or leaves, and
+    then it keeps no claim waiting.
     """
     now = snapshot.taken_at
-    terminating = [
-        pod for pod in snapshot.pods if pod.terminating and pod.node is not None and not pod.is_over
-    ]
-    ends = {uid for pods in staying.values() for uid in pods}
-    if not (terminating or ends):
+    ends = {uid for uids in staying.values() for uid in uids}
+    pods = {
+        pod.uid: pod
+        for pod in snapshot.pods
+        if pod.node is not None and not pod.is_over and (pod.terminating or pod.uid in ends)
+    }
+    if not pods:
         return LimitedClaims()
     charges = QueueCharges.of(snapshot, ())
-    leaving = _use_by_gang(charges, {pod.uid for pod in terminating if pod.is_leaving(now)})
-    ending = _use_by_gang(charges, ends)
-    stuck = {pod.uid: pod for pod in terminating if pod.is_stuck(now)}
+    charged = [
+        (gang.key, pods[member.uid])
+        for gang in charges.snapshot.gangs
+        for member in gang.members
+        if member.uid in pods
+    ]
     oldest_first = sorted(claims, key=lambda claim: (claim.reserved_at, claim.gang))
-    own_ends = {c.uid: _use_by_gang(charges, staying.get(c.uid, ())) for c in oldest_first}
     uses, answer = charges.usage.before, LimitedClaims()
     for cap in caps(charges):
         used = cap_checks.total_of(uses, cap.gangs)
-        leaves, may_end = (cap_checks.total_of(use, cap.gangs) for use in (leaving, ending))
-        held_up = _first_of(charges, cap.gangs, stuck)
+        below = {pod.uid: pod for key, pod in charged if key in cap.gangs}
+        leaves = cap_checks.needs_of(pod for pod in below.values() if pod.is_leaving(now))
+        may_end = _needs_of(below, ends)
+        stuck = (pod for pod in below.values() if pod.is_stuck(now))
+        held_up = min(stuck, key=lambda pod: pod.key, default=None)
         for claim in reversed(oldest_first):
             if claim.gang not in cap.gangs:
                 continue
             own = uses[claim.gang]
             over = [n for n, limit in cap.limits.items() if own[n] and limit < used[n]]
-            ends_below = cap_checks.total_of(own_ends[claim.uid], cap.gangs)
+            ends_below = _needs_of(below, staying.get(claim.uid, ()))
             if any(ends_below[n] and used[n] - leaves[n] > cap.limits[n] for n in over):
                 answer.ending.add(claim.gang)
             if any(leaves[n] or may_end[n] for n in over):
@@ -80,26 +87,9 @@ def limited_claims(
     return answer
 
 
-def _first_of(
-    charges: QueueCharges, gangs: Collection[GangKey], pods: Mapping[Uid, Member]
-) -> Member | None:
-    """The first of these pods, by name, that is charged to one of these gangs."""
-    charged = (
-        pods[member.uid]
-        for gang in charges.snapshot.gangs
-        if pods and gang.key in gangs
-        for member in gang.members
-        if member.uid in pods
-    )
-    return min(charged, key=lambda pod: pod.key, default=None)
-
-
-def _use_by_gang(charges: QueueCharges, pods: Collection[Uid]) -> Mapping[GangKey, Counter[str]]:
-    """What these pods request, by the gang that they are charged to."""
-    return {
-        gang.key: cap_checks.needs_of(pod for pod in gang.members if pod.uid in pods)
-        for gang in charges.snapshot.gangs
-    }
+def _needs_of(pods: Mapping[Uid, Member], uids: Iterable[Uid]) -> Counter[str]:
+    """What those of the pods request that ``uids`` name."""
+    return cap_checks.needs_of(pods[uid] for uid in uids if uid in pods)
 
 
 def faults(charges: QueueCharges, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
