@@ -6,14 +6,17 @@ a sentence that says so.
 """
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .checks import is_sound
 from .problem import Budget, Demand, DemandLevel, Outcome, Part, Problem, Share, Solution, Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
 
 GROUP = "tutti.strategies"
 
@@ -30,13 +33,15 @@ class StrategyError(Exception):
     """A strategy cannot be used; the message is one sentence that names it and says why."""
 
 
-def offered() -> Mapping[str, EntryPoint]:
+def offered() -> "Mapping[str, EntryPoint]":
     """The entry points of installed packages by name; of equal names, the smallest value wins."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it loads 2 MB
+
     points = sorted(entry_points(group=GROUP), key=lambda point: point.value, reverse=True)
     return {point.name: point for point in points}
 
 
-def load(point: EntryPoint) -> Strategy:
+def load(point: "EntryPoint") -> Strategy:
     """The strategy of an entry point, guarded.
 
     Raises:

@@ -7,7 +7,6 @@ of a request: these are an *option* of the bundle, and the others are another. S
 k8s.io/dynamic-resource-allocation.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -78,8 +77,7 @@ class Bundle(NamedTuple):
             f"{'different' if of.is_distinct else 'one'} {of.attribute.name}"
             for of in self.constraints
         )
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:6]
-        return f"{' + '.join(devices)} with {' and '.join(wanted)}#{digest}"
+        return f"{' + '.join(devices)} with {' and '.join(wanted)}#{requests.digest(self)}"
 
 
 class ClaimBundle(NamedTuple):

@@ -1,6 +1,5 @@
 """What the requests of claims select, and whether a device will do for a selection."""
 
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...model.devices.claims import DeviceClaim, DeviceRequest, Selection
@@ -31,9 +30,15 @@ def selection(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Sel
     tolerations = tuple(sorted(set(request.tolerations), key=str))
     label = f"all of {request.device_class}" if request.takes_all else request.device_class
     if tolerations or expressions != tuple(sorted(set(of_class))):
-        words = repr((expressions, tolerations)).encode()
-        label += f"#{hashlib.sha256(words).hexdigest()[:6]}"
+        label += f"#{digest((expressions, tolerations))}"
     return Selection(label, expressions, tolerations, request.takes_all)
+
+
+def digest(value: object) -> str:
+    """A few characters that tell values with different ``repr`` apart, for users."""
+    from hashlib import sha256  # noqa: PLC0415 - OpenSSL takes 4 MB, and most plans need none
+
+    return sha256(repr(value).encode()).hexdigest()[:6]
 
 
 def selections(

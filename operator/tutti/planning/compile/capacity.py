@@ -87,8 +87,10 @@ class FitByShape:
         if fit is None:
             row = self.base.shapes[shape]
             nodes = np.flatnonzero(self.base.allowed[row])  # often few: one rack, one pool
+            requested = np.flatnonzero(self.base.requests[row])  # few of many host ports
+            free = self.free[np.ix_(nodes, requested)]
             allowed = np.ones(len(nodes), dtype=np.bool_)
-            counts = fits_per_node(self.free[nodes], self.base.requests[row], allowed)
+            counts = fits_per_node(free, self.base.requests[row, requested], allowed)
             fit = self.known[shape] = Fit(int(counts.sum()), int(np.count_nonzero(counts)))
         return fit
 

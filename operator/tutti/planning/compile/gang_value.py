@@ -51,14 +51,16 @@ def worths(
     totals = _totals(base)
     shares: dict[frozenset[tuple[int, int]], Fraction] = {}
     shapes = list(base.shapes)
+    first_of = dict[_Kind, _Kind]()  # equal requests share one object
     kinds: list[_Kind] = []
     for want, level in zip(wants, levels(wants), strict=True):
         counts = _needed_counts(base, want)
         needed = frozenset(counts.items())
         if needed not in shares:
             shares[needed] = _share(totals, [(shapes[row], n) for row, n in counts.items()])
-        kinds.append(_Kind(level, needed, _weight(want, policy, now)))
-    exact = {kind: shares[kind.needed] * kind.weight for kind in set(kinds)}
+        kind = _Kind(level, needed, _weight(want, policy, now))
+        kinds.append(first_of.setdefault(kind, kind))
+    exact = {kind: shares[kind.needed] * kind.weight for kind in first_of}
     whole = _whole(exact, _finest(totals.values()))
     return [whole[kind] for kind in kinds]
 

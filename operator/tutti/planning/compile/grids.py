@@ -185,8 +185,9 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     by_label = NodeIndex(nodes)
     capacity = columns.offered(nodes)
     units = _units(snapshot, capacity, columns)
-    used = columns.amounts([node.used for node in nodes])
-    promised = columns.amounts([reserved.get(node.name, NOTHING) for node in nodes])
+    unused = capacity - columns.amounts([node.used for node in nodes])
+    if reserved:
+        unused = unused - columns.amounts([reserved.get(node.name, NOTHING) for node in nodes])
     requests = columns.requests(index)
     fractions = (requests % _row(units) != 0) & (requests <= capacity.max(axis=0, initial=0))
     return Grid(
@@ -195,7 +196,7 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
         shapes=index,
         capacity=_rounded_down(capacity, units),
         # Where other pods overcommit a resource, only members that do not request it can still fit.
-        free=_rounded_down(np.maximum(capacity - used - promised, 0), units),
+        free=_rounded_down(np.maximum(unused, 0), units),
         requests=rounded_up(requests, units),
         allowed=_allowed(tuple(index), by_label, len(nodes)),
         index=by_label,
@@ -249,7 +250,7 @@ def _units(snapshot: Snapshot, offered: Amounts, columns: Columns) -> tuple[int,
 
 
 def _rounded_down(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
-    return _cut(table // _row(units), AMOUNT_LIMIT - 1)
+    return _cut(table if max(units) == 1 else table // _row(units), AMOUNT_LIMIT - 1)
 
 
 def rounded_up(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
@@ -263,7 +264,7 @@ def _row(units: Sequence[int]) -> Amounts:
 
 
 def _cut(table: Amounts, most: int) -> NDArray[np.int64]:
-    return np.clip(table, -AMOUNT_LIMIT, most).astype(np.int64)
+    return np.clip(table, -AMOUNT_LIMIT, most).astype(np.int64, copy=False)
 
 
 def footprint(shape: Shape) -> Resources:

@@ -22,6 +22,7 @@ from ...strategies.problem import Cap, Demand, DemandLevel, Part, Problem, SameD
 from .grids import Grid
 from .quotas import NO_QUOTAS, Quotas
 
+NO_MINIMUM = (0,)  # for the only role of a gang without roles
 NOBODY: Mapping[Uid, Assignment] = MappingProxyType({})
 
 
@@ -135,8 +136,10 @@ def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[Exc
 
 
 def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:
-    """The level of each request."""
-    return [DemandLevel(want.gang.priority, want.is_starved) for want in wants]
+    """The level of each request; equal levels are one object."""
+    shared = dict[DemandLevel, DemandLevel]()
+    own = (DemandLevel(want.gang.priority, want.is_starved) for want in wants)
+    return [shared.setdefault(level, level) for level in own]
 
 
 def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
@@ -186,7 +189,7 @@ def _demand(base: Grid, want: PlacementRequest, level: DemandLevel, worth: int) 
             )
             for group in parts(want)
         ),
-        role_minimum=tuple(least for _, least in minimums),
+        role_minimum=tuple(least for _, least in want.minimums) or NO_MINIMUM,
         level=level,
         value=worth,
         role_maximum=tuple(maximums.get(role, want.need) for role in roles) if maximums else (),

@@ -62,15 +62,14 @@ class SegmentCopies:
         self._allowed = list(problem.allowed)
         # One shape for each kind of interchangeable members: nodes can be filled in fewer ways.
         self._alike: dict[tuple[bytes, bytes, tuple[int, ...]], int] = {}
-        for shape, allowed in enumerate(problem.allowed):
-            self._alike.setdefault(self._mark(shape, allowed), shape)
-        fits = empty_fits(problem)
-        self.by_demand: Mapping[int, DemandCopies] = {
-            index: self._copies(problem.demands[index], fits)
-            for index in candidates
-            if problem.demands[index].segments
-        }
-        self.problem = self._built() if self.by_demand else problem
+        self.by_demand: Mapping[int, DemandCopies] = NO_COPIES
+        self.problem = problem
+        if in_segments := [i for i in candidates if problem.demands[i].segments]:
+            for shape, allowed in enumerate(problem.allowed):
+                self._alike.setdefault(self._mark(shape, allowed), shape)
+            fits = empty_fits(problem)
+            self.by_demand = {i: self._copies(problem.demands[i], fits) for i in in_segments}
+            self.problem = self._built()
 
     def with_copies(self, shares: Shares) -> Shares:
         """The shares for the problem with copies."""

@@ -10,6 +10,7 @@ Mingozzi, Mathematical Programming 115 (2008).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,9 @@ class LpRelaxation:
     prices: NDArray[np.float64]  # by row: the price of a member of the shape
     costs: NDArray[np.float64]  # reduced cost by pattern; at least zero, within tolerance
     ratios: Mapping[int, float]  # by demand of the level: its value over its price
+
+
+Use: TypeAlias = frozenset[tuple[int, int]]  # of a node: (row of a shape, members)
 
 
 class ColumnPool:
@@ -59,12 +63,11 @@ class ColumnPool:
             for start, filling in zip(self._starts.tolist(), self._fillings, strict=True):
                 self.add(start + np.unique(filling.patterns.argmax(axis=0)))
 
-    def cover(self, used: Array) -> None:
-        """Add the patterns that an answer needs with ``used`` [row, node] members on the nodes."""
+    def cover(self, used: Mapping[int, Use]) -> None:
+        """Add the patterns that an answer needs that puts these members on nodes, by node."""
         for start, filling in zip(self._starts.tolist(), self._fillings, strict=True):
-            known = np.unique(used[:, filling.nodes].T, axis=0)
-            covering = [(filling.patterns >= pattern).all(axis=1).argmax() for pattern in known]
-            self.add(start + np.unique(covering))
+            uses = {used.get(node, frozenset()) for node in filling.nodes.tolist()}
+            self.add(start + np.unique([_first_cover(filling.patterns, use) for use in uses]))
 
     def relax(self, run: Callable[[], Answer]) -> LpRelaxation | Answer:
         """Solve the relaxation over all patterns; return the engine's answer if it failed.
@@ -132,3 +135,9 @@ class ColumnPool:
         owners = self._owner[order]
         first = np.searchsorted(owners, owners)
         return order[np.arange(len(order)) - first < PER_CLASS]
+
+
+def _first_cover(patterns: Array, use: Use) -> int:
+    """The first of these patterns [pattern, row] that has all these members."""
+    rows, counts = np.array([*use], dtype=np.int64).reshape(-1, 2).T
+    return int((patterns[:, rows] >= counts).all(axis=1).argmax())

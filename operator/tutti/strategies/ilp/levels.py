@@ -4,6 +4,7 @@ A relaxation bounds the value. If the bound is above the best known answer, the 
 among all patterns that a better answer could use.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,15 +13,13 @@ from math import floor, gcd, prod
 from operator import mul
 from time import monotonic
 
-import numpy as np
-
 from ..best_fit import best_fit
 from ..checks import is_sound, shape_demand_of, worth
 from ..domains.segment_copies import SegmentCopies
 from ..problem import DemandLevel, Outcome, Problem, Shares
-from ..shape_demand import Array, ShapeDemand, condensed
+from ..shape_demand import ShapeDemand, condensed
 from ..work import Work
-from .columns import ColumnPool, LpRelaxation
+from .columns import ColumnPool, LpRelaxation, Use
 from .decode import split, whole_numbers
 from .engine import WITHOUT_CUTS, Answer, Engine, SolverLimits
 from .exchange import Exchange
@@ -286,11 +285,11 @@ def largest_sum(bound: int, counts: Mapping[int, int]) -> int:
     return largest
 
 
-def _used(problem: Problem, shape_demand: ShapeDemand, shares: Shares) -> Array:
-    """[row, node]: how many members of each shape these shares put on each node."""
-    row_of = {int(shape): row for row, shape in enumerate(shape_demand.shapes)}
-    used = np.zeros((len(shape_demand.shapes), len(problem.free)), dtype=np.int64)
+def _used(problem: Problem, shape_demand: ShapeDemand, shares: Shares) -> Mapping[int, Use]:
+    """By node: how many members of each shape these shares put there."""
+    row_of = {shape: row for row, shape in enumerate(shape_demand.shapes.tolist())}
+    used = defaultdict[int, Counter[int]](Counter)
     for demand, own in zip(problem.demands, shares, strict=True):
         for share in own:
-            used[row_of[demand.parts[share.part].shape], share.node] += share.count
-    return used
+            used[share.node][row_of[demand.parts[share.part].shape]] += share.count
+    return {node: frozenset(counts.items()) for node, counts in used.items()}
