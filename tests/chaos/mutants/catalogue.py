@@ -11,8 +11,8 @@ _NEVER_SHORT = Patch(
 )
 _TWICE_THE_ROOM = Patch(
     "planning/compile/grids.py",
-    "np.maximum(capacity - used - promised, 0)",
-    "np.maximum(capacity * 2 - used - promised, 0)",
+    "np.maximum(unused, 0)",
+    "np.maximum(unused + capacity, 0)",
 )
 
 SKIPS_THE_RESERVATION = Mutant(
